@@ -249,7 +249,8 @@ export const METRICS = {
     type: 'counter',
     program: 'gateway',
     labels: ['result'],
-    meaning: 'Connections to the gateway, by what became of them before they showed a caller.',
+    meaning:
+      'Connections to the gateway, by what became of them before they showed a caller, and those that held too much.',
   },
   gateway_certificate_expiry_timestamp_seconds: {
     type: 'gauge',

@@ -5,6 +5,7 @@ import type { AppConnection } from '../proxy/app/app-connection.ts';
 import type { AppContext } from '../proxy/app/context.ts';
 import { guarded } from '../proxy/app/guarded.ts';
 import type { CallerGate, CallerGates } from './caller-gate.ts';
+import type { Holder, Party } from './held-memory.ts';
 import { peerOf } from './peer.ts';
 import { beginHandshake, type TlsHandshakeOptions } from './tls-handshake.ts';
 
@@ -24,7 +25,7 @@ export interface CallerConnectionOptions {
 }
 
 /** A caller's connection: TLS, and inside it what the sidecar's listener serves in clear. */
-export class CallerConnection implements AppConnection {
+export class CallerConnection implements AppConnection, Holder {
   readonly socket: Socket;
   place = 0;
   /** Absent until TLS is established. */
@@ -67,6 +68,21 @@ export class CallerConnection implements AppConnection {
   /** A handshake counts as a request, with its own time limit. */
   get busy(): boolean {
     return this.#inside?.busy !== false;
+  }
+
+  /** Who answers for what it holds: its caller or, before that is known, its address. */
+  get party(): Party {
+    const address = this.socket.remoteAddress ?? '';
+    const caller = this.#gate?.countedFor;
+    return { key: caller?.key ?? address, caller: caller?.name, address };
+  }
+
+  get heldBytes(): number {
+    return this.#inside?.heldBytes ?? 0;
+  }
+
+  end(): void {
+    this.socket.destroy();
   }
 
   closeIdle(): void {

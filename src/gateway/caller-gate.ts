@@ -92,6 +92,12 @@ const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
   too_many_requests: 'held_back',
 };
 
+/** Whom a connection counts for. */
+interface CountedCaller {
+  readonly key: string;
+  readonly name: string;
+}
+
 /** Decides who may enter through one connection. Each refusal is logged, within a limit on repeats. */
 export class CallerGate implements Gatekeeper {
   readonly #options: CallerGatesOptions;
@@ -100,7 +106,7 @@ export class CallerGate implements Gatekeeper {
   /** For its requests that wait for the cluster: the functions that end each wait. */
   readonly #waits = new Set<() => void>();
   /** The caller it counts for: the first that was admitted. */
-  #countedFor: string | undefined;
+  #countedFor: CountedCaller | undefined;
   #closed = false;
 
   constructor(
@@ -111,6 +117,10 @@ export class CallerGate implements Gatekeeper {
     this.#options = options;
     this.#connection = connection;
     this.#wait = wait;
+  }
+
+  get countedFor(): CountedCaller | undefined {
+    return this.#countedFor;
   }
 
   withoutProof(request: IncomingRequest): IncomingRequest {
@@ -142,7 +152,7 @@ export class CallerGate implements Gatekeeper {
     this.#closed = true;
     for (const end of this.#waits) end();
     this.#waits.clear();
-    if (this.#countedFor !== undefined) this.#options.bounds.connectionClosed(this.#countedFor);
+    if (this.#countedFor !== undefined) this.#options.bounds.connectionClosed(this.#countedFor.key);
     this.#countedFor = undefined;
   }
 
@@ -227,7 +237,7 @@ export class CallerGate implements Gatekeeper {
     const isFirst = this.#countedFor === undefined && !this.#closed;
     const end = bounds.begin(key, entry.limits, isFirst);
     if (isFirst) {
-      this.#countedFor = key;
+      this.#countedFor = { key, name: nameOf(caller) };
       this.#connection.known();
     }
     metrics.began(entry.name);

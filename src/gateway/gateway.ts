@@ -8,13 +8,19 @@ import type { ClientVerification } from '../certificates/client-verification.ts'
 import type { CertificateSource, ServingCertificate } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
-import { connectionsInMemory, mostConnections, processLimits } from '../proxy/app/connection-limit.ts';
+import {
+  connectionsInMemory,
+  memoryLimit,
+  mostConnections,
+  processLimits,
+} from '../proxy/app/connection-limit.ts';
 import type { AppContext } from '../proxy/app/context.ts';
 import type { Service } from '../proxy/app/listener.ts';
 import { certificatesIn } from '../x509/pem.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './caller-connection.ts';
 import { CallerGates } from './caller-gate.ts';
+import { HeldMemory } from './held-memory.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Strangers } from './strangers.ts';
 
@@ -60,7 +66,15 @@ export function createGateway({
   clock,
   log,
 }: GatewayOptions): Gateway {
-  const inMemory = connectionsInMemory(process.constrainedMemory(), totalmem());
+  const limitBytes = memoryLimit(process.constrainedMemory(), totalmem());
+  const inMemory = connectionsInMemory(limitBytes);
+  const held = new HeldMemory({
+    limitBytes,
+    residentBytes: () => process.memoryUsage.rss(),
+    clock,
+    log,
+    onEnded: () => metrics.connection('held_too_much'),
+  });
   const possible = mostConnections(inMemory, processLimits());
   let configured: () => number | undefined = () => undefined;
   /** A share of the bound in use. */
@@ -101,7 +115,7 @@ export function createGateway({
         mostConnections: possible,
         open(accepted, onFree) {
           const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
-          return new CallerConnection(accepted, {
+          const connection = new CallerConnection(accepted, {
             context,
             secureContext,
             asksForCertificate: clients !== undefined,
@@ -111,11 +125,14 @@ export function createGateway({
             known,
             onFree,
           });
+          accepted.once('close', held.add(connection));
+          return connection;
         },
       };
     },
     remembered: () => bounds.size,
     close() {
+      held.close();
       for (const stop of stops) stop?.();
     },
   };

@@ -4,8 +4,11 @@ import { Counter, Gauge, type Registry } from '../prometheus.ts';
 /** The decision on a request at the gateway. */
 export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back' | 'unverified';
 
-/** `displaced`: there were too many without a known caller. `timeout`: the handshake took too long. */
-export type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced';
+/**
+ * `displaced`: there were too many without a known caller. `timeout`: the handshake took too long. `held_too_much`: it held
+ * more than others, when all together held more than they may.
+ */
+export type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced' | 'held_too_much';
 
 export type GatewayFile = 'certificate' | 'client_ca';
 
@@ -61,7 +64,7 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
   });
   const connections = new Counter({
     name: 'token_sidecar_gateway_connections_total',
-    help: 'Connections to the gateway, by what became of their handshake, and those displaced before they showed a caller.',
+    help: 'Connections to the gateway, by what became of their handshake, those displaced before they showed a caller, and those ended because they held too much.',
     labelNames: ['result'] as const,
     registers,
   });
@@ -83,7 +86,7 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
   });
   for (const decision of ['unknown', 'ambiguous', 'unverified'] as const)
     requests.inc({ caller: NO_CALLER, decision }, 0);
-  for (const result of ['secured', 'handshake_failed', 'timeout', 'displaced'] as const) {
+  for (const result of ['secured', 'handshake_failed', 'timeout', 'displaced', 'held_too_much'] as const) {
     connections.inc({ result }, 0);
   }
   for (const file of ['certificate', 'client_ca'] as const) {

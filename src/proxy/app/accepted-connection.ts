@@ -71,6 +71,11 @@ export class AcceptedConnection implements AppConnection, Carrier {
     return this.#speaker?.busy === true;
   }
 
+  /** As in `Speaker`. */
+  get heldBytes(): number {
+    return this.#speaker?.heldBytes ?? 0;
+  }
+
   closeIdle(): void {
     if (this.#speaker === undefined) this.socket.destroySoon();
     else this.guarded(() => this.#speaker?.closeIdle());

@@ -24,6 +24,8 @@ export interface Carrier {
 
 /** A version of HTTP, spoken on one connection: it receives all events there. */
 export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
+  /** What is held in memory because it is unfinished or unread, about. To be asked seldom: everything is looked at. */
+  readonly heldBytes: number;
   /** What came; valid until this returns. */
   bytes(chunk: Buffer): void;
   /** The app has ended its side: nothing more will come. */

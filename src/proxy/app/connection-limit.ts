@@ -24,13 +24,18 @@ export function mostConnections(configured: number | undefined, limits: string |
 const SECURED_CONNECTION_BYTES = 64 * 1024;
 
 /**
- * How many connections over TLS may be open at once, for half of the memory. A party that has a quarter of them, each with the
- * largest unfinished head, takes a quarter more. No bound where the system names none.
+ * The memory that the process may take. No bound where the system names none.
  * @param constrainedBytes as `process.constrainedMemory` says: 0, or more than there is, where nothing bounds the process.
  */
-export function connectionsInMemory(constrainedBytes: number, totalBytes: number): number {
-  if (constrainedBytes === 0 || constrainedBytes > totalBytes) return Number.POSITIVE_INFINITY;
-  return Math.max(1, Math.floor(constrainedBytes / 2 / SECURED_CONNECTION_BYTES));
+export function memoryLimit(constrainedBytes: number, totalBytes: number): number {
+  return constrainedBytes === 0 || constrainedBytes > totalBytes
+    ? Number.POSITIVE_INFINITY
+    : constrainedBytes;
+}
+
+/** How many connections over TLS may be open at once, for half of the memory. */
+export function connectionsInMemory(limitBytes: number): number {
+  return Math.max(1, Math.floor(limitBytes / 2 / SECURED_CONNECTION_BYTES));
 }
 
 export function processLimits(): string | undefined {

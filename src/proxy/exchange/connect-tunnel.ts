@@ -7,6 +7,7 @@ import type { RequestService, ServedExchange } from './request-service.ts';
 export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
   readonly sentBy = undefined;
+  readonly heldBytes = 0;
   readonly #exchange: ServedExchange;
   readonly #destination: Destination;
   #upstream: UpstreamStream | undefined;

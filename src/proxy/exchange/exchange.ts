@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { RouteConfig } from '../../config/config.ts';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { GrpcStatus } from '../../grpc-status.ts';
-import type { Fields } from '../http/fields.ts';
+import { type Fields, octetsOf } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
 import { traceContextOf } from '../http/trace-context.ts';
@@ -83,6 +83,11 @@ export class Exchange implements ServedExchange {
 
   get caller(): string | undefined {
     return this.#caller?.key;
+  }
+
+  /** Bytes of the request, and of what its service holds. */
+  get heldBytes(): number {
+    return octetsOf(this.#arrived.fields) + (this.#service?.heldBytes ?? 0);
   }
 
   get begun(): boolean {

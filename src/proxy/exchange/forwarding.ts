@@ -62,6 +62,10 @@ export class Forwarding implements RequestService, UpstreamUser {
     return this.#exchange.stream.ownerFor(this.#exchange.caller);
   }
 
+  get heldBytes(): number {
+    return (this.body?.heldBytes ?? 0) + (this.#upstream?.heldBytes ?? 0);
+  }
+
   /** @throws {SidecarError} `authorization_needs_http1`. */
   begin(): void {
     if (this.#ties && this.owner === undefined) {

@@ -18,6 +18,10 @@ export class ReplayBuffer {
     return this.#whole;
   }
 
+  get heldBytes(): number {
+    return this.#kept.length;
+  }
+
   /** What is kept, uncopied; valid until `release`. */
   get slices(): readonly Buffer[] {
     return this.#kept.pieces();

@@ -41,6 +41,11 @@ export class RequestBody {
     return this.#kept.whole;
   }
 
+  /** Octets that are kept. */
+  get heldBytes(): number {
+    return this.#kept.heldBytes;
+  }
+
   /** Whether the body may still outgrow what is kept, so that a retry cannot be promised. */
   get mayOutgrow(): boolean {
     return !this.#complete && this.#options.mayOutgrow;

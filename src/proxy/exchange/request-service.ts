@@ -12,6 +12,8 @@ export interface RequestService {
   readonly body: RequestBody | undefined;
   /** The HTTP version that the request was last sent with; undefined for an unsent request and for a tunnel. */
   readonly sentBy: Protocol | undefined;
+  /** What is held of the request on its way, in bytes. */
+  readonly heldBytes: number;
   /** @throws {SidecarError} */
   begin(): void;
   /** Flushes the request; an app that outpaces the upstream has to wait. */

@@ -28,6 +28,13 @@ export function hasField(fields: Fields, name: string): boolean {
   return false;
 }
 
+/** How many octets names and values have. */
+export function octetsOf(fields: Fields): number {
+  let octets = 0;
+  for (const part of fields) octets += part.length;
+  return octets;
+}
+
 /** The members of the list-valued field `name` (RFC 9110 §5.6.1), trimmed, without empty ones, case kept. */
 export function listMembers(fields: Fields, name: string): string[] {
   return fieldValues(fields, name).flatMap(membersOf);

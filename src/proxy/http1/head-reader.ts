@@ -87,6 +87,11 @@ export class HeadReader<Head extends object> {
     return this.#held.length > 0 || this.#emptyLine === EMPTY_LINE_CR;
   }
 
+  /** Octets of a head that is not whole. */
+  get heldBytes(): number {
+    return this.#held.length;
+  }
+
   /**
    * Reads on at `chunk[start]`. Returns the head once its last octet has come, otherwise undefined with the whole
    * chunk taken; `position` says where to go on. Keeps no reference to `chunk`.

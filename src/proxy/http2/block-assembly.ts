@@ -30,6 +30,11 @@ export class BlockAssembly {
     this.#limits = limits;
   }
 
+  /** Octets of a block that is not whole. */
+  get heldBytes(): number {
+    return this.#bytes.length;
+  }
+
   begin(streamId: number, endStream: boolean, selfDependent: boolean): void {
     this.streamId = streamId;
     this.#endStream = endStream;

@@ -65,6 +65,11 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
     return this.#reader.midData ? undefined : this.#midFrameSinceMs;
   }
 
+  /** Octets of a field block that is not whole. */
+  get heldBytes(): number {
+    return this.#reader.heldBytes;
+  }
+
   /**
    * Takes what came. A fault ends the connection: GOAWAY is then in `output`, and nothing more may be given.
    * @param nowMs on a monotonic clock

@@ -79,6 +79,11 @@ export class FrameReader {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
 
+  /** Octets of a field block that is not whole. */
+  get heldBytes(): number {
+    return this.#block.heldBytes;
+  }
+
   /** Whether the partial frame is DATA: its payload has been passed on as far as it came. */
   get midData(): boolean {
     return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === DATA;

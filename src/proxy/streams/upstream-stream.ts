@@ -41,6 +41,8 @@ export interface UpstreamStream {
   readonly ready: boolean;
   /** Whether the system has taken all that was written. */
   readonly allTaken: boolean;
+  /** Octets of the request that the system has not taken, and of an answer on hold. */
+  readonly heldBytes: number;
   /** For CONNECT and after `switched`: becomes one end of a tunnel. */
   readonly tunnelEnd: TunnelEnd;
   /**

@@ -20,6 +20,7 @@ export class TlsInterceptor implements Interceptor {
     return {
       body: undefined,
       sentBy: undefined,
+      heldBytes: 0,
       begin: () => this.#begin(exchange, destination),
       // Nothing of a CONNECT is sent, and its connection is given up at once.
       flushRequest() {},

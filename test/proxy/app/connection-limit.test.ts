@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_CONNECTIONS } from '../../../src/admin/connections.ts';
 import {
   connectionsInMemory,
+  memoryLimit,
   mostConnections,
   processLimits,
 } from '../../../src/proxy/app/connection-limit.ts';
@@ -38,7 +39,7 @@ describe('how many connections may be open', () => {
     [0, Number.POSITIVE_INFINITY],
     [2 ** 64, Number.POSITIVE_INFINITY],
   ])('over TLS in half of a memory limit of %d octets: %d', (constrained, most) => {
-    expect(connectionsInMemory(constrained, 16 * 2 ** 30)).toBe(most);
+    expect(connectionsInMemory(memoryLimit(constrained, 16 * 2 ** 30))).toBe(most);
   });
 
   it('is read from this process', () => {

@@ -70,6 +70,7 @@ export class FakeUpstreamStream implements UpstreamStream {
   readonly protocol: Protocol = 'h2';
   readonly ready = true;
   readonly allTaken = true;
+  readonly heldBytes = 0;
   readonly user: UpstreamUser;
   request: OutgoingRequest | undefined;
   sent = '';

@@ -66,6 +66,12 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     return kind === 'serving' || kind === 'tunnel' || this.#heir?.busy === true;
   }
 
+  get heldBytes(): number {
+    const stage = this.#stage;
+    const unread = (this.#ahead?.length ?? 0) + this.#heads.heldBytes + this.socket.writableLength;
+    return stage.kind === 'serving' ? unread + stage.exchange.heldBytes : unread;
+  }
+
   /** What was another caller's ends: a proxy may send requests of several callers on one connection. */
   ownerFor(caller: string | undefined): ConnectionOwner {
     if (this.#owner === undefined || this.#owner.caller !== caller) {

@@ -2,12 +2,17 @@ import type { Fields } from '../../http/fields.ts';
 import type { Member } from '../../io/members.ts';
 import type { Http2Outlet } from './outlet.ts';
 
+/** What a stream takes by itself. */
+export const STREAM_BYTES = 6 * 1024;
+
 /** A stream of the app, which receives events from its connection: a request that is served, or one that is refused. */
 export interface ConnectionStream extends Member {
   /** Whether the app has ended its side of the stream. */
   readonly inputEnded: boolean;
   /** How long the app may take to read what it was answered last. */
   readonly patienceMs: number;
+  /** What it holds in memory, about. */
+  readonly heldBytes: number;
   /** A piece of the body came; valid until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;

@@ -78,6 +78,12 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#streams.size > 0;
   }
 
+  get heldBytes(): number {
+    let bytes = this.#codec.heldBytes + this.outlet.heldBytes;
+    for (const stream of this.#streams) bytes += stream.heldBytes;
+    return bytes;
+  }
+
   bytes(chunk: Buffer): void {
     if (this.#phase.kind === 'closing') return;
     const fault = this.#read(chunk);

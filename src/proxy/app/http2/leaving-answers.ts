@@ -7,6 +7,8 @@ import { Turns } from '../../io/turns.ts';
 export interface LeavingAnswer {
   /** How long the app may take to read it, in ms. */
   readonly patienceMs: number;
+  /** What it holds meanwhile. */
+  readonly heldBytes: number;
   /** The system has taken all of it, will take no more of it, or has had the time for that. */
   left(): void;
 }
@@ -35,6 +37,13 @@ export class LeavingAnswers {
     this.#clock = clock;
     this.#guarded = guarded;
     this.#deadline = new Deadline(clock, () => guarded(() => this.#endLate()));
+  }
+
+  /** What they hold, in bytes. */
+  get heldBytes(): number {
+    let bytes = 0;
+    for (const { answers } of this.#batches.all()) for (const answer of answers) bytes += answer.heldBytes;
+    return bytes;
   }
 
   /** The last frame of an answer has been written, and must be flushed. */

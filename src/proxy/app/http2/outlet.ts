@@ -52,6 +52,11 @@ export class Http2Outlet<T> {
     this.#writer = new GatheredWriter(socket);
   }
 
+  /** Bytes of answers that the app has not read, and of what they hold until it has. */
+  get heldBytes(): number {
+    return this.#socket.writableLength + this.#leaving.heldBytes;
+  }
+
   /** Whether the system takes more of what is written. */
   get room(): boolean {
     return !this.#socket.writableNeedDrain;

@@ -4,7 +4,7 @@ import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import type { OwnAnswer } from '../../streams/message.ts';
 import { ownAnswerSection } from './answer.ts';
-import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import { type ConnectionStream, type Http2StreamCarrier, STREAM_BYTES } from './connection-stream.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 
 /** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
@@ -21,6 +21,10 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
     this.#carrier = carrier;
     this.#stream = stream;
     this.#sender = new Http2Sender(carrier.outlet, stream, clock, this);
+  }
+
+  get heldBytes(): number {
+    return STREAM_BYTES + this.#sender.heldBytes;
   }
 
   /**

@@ -53,6 +53,11 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#events = events;
   }
 
+  /** Octets that wait for room. */
+  get heldBytes(): number {
+    return this.#waiting.length;
+  }
+
   /** An informational answer. @param neverIndexed as in `Http2Outlet.sendFields`. */
   interim(fields: Fields, neverIndexed?: readonly string[]): void {
     this.#outlet.sendFields(this.#stream, fields, false, neverIndexed);

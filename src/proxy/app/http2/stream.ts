@@ -14,7 +14,7 @@ import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
 import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
 import { runTunnel } from '../../tunnel/tunnel.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './answer.ts';
-import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import { type ConnectionStream, type Http2StreamCarrier, STREAM_BYTES } from './connection-stream.ts';
 import type { LeavingAnswer } from './leaving-answers.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
@@ -78,6 +78,12 @@ export class Http2AppStream
     this.#onHold = request.method === 'CONNECT';
     this.#sender = new Http2Sender(carrier.outlet, stream, context.clock, this);
     this.exchange = new Exchange(this, context, request, context.clock.monotonicMs());
+  }
+
+  get heldBytes(): number {
+    return (
+      STREAM_BYTES + this.#held.length + this.#passedBytes + this.#sender.heldBytes + this.exchange.heldBytes
+    );
   }
 
   ownerFor(): undefined {}

@@ -129,6 +129,12 @@ export class UpstreamConnection {
     return this.#state.kind === 'held';
   }
 
+  /** Octets of a request that the system has not taken, and of an answer on hold. */
+  get heldBytes(): number {
+    const held = this.#state.kind === 'held' ? this.#state.bytes.length : 0;
+    return this.socket.writableLength + held;
+  }
+
   /** Whose requests alone it carries; undefined where it may carry anybody's. */
   get owner(): ConnectionOwner | undefined {
     return this.#owner;

@@ -33,6 +33,10 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     return this.connection.socket.writableLength === 0;
   }
 
+  get heldBytes(): number {
+    return this.connection.heldBytes;
+  }
+
   get tunnelEnd(): TunnelEnd {
     return this.connection;
   }

@@ -29,6 +29,11 @@ export class RequestSending {
     return this.#waiting.length === 0;
   }
 
+  /** Octets that wait for room. */
+  get heldBytes(): number {
+    return this.#waiting.length;
+  }
+
   /** The next piece. What cannot be sent is kept: no more than the app sends before it heeds `UpstreamStream.flush`. */
   data(slice: Buffer): void {
     if (!this.#mayFollow) return;

@@ -68,6 +68,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     return state.kind !== 'busy' || state.keepsUp;
   }
 
+  get heldBytes(): number {
+    const busy = this.#state;
+    return busy.kind === 'busy' ? busy.sending.heldBytes + (busy.held?.data.length ?? 0) : 0;
+  }
+
   get tunnelEnd(): TunnelEnd {
     throw new SidecarError('internal', 'a stream of an HTTP/2 connection was to become a tunnel');
   }

@@ -1,0 +1,124 @@
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log/logger.ts';
+
+/** How often is looked, in ms: within that time a process on one core receives some 20 MB. */
+const LOOK_MS = 100;
+
+/**
+ * All connections together may hold the memory limit divided by this; one of them ends if they hold more. V8 bounds its heap,
+ * where heads are, to half of the limit, and needs room in it for what was let go.
+ */
+const PART_HELD = 6;
+
+/** Nobody is looked at while the process takes less than the memory limit divided by this. */
+const PART_QUIET = 3;
+
+/** Who answers for what a connection holds. */
+export interface Party {
+  /** Unique to the party. */
+  readonly key: string;
+  /** Undefined before the caller is known. */
+  readonly caller: string | undefined;
+  readonly address: string;
+}
+
+/** A connection, and what it holds in memory because it is unfinished or unread. */
+export interface Holder {
+  readonly party: Party;
+  readonly heldBytes: number;
+  end(): void;
+}
+
+export interface HeldMemoryOptions {
+  /** Infinite where nothing bounds the process. */
+  readonly limitBytes: number;
+  /** What the process takes now. */
+  readonly residentBytes: () => number;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Called for each connection that is ended. */
+  readonly onEnded: () => void;
+}
+
+interface Held {
+  readonly holder: Holder;
+  readonly bytes: number;
+}
+
+interface Share {
+  bytes: number;
+  readonly held: Held[];
+}
+
+/**
+ * Bounds what all connections together hold that is unfinished or unread: heads, bodies, answers. Requests pay nothing for
+ * it: what is held is added up now and then, and only if the process is not small. While it is too much, the party that
+ * holds most loses the connection that holds most.
+ */
+export class HeldMemory {
+  readonly #options: HeldMemoryOptions;
+  readonly #holders = new Set<Holder>();
+  #cancel: () => void = () => {};
+
+  constructor(options: HeldMemoryOptions) {
+    this.#options = options;
+    if (Number.isFinite(options.limitBytes)) this.#lookLater();
+  }
+
+  /** @returns a function to report that it has ended. */
+  add(holder: Holder): () => void {
+    this.#holders.add(holder);
+    return () => void this.#holders.delete(holder);
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #lookLater(): void {
+    this.#cancel = this.#options.clock.after(LOOK_MS, () => {
+      this.#look();
+      this.#lookLater();
+    });
+  }
+
+  #look(): void {
+    const { limitBytes, residentBytes, log, onEnded } = this.#options;
+    if (residentBytes() < limitBytes / PART_QUIET) return;
+    const shares = this.#shares();
+    let total = 0;
+    for (const { bytes } of shares) total += bytes;
+    while (total > limitBytes / PART_HELD) {
+      const share = shares.reduce((most, other) => (other.bytes > most.bytes ? other : most));
+      const { holder, bytes } = share.held.pop() as Held;
+      const { caller, address } = holder.party;
+      log.warn(
+        { caller, address, bytes, ofBytes: share.bytes },
+        'a connection was ended: it holds too much memory',
+      );
+      share.bytes -= bytes;
+      total -= bytes;
+      onEnded();
+      holder.end();
+    }
+  }
+
+  /** By party; the connection that holds most comes last. */
+  #shares(): readonly Share[] {
+    const shares = new Map<string, Share>();
+    for (const holder of this.#holders) {
+      const bytes = holder.heldBytes;
+      if (bytes === 0) continue;
+      const { key } = holder.party;
+      let share = shares.get(key);
+      if (share === undefined) {
+        share = { bytes: 0, held: [] };
+        shares.set(key, share);
+      }
+      share.bytes += bytes;
+      share.held.push({ holder, bytes });
+    }
+    for (const { held } of shares.values()) held.sort((one, other) => one.bytes - other.bytes);
+    return [...shares.values()];
+  }
+}

@@ -1,0 +1,183 @@
+/** What a caller may hold in the gateway's memory: beyond it, its own connections end. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ClientHttp2Session } from 'node:http2';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { HeldMemory, type Holder } from '../../src/gateway/held-memory.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
+import { Flag, frame, PREFACE, settings, Type } from '../wire/http2/frames.ts';
+import { askHttp2, callers, type RunningGateway, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
+
+const OTHER = 'spiffe://cluster.local/ns/shop/sa/other';
+const other = callers.issue('other', OTHER);
+const OTHER_ENTRY = { name: 'other', match: { spiffe: OTHER }, allowedRoutes: ['api'] };
+
+const LIMIT_BYTES = 600;
+
+/** Connections of these parties that hold so much, and who of them were ended. */
+async function look(
+  held: readonly (readonly [party: string, bytes: number])[],
+  residentBytes = LIMIT_BYTES,
+  limitBytes = LIMIT_BYTES,
+): Promise<readonly string[]> {
+  const clock = new ManualClock();
+  const ended: string[] = [];
+  let counted = 0;
+  const lines: unknown[] = [];
+  const memory = new HeldMemory({
+    limitBytes,
+    residentBytes: () => residentBytes,
+    clock,
+    log: { warn: (facts: unknown) => void lines.push(facts) },
+    onEnded: () => counted++,
+  });
+  for (const [key, heldBytes] of held) {
+    const holder: Holder = {
+      party: { key, caller: key, address: '192.0.2.1' },
+      heldBytes,
+      end() {
+        ended.push(`${key} ${heldBytes}`);
+        gone();
+      },
+    };
+    const gone = memory.add(holder);
+  }
+  await clock.advance(250);
+  expect(counted).toBe(ended.length);
+  expect(lines).toHaveLength(ended.length);
+  memory.close();
+  expect(clock.pendingTimers).toBe(0);
+  return ended;
+}
+
+describe('of what all connections hold', () => {
+  it('a sixth of the memory is left alone', async () => {
+    expect(
+      await look([
+        ['one', 60],
+        ['one', 20],
+        ['other', 20],
+      ]),
+    ).toEqual([]);
+  });
+
+  it('more than that costs whoever holds most, the largest connection first, and only until it is enough', async () => {
+    const held = [
+      ['one', 50],
+      ['one', 10],
+      ['other', 39],
+      ['other', 20],
+      ['third', 30],
+    ] as const;
+    expect(await look(held)).toEqual(['one 50']);
+    expect(await look([...held, ['other', 5]])).toEqual(['other 39', 'one 50']);
+  });
+
+  it('nothing is looked at while the process is small, or where nothing bounds it', async () => {
+    expect(await look([['one', 1000]], LIMIT_BYTES / 3 - 1)).toEqual([]);
+    expect(await look([['one', 1000]], LIMIT_BYTES, Number.POSITIVE_INFINITY)).toEqual([]);
+  });
+});
+
+/** A gateway in this much memory takes 64 connections. */
+const MEMORY_BYTES = 8 * 2 ** 20;
+
+const LARGE = Buffer.alloc(256 * 1024);
+const LONG = Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`x-${n}`, 'a'.repeat(8000)]));
+
+const HEAD = 'GET /api/ HTTP/1.1\r\nHost: gateway.test\r\n';
+
+/** GET https://gateway.test/api/, of the static table and literals (RFC 7541 §6). */
+const REQUEST = Buffer.from('\x82\x87\x04\x05/api/\x01\x0cgateway.test', 'latin1');
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.method === 'POST' || request.url === '/api/slow') return;
+  if (request.url === '/api/heads')
+    for (const [name, value] of Object.entries(LONG)) response.setHeader(name, value);
+  response.end(request.url === '/api/large' ? LARGE : 'ok');
+}
+
+const unread = (gateway: RunningGateway): Promise<ClientHttp2Session> =>
+  gateway.http2(web, { settings: { initialWindowSize: 0 } } as object);
+
+async function onEach<C>(
+  count: number,
+  connect: () => Promise<C>,
+  act: (connection: C) => void,
+): Promise<void> {
+  for (let made = 0; made < count; made++) act(await connect());
+}
+
+/** 90 requests of a session. */
+function ask(session: ClientHttp2Session, headers: Readonly<Record<string, string>>, body?: Buffer): void {
+  for (let count = 0; count < 90; count++) {
+    const stream = session.request(headers, { endStream: body === undefined });
+    stream.on('error', () => {});
+    if (body !== undefined) stream.write(body);
+  }
+}
+
+const ATTACKS: Readonly<Record<string, (gateway: RunningGateway) => Promise<void>>> = {
+  'heads that do not end': (gateway) =>
+    onEach(
+      50,
+      () => gateway.raw(web),
+      (socket) => socket.write(`${HEAD}\r\n${HEAD}x: ${'a'.repeat(60_000)}`),
+    ),
+  'field blocks that do not end': (gateway) =>
+    onEach(
+      25,
+      () => gateway.raw(web, { ALPNProtocols: ['h2'] }),
+      (socket) => {
+        const begun = frame(Type.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, 1, REQUEST);
+        socket.write(Buffer.concat([PREFACE, settings(), begun, frame(Type.HEADERS, Flag.NONE, 3, REQUEST)]));
+        for (let frames = 0; frames < 8; frames++) {
+          socket.write(frame(Type.CONTINUATION, Flag.NONE, 3, Buffer.alloc(15_000)));
+        }
+      },
+    ),
+  'refusals that it does not read': (gateway) =>
+    onEach(
+      2,
+      () => unread(gateway),
+      (session) => ask(session, { ':path': '/refused/', ...LONG }),
+    ),
+  'answers that it does not read': (gateway) =>
+    onEach(
+      2,
+      () => unread(gateway),
+      (session) => ask(session, { ':path': '/api/large' }),
+    ),
+  'heads of answers that it does not read': (gateway) =>
+    onEach(
+      2,
+      () => unread(gateway),
+      (session) => ask(session, { ':path': '/api/heads', ...LONG }),
+    ),
+  'uploads that the upstream does not read': (gateway) =>
+    onEach(
+      2,
+      () => gateway.http2(web),
+      (session) => ask(session, { ':path': '/api/slow', ':method': 'POST' }, LARGE),
+    ),
+};
+
+it.each(Object.entries(ATTACKS))('a caller with %s loses its own connections alone', async (_, attack) => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  const limits = { connections: 60 };
+  const gateway = await startGateway({ callers: [{ ...WEB_ENTRY, limits }, OTHER_ENTRY], answer });
+  const series = 'gateway_connections_total{result="held_too_much"}';
+  const session = await gateway.http2(other);
+  const kept = session.request({ ':path': '/api/slow', ':method': 'POST' }, { endStream: false });
+  kept.write(Buffer.alloc(64 * 1024));
+  await until(() => gateway.upstream.requests.length > 0);
+  await attack(gateway);
+  await until(async () => (await gateway.metric(series)) !== 0);
+  expect(kept.closed).toBe(false);
+  expect((await askHttp2(session)).status).toBe(200);
+  const lines = gateway.logLines.filter((line) => line.includes('it holds too much memory'));
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
+});
