@@ -1,7 +1,14 @@
 import { expect, it } from 'vitest';
 import { apply, get, helm, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
-import { deleteNamespace, installChart, NAMESPACE, provideRelease, RELEASE } from '../support/release.ts';
+import {
+  checkedAfter,
+  deleteNamespace,
+  installChart,
+  NAMESPACE,
+  provideRelease,
+  RELEASE,
+} from '../support/release.ts';
 import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
 import { makePodsDuring } from '../support/unscheduled-pods.ts';
 import {
@@ -45,10 +52,12 @@ inCluster('a release', () => {
     expect(pods.every(isReady)).toBe(true);
   });
 
-  it('upgraded with nothing changed, keeps its pods and its certificate', async () => {
+  it('upgraded with nothing changed but its check, which runs, keeps its pods and its certificate', async () => {
     const before = names(await releasePods());
     const bundle = await caBundle();
-    await installChart();
+    const checks = await checksThatCompleted();
+    await installChart(checkedAfter('post-install', 'post-upgrade'));
+    expect(await checksThatCompleted()).toBe(checks + 1);
     expect(names(await releasePods())).toEqual(before);
     expect(await caBundle()).toBe(bundle);
   });
@@ -126,6 +135,19 @@ function rollBack(...revision: readonly string[]): Promise<string> {
     ...(['rollback', RELEASE, ...revision, '--namespace', NAMESPACE, '--wait'] as const),
     ...['--timeout', '150s'],
   );
+}
+
+/** By the events of its Jobs, which outlive them. */
+async function checksThatCompleted(): Promise<number> {
+  const { items } = await get<{ items: { involvedObject: { name: string }; reason: string }[] }>(
+    'events',
+    '-n',
+    NAMESPACE,
+  );
+  return items.filter(
+    ({ involvedObject, reason }) =>
+      involvedObject.name === `${RELEASE}-startup-check` && reason === 'Completed',
+  ).length;
 }
 
 function injector(): Promise<string> {

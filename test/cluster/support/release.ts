@@ -30,9 +30,16 @@ const VALUES: Readonly<Record<string, unknown>> = {
   'issuer.enabled': true,
   'issuer.tokenLifetime': `${TOKEN_LIFETIME_SECONDS}s`,
   'issuer.clients.existingSecret': ISSUER_CLIENTS,
+  // The Job after each of some 80 upgrades would take five minutes; the scenario of the release has it.
+  ...checkedAfter('post-install'),
 };
 
 export type Values = Readonly<Record<string, unknown>>;
+
+/** The Job that asks whether the webhook answers runs after these of Helm's operations. */
+export function checkedAfter(...hooks: readonly ('post-install' | 'post-upgrade')[]): Values {
+  return { 'injector.startupCheck.jobAnnotations': { 'helm.sh/hook': [...hooks, 'test'].join(',') } };
+}
 
 /** `helm upgrade --install --wait`, with `values` by their dotted names. */
 export async function installChart(values: Values = {}, ...flags: readonly string[]): Promise<void> {
