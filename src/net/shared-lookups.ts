@@ -174,7 +174,7 @@ export class SharedLookups {
   }
 
   #beginNext(): void {
-    for (;;) {
+    while (this.#underWay.length < this.#bounds.atOnce) {
       const next = this.#nextInLine();
       if (next === undefined) return;
       take(this.#inLine, next);
@@ -186,9 +186,14 @@ export class SharedLookups {
   #nextInLine(): Lookup | undefined {
     let next: Lookup | undefined;
     let fewest = Number.POSITIVE_INFINITY;
+    const seen = new Set<string>();
     for (const lookup of this.#inLine) {
-      const own = this.#underWayOf(lookup.party);
-      if (own >= fewest || !this.#mayBegin(lookup.party)) continue;
+      if (fewest === 0) break;
+      const { party } = lookup;
+      if (seen.has(party)) continue;
+      seen.add(party);
+      const own = this.#underWayOf(party);
+      if (own >= fewest || !this.#mayBegin(party)) continue;
       next = lookup;
       fewest = own;
     }
