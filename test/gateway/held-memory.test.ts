@@ -1,7 +1,9 @@
 /** What a caller may hold in the gateway's memory: beyond it, its own connections end. */
 
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ClientHttp2Session } from 'node:http2';
+import { type ClientHttp2Session, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { HeldMemory, type Holder } from '../../src/gateway/held-memory.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -79,6 +81,9 @@ describe('of what all connections hold', () => {
     expect(await look([['one', 1000]], LIMIT_BYTES, Number.POSITIVE_INFINITY)).toEqual([]);
   });
 });
+
+const CALLERS = [{ ...WEB_ENTRY, limits: { connections: 60 } }, OTHER_ENTRY];
+const ENDED = 'gateway_connections_total{result="held_too_much"}';
 
 /** A gateway in this much memory takes 64 connections. */
 const MEMORY_BYTES = 8 * 2 ** 20;
@@ -166,18 +171,42 @@ const ATTACKS: Readonly<Record<string, (gateway: RunningGateway) => Promise<void
 it.each(Object.entries(ATTACKS))('a caller with %s loses its own connections alone', async (_, attack) => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
-  const limits = { connections: 60 };
-  const gateway = await startGateway({ callers: [{ ...WEB_ENTRY, limits }, OTHER_ENTRY], answer });
-  const series = 'gateway_connections_total{result="held_too_much"}';
+  const gateway = await startGateway({ callers: CALLERS, answer });
   const session = await gateway.http2(other);
   const kept = session.request({ ':path': '/api/slow', ':method': 'POST' }, { endStream: false });
   kept.write(Buffer.alloc(64 * 1024));
   await until(() => gateway.upstream.requests.length > 0);
   await attack(gateway);
-  await until(async () => (await gateway.metric(series)) !== 0);
+  await until(async () => (await gateway.metric(ENDED)) !== 0);
   expect(kept.closed).toBe(false);
   expect((await askHttp2(session)).status).toBe(200);
   const lines = gateway.logLines.filter((line) => line.includes('it holds too much memory'));
   expect(lines.length).toBeGreaterThan(0);
   expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
+});
+
+it('what waits unread in the connections of uploads counts, too', async () => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  // Reads no more of a body than a window.
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') response.end('ok');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const routes = [{ name: 'api', match: { pathPrefix: '/api/' }, upstream, protocol: 'h2c' }];
+  const gateway = await startGateway({ callers: CALLERS, file: { routes } });
+  await onEach(
+    20,
+    () => gateway.raw(web),
+    (socket) => {
+      // Too long to be kept for another try.
+      socket.write('POST /api/ HTTP/1.1\r\nHost: gateway.test\r\nContent-Length: 1000000\r\n\r\n');
+      socket.write(LARGE);
+    },
+  );
+  await until(async () => (await gateway.metric(ENDED)) !== 0);
+  expect((await gateway.get(other)).status).toBe(200);
 });

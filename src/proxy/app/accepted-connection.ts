@@ -71,9 +71,9 @@ export class AcceptedConnection implements AppConnection, Carrier {
     return this.#speaker?.busy === true;
   }
 
-  /** As in `Speaker`. */
+  /** What is held in memory because it is unfinished or unread, about. */
   get heldBytes(): number {
-    return this.#speaker?.heldBytes ?? 0;
+    return this.socket.readableLength + this.socket.writableLength + (this.#speaker?.heldBytes ?? 0);
   }
 
   closeIdle(): void {

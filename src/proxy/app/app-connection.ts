@@ -24,7 +24,7 @@ export interface Carrier {
 
 /** A version of HTTP, spoken on one connection: it receives all events there. */
 export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
-  /** What is held in memory because it is unfinished or unread, about. To be asked seldom: everything is looked at. */
+  /** What it holds beside the socket that is unfinished or unread, in bytes, about. Adds up everything: to be asked seldom. */
   readonly heldBytes: number;
   /** What came; valid until this returns. */
   bytes(chunk: Buffer): void;

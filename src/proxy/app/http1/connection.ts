@@ -68,7 +68,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   get heldBytes(): number {
     const stage = this.#stage;
-    const unread = (this.#ahead?.length ?? 0) + this.#heads.heldBytes + this.socket.writableLength;
+    const unread = (this.#ahead?.length ?? 0) + this.#heads.heldBytes;
     return stage.kind === 'serving' ? unread + stage.exchange.heldBytes : unread;
   }
 

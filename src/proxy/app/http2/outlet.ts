@@ -52,9 +52,9 @@ export class Http2Outlet<T> {
     this.#writer = new GatheredWriter(socket);
   }
 
-  /** Bytes of answers that the app has not read, and of what they hold until it has. */
+  /** What answers hold that have been written, and not read by the app. */
   get heldBytes(): number {
-    return this.#socket.writableLength + this.#leaving.heldBytes;
+    return this.#leaving.heldBytes;
   }
 
   /** Whether the system takes more of what is written. */
