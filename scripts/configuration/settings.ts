@@ -428,7 +428,7 @@ export const SETTINGS: Texts = {
   ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded, and the connection is closed. By default, and at most, half of the process's descriptors above 320, which are kept for everything else.",
+    "Connections of the app; beyond it 503 overloaded, and the connection is closed. By default, and at most, half of the process's descriptors above 384, which are kept for everything else.",
   ),
   'limits.headerTimeout': say(
     'Time in which a head has to arrive; else 400. Over HTTP/2 it is for every frame but DATA; else the connection takes no further requests.',

@@ -534,7 +534,7 @@ const pod: Row = {
         legend: '{{pod}} {{route}} {{error}}',
       },
     ]),
-    lines('Left out', 'Log lines that were not printed, and admin connections that gave way.', 'short', [
+    lines('Left out', 'Log lines that were not printed, and admin connections that were refused.', 'short', [
       {
         expr: `sum by (reason) (increase(${series('log_lines_dropped_total', POD)}[$__rate_interval])) or on () vector(0)`,
         legend: 'log lines {{reason}}',

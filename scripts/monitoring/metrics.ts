@@ -123,7 +123,7 @@ export const METRICS = {
     type: 'counter',
     program: 'every',
     labels: [],
-    meaning: 'Connections to the admin listener that gave way to others.',
+    meaning: 'Connections to the admin listener that were refused.',
   },
   proxy_requests_total: {
     type: 'counter',

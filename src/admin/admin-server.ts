@@ -1,6 +1,6 @@
 /**
  * The admin listener: a table of paths, each answered from a snapshot. Separate from the data path, so that neither can
- * starve the other's port.
+ * starve the other's port. A connection has one request: nobody holds a place that others need between two of them.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -14,7 +14,7 @@ import { http } from '../node-http.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import { AdminConnections } from './connections.ts';
 import type { AdminMetrics } from './process-metrics.ts';
-import { FOR_OTHERS, FOR_PROBES, Turns } from './turns.ts';
+import { Renderings } from './renderings.ts';
 
 export interface AdminAnswer {
   readonly status: number;
@@ -27,15 +27,18 @@ export interface AdminEndpoint {
   readonly method: 'GET' | 'POST';
   /** Refuse callers from other machines (and other pods) with 403. */
   readonly loopbackOnly?: boolean;
-  /** For the kubelet, which does not wait long: answered in separate turns. */
-  readonly probe?: boolean;
   /** Programs by default. */
   readonly audience?: Audience;
   /**
-   * Awaited before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects.
+   * Awaited before the request is answered. Bounded; never rejects.
    * @param whenGone takes a function to be called when the caller has gone.
    */
   due?(whenGone: (leave: () => void) => void): Promise<void>;
+  /**
+   * For an answer that takes time to make: it is made when those before it are, and shared. Names what it depends on, in
+   * one of a few words, besides the path and whether the caller is local. Without this, an answer waits for no other.
+   */
+  variant?(request: AdminRequest): string;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
@@ -60,16 +63,15 @@ export interface AdminOptions {
   readonly metrics?: AdminMetrics;
 }
 
-/** From the head of a request to the last byte of its answer, its turn included. */
+/** From the head of a request to the last byte of its answer. */
 export const ANSWER_MS = 20_000;
 
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 
 /**
  * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path with 404,
- * another method with 405 and `Allow`, a request from another site's page with 403. However many ask, and however
- * often, answering takes a twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections; however
- * slowly they read, an answer takes `ANSWER_MS`.
+ * another method with 405 and `Allow`, a request from another site's page with 403. However many ask, they have
+ * `MAX_CONNECTIONS` connections; however slowly they read, an answer takes `ANSWER_MS`.
  * @throws {SidecarError} `configuration` if the address cannot be listened on.
  */
 export async function startAdminServer(
@@ -80,37 +82,25 @@ export async function startAdminServer(
 ): Promise<AdminServer> {
   const { clock = systemClock, metrics } = options;
   const hosts = new Set(options.hosts);
-  const connections = new AdminConnections(() => metrics?.connectionDropped());
-  const probes = new Turns(FOR_PROBES, clock);
-  const others = new Turns(FOR_OTHERS, clock);
-  const server = http.createServer({
-    requestTimeout: 10_000,
-    headersTimeout: 10_000,
-    keepAliveTimeout: 15_000,
-    connectionsCheckingInterval: 5000,
-    maxHeaderSize: 8 * 1024,
-  });
+  const connections = new AdminConnections(clock, () => metrics?.connectionRefused());
+  const renderings = new Renderings<AdminAnswer>(clock);
+  const server = http.createServer({ maxHeaderSize: 8 * 1024 });
   server.on('connection', (socket) => connections.add(socket));
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = pathOf(request);
     const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined;
-    const whenGone = (leave: () => void): void => void response.once('close', leave);
-    if (endpoint?.due !== undefined && request.method !== 'POST') await endpoint.due(whenGone);
-    if (response.destroyed) return;
-    const turns = endpoint?.probe === true ? probes : others;
-    const turn = turns.wait(request.socket.remoteAddress ?? '', whenGone);
-    if (turn !== undefined) await turn;
-    if (response.destroyed) return;
-    const startedAtMs = clock.monotonicMs();
+    if (endpoint?.due !== undefined && request.method !== 'POST') {
+      await endpoint.due((leave) => void response.once('close', leave));
+      if (response.destroyed) return;
+    }
     let answer: AdminAnswer;
     try {
-      answer = await answerRequest(request, endpoint, endpoints, hosts);
+      answer = await answerRequest(request, endpoint, endpoints, hosts, renderings);
     } catch (error) {
       log.error({ err: error, path }, 'admin request failed');
       answer = plain(500, 'internal error');
     }
-    turns.spentSince(startedAtMs);
     send(request, response, answer);
   }
 
@@ -121,7 +111,6 @@ export async function startAdminServer(
       return;
     }
     endUnlessAnswered(response, ANSWER_MS, clock);
-    response.once('close', () => connections.end(socket));
     void respond(request, response);
   });
   const address = await listenOn(server, listen, '--admin-listen');
@@ -148,6 +137,7 @@ async function answerRequest(
   endpoint: AdminEndpoint | undefined,
   endpoints: Endpoints,
   hosts: ReadonlySet<string>,
+  renderings: Renderings<AdminAnswer>,
 ): Promise<AdminAnswer> {
   const refusal = whyRefused(request.method, request.headers, endpoint?.audience ?? 'programs', hosts);
   if (refusal !== undefined) return plain(403, refusal);
@@ -165,11 +155,16 @@ async function answerRequest(
   if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
   }
-  return await endpoint.answer({
+  const asked: AdminRequest = {
     accept: request.headers.accept ?? '',
     query: new URLSearchParams((request.url ?? '').split('?', 2)[1] ?? ''),
     isLocal: isOnLoopback && !isForwarded,
-  });
+  };
+  const variant = endpoint.variant?.(asked);
+  if (variant === undefined) return await endpoint.answer(asked);
+  return await renderings.share(`${pathOf(request)} ${asked.isLocal} ${variant}`, () =>
+    endpoint.answer(asked),
+  );
 }
 
 function pathOf(request: IncomingMessage): string {
@@ -196,8 +191,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
     'Content-Length': Buffer.byteLength(answer.body),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
-    // No request here needs a body; the rest of one is not awaited.
-    ...(request.complete ? {} : { Connection: 'close' }),
+    Connection: 'close',
     ...answer.headers,
   });
   response.end(request.method === 'HEAD' ? undefined : answer.body);

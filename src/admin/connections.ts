@@ -1,92 +1,76 @@
-/** The admin listener's connections: a bounded number, of which idle ones give way to new ones. */
+/** The admin listener's connections: a bounded number, each for one request; most places are for addresses that have none. */
 
 import type { Socket } from 'node:net';
+import type { Clock } from '../clock.ts';
 
 /** The kubelet, a few Prometheus replicas and some people need a dozen. */
-export const MAX_CONNECTIONS = 128;
+export const MAX_CONNECTIONS = 192;
+
+/** Of these, those that came while their address had another one. The other places are each for another address. */
+export const MAX_FURTHER = 32;
+
+/** How long a connection may be open before the head of its request is there. */
+export const REQUEST_WITHIN_MS = 1000;
 
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** Whether one of its requests is being answered. */
-  busy: boolean;
+  /** Whether its address had another one when it came. */
+  readonly isFurther: boolean;
+  /** Ends the wait for its request; undefined once that is there. */
+  asked: (() => void) | undefined;
 }
 
 export class AdminConnections {
-  /**
-   * In order of becoming idle: the longest idle comes first. So few can be searched; a `Map` would keep closed ones
-   * until a full collection (docs/decisions/0027).
-   */
+  /** So few can be searched; a `Map` would keep closed ones until a full collection (docs/decisions/0027). */
   readonly #open: Connection[] = [];
 
-  readonly #dropped: () => void;
+  readonly #clock: Clock;
+  readonly #refused: () => void;
 
-  /** @param dropped is called for each that gave way. */
-  constructor(dropped: () => void) {
-    this.#dropped = dropped;
-  }
-
-  get size(): number {
-    return this.#open.length;
-  }
-
-  add(socket: Socket): void {
-    this.#open.push({ socket, address: socket.remoteAddress ?? '', busy: false });
-    socket.once('close', () => this.#remove(socket));
-    if (this.#open.length > MAX_CONNECTIONS) this.#shedFor(socket);
-  }
-
-  /** False if another request of the connection is still being answered: no legitimate caller pipelines. */
-  begin(socket: Socket): boolean {
-    const connection = this.#open.find((each) => each.socket === socket);
-    if (connection === undefined || connection.busy) return false;
-    connection.busy = true;
-    return true;
-  }
-
-  end(socket: Socket): void {
-    const connection = this.#remove(socket);
-    if (connection === undefined) return;
-    connection.busy = false;
-    this.#open.push(connection);
+  /** @param refused is called for each that finds no place. */
+  constructor(clock: Clock, refused: () => void) {
+    this.#clock = clock;
+    this.#refused = refused;
   }
 
   /**
-   * At the address with the most connections, the one idle longest; if all of them are busy, any other idle one, or
-   * else the newest of that address. So no crowd from one address keeps out another.
+   * Closes it at once if there is no place for it: a connection that has a place keeps it. There is one for an address
+   * that has none, and a further one for an address that has no more than there are further places left.
    */
-  #shedFor(newcomer: Socket): void {
-    const crowd = this.#mostFrequentAddress();
-    let idle: Socket | undefined;
-    let newest: Socket | undefined;
-    for (const { socket, address, busy } of this.#open) {
-      if (address === crowd) {
-        if (!busy) {
-          this.#shed(socket);
-          return;
-        }
-        newest = socket;
-      }
-      if (!busy && socket !== newcomer) idle ??= socket;
+  add(socket: Socket): void {
+    const address = socket.remoteAddress ?? '';
+    const ofAddress = this.#open.filter((each) => each.address === address).length;
+    const furtherLeft = MAX_FURTHER - this.#open.filter((each) => each.isFurther).length;
+    if (this.#open.length >= MAX_CONNECTIONS || ofAddress > furtherLeft) {
+      socket.destroy();
+      this.#refused();
+      return;
     }
-    const victim = idle ?? newest;
-    if (victim !== undefined) this.#shed(victim);
+    const connection: Connection = {
+      socket,
+      address,
+      isFurther: ofAddress > 0,
+      // What came while the process was stopped is read before it counts as late.
+      asked: this.#clock.after(REQUEST_WITHIN_MS, () =>
+        setImmediate(() => {
+          if (connection.asked !== undefined) socket.destroy();
+        }),
+      ),
+    };
+    this.#open.push(connection);
+    socket.once('close', () => {
+      connection.asked?.();
+      this.#open.splice(this.#open.indexOf(connection), 1);
+    });
   }
 
-  #remove(socket: Socket): Connection | undefined {
-    const at = this.#open.findIndex((each) => each.socket === socket);
-    return at === -1 ? undefined : this.#open.splice(at, 1)[0];
-  }
-
-  #shed(socket: Socket): void {
-    this.#remove(socket);
-    socket.destroy();
-    this.#dropped();
-  }
-
-  #mostFrequentAddress(): string {
-    const counts = new Map<string, number>();
-    for (const { address } of this.#open) counts.set(address, (counts.get(address) ?? 0) + 1);
-    return [...counts].reduce((most, entry) => (entry[1] > most[1] ? entry : most))[0];
+  /** Reports that a request has come. False if it is not the first one. */
+  begin(socket: Socket): boolean {
+    const connection = this.#open.find((each) => each.socket === socket);
+    if (connection?.asked === undefined) return false;
+    connection.asked();
+    connection.asked = undefined;
+    return true;
   }
 }

@@ -5,44 +5,27 @@ import type { AdminEndpoint } from './admin-server.ts';
 export type Exemplars = ReadonlyMap<string, string>;
 
 /**
- * `/metrics`: Prometheus text, or OpenMetrics if the scraper prefers it. Concurrent scrapes share one rendering.
+ * `/metrics`: Prometheus text, or OpenMetrics if the scraper prefers it.
  * @param exemplars the present ones; Prometheus text has none.
  */
 export function metricsEndpoint(
   registry: Registry,
   exemplars: () => Exemplars = () => new Map(),
 ): AdminEndpoint {
-  let current: Promise<Rendering> | undefined;
-  const render = async (): Promise<Rendering> => {
-    const text = await registry.metrics();
-    current = undefined;
-    let openMetrics: string | undefined;
-    return {
-      text,
-      openMetrics() {
-        openMetrics ??= toOpenMetrics(text, exemplars());
-        return openMetrics;
-      },
-    };
-  };
   return {
     method: 'GET',
+    variant: ({ accept }) => (prefersOpenMetrics(accept) ? 'OpenMetrics' : 'text'),
     async answer({ accept }) {
-      current ??= render().catch((error: unknown) => {
-        current = undefined;
-        throw error;
-      });
-      const rendering = await current;
+      const text = await registry.metrics();
       return prefersOpenMetrics(accept)
-        ? { status: 200, contentType: Registry.OPENMETRICS_CONTENT_TYPE, body: rendering.openMetrics() }
-        : { status: 200, contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: rendering.text };
+        ? {
+            status: 200,
+            contentType: Registry.OPENMETRICS_CONTENT_TYPE,
+            body: toOpenMetrics(text, exemplars()),
+          }
+        : { status: 200, contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: text };
     },
   };
-}
-
-interface Rendering {
-  readonly text: string;
-  openMetrics(): string;
 }
 
 /**

@@ -34,10 +34,9 @@ export function probes(
 ): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
   const soon = startSoon(health, clock);
   return {
-    '/livez': { method: 'GET', probe: true, answer: () => plain(200, 'ok') },
+    '/livez': { method: 'GET', answer: () => plain(200, 'ok') },
     '/readyz': {
       method: 'GET',
-      probe: true,
       answer() {
         const missing = health.missing();
         if (!health.draining() && missing.length === 0) return json(200, { status: 'ready' });
@@ -46,7 +45,6 @@ export function probes(
     },
     '/startupz': {
       method: 'GET',
-      probe: true,
       due: soon,
       answer: () =>
         health.started()

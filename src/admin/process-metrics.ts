@@ -7,7 +7,7 @@ import { readMemoryUse } from './memory.ts';
 
 /** What the admin listener counts of itself. */
 export interface AdminMetrics {
-  connectionDropped(): void;
+  connectionRefused(): void;
 }
 
 /** Which version runs, and what it costs: the names used by every Prometheus exporter. */
@@ -66,12 +66,12 @@ export function registerProcessMetrics(
 
   const dropped = new Counter({
     name: 'token_sidecar_admin_connections_dropped_total',
-    help: 'Connections to the admin listener that gave way to others, because there were too many.',
+    help: 'Connections to the admin listener that were refused, because there were too many.',
     registers,
   });
   // It starts at zero, so that the first event shows as an increase.
   dropped.inc(0);
-  return { connectionDropped: () => dropped.inc() };
+  return { connectionRefused: () => dropped.inc() };
 }
 
 /** Outside Linux they stay at zero. */

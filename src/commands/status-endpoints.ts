@@ -20,6 +20,7 @@ export function statusEndpoints(
   const whenAsked = (part: keyof StatusPage): AdminEndpoint => ({
     method: 'GET',
     audience: 'people',
+    variant: () => 'only',
     async answer(request) {
       loaded ??= import('./status-page.ts').then(({ openStatusPage }) => openStatusPage(sources));
       return (await loaded)[part].answer(request);

@@ -5,6 +5,8 @@ import { reporters } from '../support/reporters.ts';
 export default defineConfig({
   test: {
     include: ['test/faults/**/*.test.ts'],
+    // They look at how fast a process answers, and at its memory.
+    fileParallelism: false,
     // Rows wait for events or move a virtual clock; this bound only ends one that would never finish.
     testTimeout: 120_000,
     hookTimeout: 60_000,

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Descriptors reserved for all but connections of the data path: the admin listener takes at most 128, the one that
+ * Descriptors reserved for all but connections of the data path: the admin listener takes at most 192, the one that
  * gives out tokens 64, and connections being refused 16; the rest is for providers, files and Node itself.
  */
-const RESERVED_DESCRIPTORS = 320;
+const RESERVED_DESCRIPTORS = 384;
 
 const OPEN_FILES = /^Max open files\s+(\d+)/m;
 

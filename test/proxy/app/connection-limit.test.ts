@@ -16,9 +16,9 @@ Max locked memory         8388608              8388608              bytes
 
 describe('how many connections may be open', () => {
   it.each([
-    [undefined, limits('1024'), 352],
+    [undefined, limits('1024'), 320],
     [10, limits('1024'), 10],
-    [1000, limits('1024'), 352],
+    [1000, limits('1024'), 320],
     [undefined, limits('20'), 1],
     [undefined, limits('unlimited'), Number.POSITIVE_INFINITY],
     [7, undefined, 7],
