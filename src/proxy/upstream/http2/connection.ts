@@ -39,7 +39,7 @@ export interface Http2ConnectionOptions {
   readonly assumedStreams: number;
   /** Whether further requests avoid it while slow readers hold all that they may of it. */
   mayStandAside(): boolean;
-  /** Called when another request may be sent on it that could not be sent before. */
+  /** Called when another request may be sent, on it or on another, that could not be sent before. */
   onFree(connection: Http2Connection): void;
   /** Called in the same turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
@@ -96,7 +96,7 @@ export class Http2Connection {
       this.#failed,
       this.#codec,
       () => this.#watch(),
-      () => this.#offer(),
+      () => this.#readersHaveRead(),
       () => {
         if (this.#resets.sent(this.nowMs())) this.retire();
       },
@@ -216,6 +216,12 @@ export class Http2Connection {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     else this.#options.onFree(this);
+  }
+
+  /** Those who wait may have room here, or, where this one is ending, have another made. */
+  #readersHaveRead(): void {
+    if (this.#state.kind === 'ending') this.#options.onFree(this);
+    else this.#offer();
   }
 
   /** How many more streams may be opened. */

@@ -171,9 +171,12 @@ export class Http2Pool implements IdleHolder {
 
   /** Whether few connections, including those that are ending, wait for apps to read. */
   get #fewAwaitReaders(): boolean {
-    let count = 0;
-    for (const { outlet } of this.#open) if (outlet.awaitsReaders) count += 1;
-    return count <= MOST_ASIDE;
+    return countAwaitingReaders(this.#open) <= MOST_ASIDE;
+  }
+
+  /** The same of those that are ending: whoever leaves answers unread and has connections retire holds no more of them. */
+  get #fewEndingAwaitReaders(): boolean {
+    return countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <= MOST_ASIDE;
   }
 
   #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
@@ -235,6 +238,7 @@ export class Http2Pool implements IdleHolder {
     if (this.#line.length === 0) return false;
     // An upstream that takes no request says so on every connection: wait until it says otherwise.
     if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
+    if (!this.#fewEndingAwaitReaders) return false;
     return this.#line.exceeds((lowest) => this.#roomToCome(lowest));
   }
 
@@ -364,4 +368,10 @@ export class Http2Pool implements IdleHolder {
     this.#options.all.closed();
     dialling.abandon();
   }
+}
+
+function countAwaitingReaders(connections: Iterable<Http2Connection>): number {
+  let count = 0;
+  for (const { outlet } of connections) if (outlet.awaitsReaders) count += 1;
+  return count;
 }
