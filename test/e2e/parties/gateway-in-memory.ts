@@ -1,20 +1,22 @@
 /** A gateway as a process of its own, run as the image runs it, in the memory that the chart gives it. */
 
-import { once } from 'node:events';
-import {
-  createServer as createHttp1,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import { createServer as createHttp2, type Http2Server } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { makeControlGroup, ON_VERSION_1, removeControlGroup } from '../../cluster/node/control-groups.ts';
-import { callers, mountGateway, servers, WEB, WEB_ENTRY } from '../../gateway/running-gateway.ts';
+import {
+  type CallerEntry,
+  callers,
+  mountGateway,
+  servers,
+  WEB,
+  WEB_ENTRY,
+} from '../../gateway/running-gateway.ts';
 import { RunningCommand } from '../../support/run-command.ts';
 import { readShippedNode } from '../../support/shipped-node.ts';
+import { selfSigned } from '../../wire/certificate.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
 import type { Target } from './attack.ts';
+import { placeOf, runIn } from './placed.ts';
+import type { Spoken } from './upstream.ts';
 
 /** As in the chart's values. */
 const MEMORY_BYTES = 512 * 2 ** 20;
@@ -38,40 +40,52 @@ const WITHIN = (flags: readonly string[]): string => {
 const OTHER = 'spiffe://cluster.local/ns/shop/sa/other';
 const OTHER_ENTRY = { name: 'other', match: { spiffe: OTHER }, allowedRoutes: ['api'] };
 
-/** What Netty, and so grpc-java, allows: 200 resets in 30 s, then the connection ends for everybody. */
-const LIKE_NETTY = { streamResetBurst: 200, streamResetRate: 6 };
+const certificate = selfSigned('127.0.0.1');
 
-/** Of both versions of HTTP. */
-type Answering = Pick<ServerResponse, 'on' | 'end'>;
-
-function answer({ url }: Pick<IncomingMessage, 'url'>, response: Answering): void {
-  response.on('error', () => {});
-  if (url === '/api/') response.end('ok');
+async function startUpstream({ upstream: spoken, memoryMb = 10 }: Cell): Promise<Record<string, unknown>> {
+  const caFile = await temporaryFile('upstream.crt', certificate.cert);
+  const key = await temporaryFile('upstream.key', certificate.key);
+  const { line } = await runIn('bystander', 'upstream.ts', [spoken, String(memoryMb), caFile, key]);
+  const address = `127.0.0.1:${line.trim()}`;
+  switch (spoken) {
+    case 'http1':
+    case 'h2c':
+      return { upstream: `http://${address}`, protocol: spoken };
+    case 'https1':
+      return { upstream: `https://${address}`, protocol: 'http1', tls: { caFile } };
+    case 'h2':
+      return { upstream: `https://${address}`, protocol: 'h2', tls: { caFile } };
+  }
 }
 
-async function startUpstream(protocol: 'http1' | 'h2c'): Promise<number> {
-  const server: Server | Http2Server =
-    protocol === 'http1'
-      ? createHttp1(answer)
-      : createHttp2(LIKE_NETTY, (request, response) => answer(request, response as unknown as Answering));
-  server.on('sessionError', () => {});
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
+export interface Cell {
+  readonly upstream: Spoken;
+  /** Of one connection of the upstream; as Node has it unless it is said. */
+  readonly memoryMb?: number;
+  /** Of the entry of the one that attacks. */
+  readonly limits?: CallerEntry['limits'];
+}
+
+export interface Parties {
+  readonly attacker: Target;
+  readonly bystander: Target;
+  readonly gateway: RunningCommand;
 }
 
 /** Two callers may use it: the one that attacks, and the one that must not notice. */
-export async function startGatewayInMemory(
-  protocol: 'http1' | 'h2c',
-): Promise<{ readonly attacker: Target; readonly other: Target; readonly gateway: RunningCommand }> {
-  const upstream = `http://127.0.0.1:${await startUpstream(protocol)}`;
-  const routes = [{ name: 'api', match: { pathPrefix: '/api/' }, upstream, protocol }];
-  const { path } = await mountGateway({ callers: [WEB_ENTRY, OTHER_ENTRY], file: { routes } }, upstream);
+export async function startGatewayInMemory(cell: Cell): Promise<Parties> {
+  const route = await startUpstream(cell);
+  const entry = cell.limits === undefined ? WEB_ENTRY : { ...WEB_ENTRY, limits: cell.limits };
+  const routes = [{ name: 'api', match: { pathPrefix: '/api/' }, ...route }];
+  const { path } = await mountGateway(
+    { callers: [entry, OTHER_ENTRY], file: { routes, accessLog: 'off' } },
+    '',
+  );
   makeControlGroup(GROUP);
   onTestFinished(() => removeControlGroup(GROUP));
   const { flags, env } = await readShippedNode();
-  const gateway = new RunningCommand(['gateway', '--config', path], env, ['sh', '-c', WITHIN(flags), 'sh']);
+  const through = [...placeOf('gateway'), 'sh', '-c', WITHIN(flags), 'sh'];
+  const gateway = new RunningCommand(['gateway', '--config', path], env, through);
   const [, port] = await gateway.output(/"proxy":"127\.0\.0\.1:(\d+)".*"msg":"ready"/s);
   const target = (caller: { readonly cert: string; readonly key: string }): Target => ({
     port: Number(port),
@@ -81,7 +95,7 @@ export async function startGatewayInMemory(
   });
   return {
     attacker: target(callers.issue('web', WEB)),
-    other: target(callers.issue('other', OTHER)),
+    bystander: target(callers.issue('other', OTHER)),
     gateway,
   };
 }

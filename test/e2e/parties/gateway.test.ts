@@ -1,78 +1,74 @@
-/** One caller of a gateway does what it may, all the time; another's requests are answered as if it were not there. */
+/**
+ * One caller of a gateway does what it may, all the time; another's requests are answered as if it were not there. A cell of
+ * each row in `npm run test:e2e`, all of them in `npm run test:all`.
+ */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { Agent, request } from 'node:https';
-import { expect, it, onTestFinished } from 'vitest';
-import { SURROUNDINGS } from '../../support/run-command.ts';
-import type { ATTACKS, Target } from './attack.ts';
-import { startGatewayInMemory } from './gateway-in-memory.ts';
+import { expect, it } from 'vitest';
+import { volume } from '../../support/volume.ts';
+import { type ATTACKS, REQUESTS_PER_SECOND, type Target } from './attack.ts';
+import { type Asked, REQUESTS, type Version } from './bystander.ts';
+import { type Cell, startGatewayInMemory } from './gateway-in-memory.ts';
+import { runIn } from './placed.ts';
+import type { Spoken } from './upstream.ts';
 
-const REQUESTS = 300;
-const PAUSE_MS = 10;
+/** The first version, of the one that is measured, and the first upstream are the cell that is representative. */
+interface Row extends Omit<Cell, 'upstream'> {
+  readonly versions: readonly Version[];
+  readonly upstreams: readonly Spoken[];
+  /** Before which upstreams 99 of 100 answers may take longer than is unnoticed, and how long, in ms. */
+  readonly atMostMs?: Partial<Readonly<Record<Spoken, number>>>;
+}
 
-/** Attacker, gateway and upstream may have two processors between them: then no answer is quicker than its turn. */
-const NOTICEABLE_MS = 1000;
+/** As long as three handshakes take the gateway's one thread; an answer takes 2 to 4 ms. */
+const UNNOTICED_MS = 15;
 
-/** What each of them spoils, if anything, is behind an upstream of this kind. */
-const UPSTREAMS: Readonly<Record<keyof typeof ATTACKS, 'http1' | 'h2c'>> = {
-  endlessBlocks: 'h2c',
-  endlessHeads: 'http1',
-  idleConnections: 'http1',
-  cancelledRequests: 'h2c',
-  allInFlight: 'http1',
+const VERSIONS: readonly Version[] = ['http/1.1', 'h2'];
+const BY_HTTP2: readonly Version[] = ['h2', 'http/1.1'];
+const EVERY: readonly Spoken[] = ['http1', 'https1', 'h2c', 'h2'];
+const SHARED: readonly Spoken[] = ['h2c', 'h2', 'http1', 'https1'];
+
+const ROWS: Readonly<Record<keyof typeof ATTACKS, Row>> = {
+  endlessBlocks: { versions: BY_HTTP2, upstreams: ['h2', 'http1'] },
+  endlessHeads: { versions: VERSIONS, upstreams: ['https1', 'h2c'] },
+  idleConnections: { versions: VERSIONS, upstreams: ['http1', 'h2'] },
+  newConnections: { versions: BY_HTTP2, upstreams: ['http1', 'h2'] },
+  strangers: { versions: VERSIONS, upstreams: ['h2', 'http1'] },
+  neighbours: { versions: BY_HTTP2, upstreams: ['http1', 'h2'] },
+  requestFlood: {
+    versions: VERSIONS,
+    upstreams: EVERY,
+    limits: { requestsPerSecond: REQUESTS_PER_SECOND },
+  },
+  // Over HTTP/1.1 what is cancelled costs a connection to the upstream, and downloads take turns at that thread: those that
+  // it may cancel at once are noticed.
+  cancelledRequests: { versions: VERSIONS, upstreams: SHARED, atMostMs: { http1: 250, https1: 250 } },
+  cancelledDownloads: { versions: BY_HTTP2, upstreams: SHARED, atMostMs: { http1: 500, https1: 500 } },
+  // Of an upstream that refuses nothing: then it is the gateway that has to.
+  unreadDownloads: { versions: VERSIONS, upstreams: ['h2', 'h2c', 'http1', 'https1'], memoryMb: 1000 },
+  unreadWhileCancelling: { versions: VERSIONS, upstreams: ['h2c', 'h2'], memoryMb: 1000 },
+  unreadUploads: { versions: BY_HTTP2, upstreams: EVERY },
 };
 
-/** How long requests took that were sent one after the other, and their statuses. */
-async function asked({ port, ca, cert, key }: Target) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const statuses = new Map<number, number>();
-  const tookMs: number[] = [];
-  for (let count = 0; count < REQUESTS; count++) {
-    const beganMs = performance.now();
-    const asking = request({
-      agent,
-      host: '127.0.0.1',
-      port,
-      ca,
-      cert,
-      key,
-      servername: 'gateway.test',
-      path: '/api/',
-      headers: { host: 'gateway.test' },
-    });
-    asking.end();
-    const [response] = await once(asking, 'response');
-    for await (const _ of response);
-    tookMs.push(performance.now() - beganMs);
-    statuses.set(response.statusCode, (statuses.get(response.statusCode) ?? 0) + 1);
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
-  agent.destroy();
-  tookMs.sort((a, b) => a - b);
-  return {
-    statuses: Object.fromEntries(statuses),
-    p99Ms: tookMs[Math.floor(tookMs.length * 0.99)] as number,
-  };
+const CELLS = Object.entries(ROWS).flatMap(([attack, { versions, upstreams, ...row }]) =>
+  versions
+    .flatMap((version) => upstreams.map((upstream) => ({ attack, version, upstream, ...row })))
+    .slice(0, volume(1, Number.POSITIVE_INFINITY)),
+);
+
+async function asked(version: Version, target: Target): Promise<Asked> {
+  const { line } = await runIn('bystander', 'bystander.ts', [version, JSON.stringify(target)]);
+  return JSON.parse(line) as Asked;
 }
 
-async function attack(name: string, target: Target): Promise<ChildProcess> {
-  const program = new URL('attack.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [program, name, JSON.stringify(target)], {
-    env: SURROUNDINGS,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  await once(child.stdout as NodeJS.ReadableStream, 'data');
-  return child;
-}
-
-it.each(Object.entries(UPSTREAMS))('%s of one caller, before an upstream of %s', async (name, protocol) => {
-  const { attacker, other, gateway } = await startGatewayInMemory(protocol);
-  const quiet = await asked(other);
-  await attack(name, attacker);
-  const attacked = await asked(other);
-  expect(gateway.process.exitCode).toBeNull();
-  expect(attacked.statuses).toEqual({ 200: REQUESTS });
-  expect(attacked.p99Ms).toBeLessThan(Math.max(3 * quiet.p99Ms, NOTICEABLE_MS));
-});
+it.each(CELLS)(
+  '$attack of one caller, while another asks by $version for what an upstream of $upstream has',
+  async ({ attack, version, atMostMs, ...cell }) => {
+    const { attacker, bystander, gateway } = await startGatewayInMemory(cell);
+    const quiet = await asked(version, bystander);
+    await runIn('attacker', 'attack.ts', [attack, JSON.stringify(attacker)]);
+    const attacked = await asked(version, bystander);
+    expect([gateway.process.exitCode, gateway.process.signalCode]).toEqual([null, null]);
+    expect(attacked.statuses).toEqual({ 200: REQUESTS });
+    expect(attacked.p99Ms).toBeLessThan(Math.max(3 * quiet.p99Ms, atMostMs?.[cell.upstream] ?? UNNOTICED_MS));
+  },
+);

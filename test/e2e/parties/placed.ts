@@ -1,0 +1,63 @@
+/**
+ * Who has which processor, so that what is measured is what the gateway makes of an attack: the gateway has one to itself,
+ * as in a pod, and the others share the rest, where attackers get what the caller that is measured, and the upstream, leave.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { onTestFinished } from 'vitest';
+import { SURROUNDINGS } from '../../support/run-command.ts';
+
+export type Party = 'gateway' | 'bystander' | 'attacker';
+
+/** As the kernel lists them: `0-1,4`. */
+const PROCESSORS = (
+  /^Cpus_allowed_list:\s+(\S+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0'
+)
+  .split(',')
+  .flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
+
+const mayComeFirst = spawnSync('chrt', ['--rr', '1', 'true']).status === 0;
+
+/** Before whatever else runs on the machine, where that is allowed; attackers after the others. */
+function turnOf(party: Party): readonly string[] {
+  return mayComeFirst ? ['chrt', '--rr', party === 'attacker' ? '1' : '2'] : [];
+}
+
+/** A command that runs the one it is given in a party's place. */
+export function placeOf(party: Party): readonly string[] {
+  const [own = 0, ...rest] = PROCESSORS;
+  const processors = party === 'gateway' || rest.length === 0 ? [own] : rest;
+  return ['taskset', '--cpu-list', processors.join(), ...turnOf(party)];
+}
+
+/** Runs a program of this folder, and resolves to it and its first line. It ends with the test. */
+export async function runIn(
+  party: Party,
+  file: string,
+  args: readonly string[],
+): Promise<{ readonly child: ChildProcess; readonly line: string }> {
+  const [command = '', ...rest] = placeOf(party);
+  const program = new URL(file, import.meta.url).pathname;
+  const child = spawn(command, [...rest, process.execPath, program, ...args], {
+    env: SURROUNDINGS,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+  let line = '';
+  for await (const text of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    line += text;
+    if (line.endsWith('\n')) break;
+  }
+  if (!line.endsWith('\n')) throw new Error(`${file} ${args[0]} has ended before it said anything`);
+  return { child, line };
+}
