@@ -119,6 +119,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     endUnlessAnswered(response, limits.answerMs, clock);
     response.once('close', () => {
       inFlight--;
+      connections.left(socket);
       metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
     });
     answer(request, options.endpoint, startedAtMs).then(

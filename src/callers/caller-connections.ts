@@ -9,9 +9,15 @@ export interface CallerConnections {
    * answered connection of theirs gives way or, without any, the new one: handshakes under way may finish.
    */
   admit(socket: Socket): void;
-  /** Marks a connection as busy with a request. Returns false if it already is: requests must not overlap. */
+  /**
+   * Marks a connection as busy with a request. Returns false if it already is, or if answers wait to be read: requests must
+   * not overlap, and who does not read gets no more.
+   */
   begin(socket: Socket): boolean;
+  /** The answer is made. */
   end(socket: Socket): void;
+  /** The answer has left, or never will. */
+  left(socket: Socket): void;
   /** Reports the TLS socket on an admitted connection, after its handshake. */
   secured(socket: Socket): void;
   /** Closes connections on which no byte of a request has come: handshakes under way, and silent callers. */
@@ -25,7 +31,12 @@ interface Connection {
   /** Set once the handshake is over; its bytes are those of requests. */
   secure?: Socket;
   state: 'waiting' | 'busy' | 'answered';
+  /** Requests begun whose answers have not left. */
+  unread: number;
 }
+
+/** The next request may come before Node tells that the answer has left. */
+const MOST_UNREAD = 2;
 
 /** @param most at a time. @param onDisplaced called for each connection that gives way. */
 export function boundCallerConnections(most: number, onDisplaced: () => void): CallerConnections {
@@ -76,16 +87,22 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
         return;
       }
       const key = keyOf(socket);
-      const connection: Connection = { socket, address: socket.remoteAddress, state: 'waiting' };
+      const connection: Connection = { socket, address: socket.remoteAddress, state: 'waiting', unread: 0 };
       connections.set(key, connection);
       socket.once('close', () => {
         if (connections.get(key) === connection) connections.delete(key);
       });
     },
     begin(socket) {
-      if (connections.get(keyOf(socket))?.state === 'busy') return false;
+      const connection = connections.get(keyOf(socket));
+      if (connection?.state === 'busy' || connection?.unread === MOST_UNREAD) return false;
+      if (connection !== undefined) connection.unread++;
       mark(socket, 'busy');
       return true;
+    },
+    left(socket) {
+      const connection = connections.get(keyOf(socket));
+      if (connection !== undefined) connection.unread--;
     },
     end: (socket) => mark(socket, 'answered'),
     secured(socket) {

@@ -106,7 +106,10 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     }
     const over = new AbortController();
     endUnlessAnswered(response, REVIEW_MS, clock);
-    response.once('close', () => over.abort(new Error('the connection has ended')));
+    response.once('close', () => {
+      connections.left(socket);
+      over.abort(new Error('the connection has ended'));
+    });
     answer(request, { ...options, budget, caller, signal: over.signal }).then(
       ({ status, body }) => {
         // Only after a complete request may another follow on the same connection.

@@ -1,5 +1,6 @@
 /** The listener alone, over TLS: how long callers may take, who gives way, and how it ends. */
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
@@ -201,6 +202,36 @@ it('ends a caller that stops reading its answer', async () => {
   await until(() => answered.length === 1);
   expect(listener.inFlight).toBe(0);
   expect((await allOf(socket)).length).toBeLessThan(token.length);
+});
+
+it('ends a caller that asks on while its answers are unread', async () => {
+  let most = 0;
+  let asked: () => void = () => undefined;
+  const { connect: call, listener } = await start({
+    endpoint() {
+      most = Math.max(most, listener.inFlight);
+      asked();
+      // Less than what makes Node stop reading.
+      return Promise.resolve({ ...GIVEN, token: 'a'.repeat(4096) });
+    },
+  });
+  // The caller sees no end before it has read what came before it.
+  const accepted = Promise.withResolvers<Socket>();
+  const onAccepted = (message: unknown): void => accepted.resolve((message as { socket: Socket }).socket);
+  subscribe('net.server.socket', onAccepted);
+  onTestFinished(() => void unsubscribe('net.server.socket', onAccepted));
+  const socket = await call();
+  socket.pause();
+  const ended = once(await accepted.promise, 'close').then(() => true);
+  let isOver = false;
+  while (!isOver) {
+    const next = new Promise<false>((resolve) => {
+      asked = () => resolve(false);
+    });
+    socket.write(REQUEST);
+    isOver = await Promise.race([ended, next]);
+  }
+  expect(most).toBe(2);
 });
 
 it('of more connections than there may be, one of the address with most gives way', async () => {
