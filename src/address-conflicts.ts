@@ -2,13 +2,12 @@
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, isIP } from 'node:net';
-import type { ListenAddress } from './config/config.ts';
 import { placedInFile } from './config/load.ts';
 import { ConfigurationError, type Problem } from './config/problems.ts';
 import { WITHOUT_FAMILY } from './config/sidecar-listeners.ts';
-import { formatAddress } from './config/values.ts';
 import { systemCodeOf } from './errors.ts';
 import { listenOn } from './listen.ts';
+import { formatAddress, type ListenAddress } from './net/address.ts';
 import { inHex, MAPPED, octetsOf } from './socket-tables.ts';
 
 /** An address and the flag, variable or key of the file that named it. */

@@ -5,7 +5,7 @@
  */
 
 import { isIP } from 'node:net';
-import { isLoopbackHost } from './config/values.ts';
+import { isLoopbackHost } from './net/address.ts';
 
 /** Where a request says that it goes, and where its browser says that it comes from. */
 export interface Caller {

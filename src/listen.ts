@@ -1,7 +1,6 @@
 import type { AddressInfo, Server } from 'node:net';
-import type { ListenAddress } from './config/config.ts';
-import { EVERY_ADDRESS, formatAddress } from './config/values.ts';
 import { SidecarError, systemCodeOf } from './errors.ts';
+import { EVERY_ADDRESS, formatAddress, type ListenAddress } from './net/address.ts';
 
 /**
  * Resolves to the address once `server` accepts connections there, with the port that the system picked for 0.

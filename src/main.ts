@@ -3,9 +3,9 @@
 import './thread-pool.ts';
 import { systemClock } from './clock.ts';
 import { COMMANDS } from './commands/all.ts';
-import type { CommandContext, Shutdown } from './commands/command.ts';
+import type { CommandContext } from './commands/command.ts';
 import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
-import { listenForShutdown } from './commands/shutdown.ts';
+import { listenForShutdown, type Shutdown } from './commands/shutdown.ts';
 import { describeError } from './log/error-description.ts';
 import { LogOutput } from './log/output.ts';
 import { readableLine } from './log/readable-lines.ts';

@@ -6,10 +6,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { endUnlessAnswered } from '../answer-deadline.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import type { ListenAddress } from '../config/config.ts';
 import { HOP_FIELD } from '../hop-field.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { http } from '../node-http.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import { AdminConnections } from './connections.ts';

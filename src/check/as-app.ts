@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
-import type { ListenAddress } from '../config/config.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { connectTcp, connectTls } from '../net/connect.ts';
 import { commonName } from './certificate.ts';
 

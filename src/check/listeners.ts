@@ -3,7 +3,7 @@
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
 import type { Config } from '../config/config.ts';
 import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
-import { formatAddress, reachableAddress } from '../config/values.ts';
+import { formatAddress, reachableAddress } from '../net/address.ts';
 import type { Examination } from './examination.ts';
 import { about, type Finding } from './finding.ts';
 import { askStatus } from './sidecar-status.ts';

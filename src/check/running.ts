@@ -1,7 +1,6 @@
 /** A running sidecar, by its own report. */
 
-import type { ListenAddress } from '../config/config.ts';
-import { formatAddress } from '../config/values.ts';
+import { formatAddress, type ListenAddress } from '../net/address.ts';
 import { VERSION } from '../version.ts';
 import type { Examination } from './examination.ts';
 import { type About, about, type Failure, type Finding } from './finding.ts';

@@ -1,7 +1,7 @@
 /** What a running sidecar's admin listener reports. */
 
 import * as v from 'valibot';
-import type { ListenAddress } from '../config/config.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { http } from '../node-http.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 

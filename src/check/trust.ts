@@ -3,8 +3,8 @@
 import type { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
-import { formatAddress, reachableAddress } from '../config/values.ts';
 import { fewAtOnce } from '../few-at-once.ts';
+import { formatAddress, reachableAddress } from '../net/address.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
 import { INTERCEPTION_ROOT } from '../x509/interception-root.ts';
 import { certificatesIn } from '../x509/pem.ts';

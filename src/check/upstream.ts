@@ -2,7 +2,8 @@
 
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
-import { DEFAULT_PORTS, formatAddress, withoutBrackets } from '../config/values.ts';
+import { DEFAULT_PORTS } from '../config/values.ts';
+import { formatAddress, withoutBrackets } from '../net/address.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
 import type { Destination } from './destination.ts';
 import type { Examination } from './examination.ts';

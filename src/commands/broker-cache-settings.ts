@@ -4,7 +4,8 @@ import { isIP } from 'node:net';
 import type { StoreAddress } from '../broker/cache/redis-store.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { duration, isDnsName, isLoopbackHost, type ValueFormat, withoutBrackets } from '../config/values.ts';
+import { duration, type ValueFormat } from '../config/values.ts';
+import { isDnsName, isLoopbackHost, withoutBrackets } from '../net/address.ts';
 
 export const BROKER_CACHE_SETTINGS = {
   'cache-url': {

@@ -2,12 +2,12 @@
 
 import { dirname } from 'node:path';
 import type { CertificateFiles } from '../certificates/file-certificate.ts';
-import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { BROKER_CACHE_SETTINGS, type BrokerCacheConfig, readBrokerCache } from './broker-cache-settings.ts';
 
 export const BROKER_SETTINGS = {

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LogOutput } from '../log/output.ts';
+import type { Shutdown } from './shutdown.ts';
 
 /** What a command gets from the outside world; tests pass their own. */
 export interface CommandContext {
@@ -20,19 +21,6 @@ export interface CommandContext {
   readonly shutdown: Shutdown;
   /** The clock of broker, issuer and injector; the system's by default. */
   readonly clock?: Clock;
-}
-
-/** SIGTERM, SIGINT or a request to quit: at the first, the command finishes its work and returns. */
-export interface Shutdown {
-  /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
-  readonly signal: AbortSignal;
-  /** Requests the end from inside, as `POST /quitquitquit` does. */
-  request(): void;
-  /**
-   * From now on SIGHUP calls back instead of ending the process, unless the process runs on a terminal, where SIGHUP
-   * means that the terminal is closed.
-   */
-  takeHangups(callback: () => void): void;
 }
 
 /** A subcommand: a composition root, the only kind of place that builds things and wires them. */

@@ -2,7 +2,7 @@
 
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
+import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
 import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/annotation-formats.ts';
 import {
@@ -14,6 +14,7 @@ import {
 import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
+import { isLoopbackHost } from '../net/address.ts';
 import { VERSION } from '../version.ts';
 import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
 

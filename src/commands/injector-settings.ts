@@ -3,13 +3,13 @@
 import { dirname } from 'node:path';
 import type { ClientFiles } from '../certificates/client-authorities.ts';
 import type { CertificateFiles } from '../certificates/file-certificate.ts';
-import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 

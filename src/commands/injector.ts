@@ -11,7 +11,6 @@ import { type Clock, systemClock } from '../clock.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings } from '../config/settings.ts';
-import { formatAddress } from '../config/values.ts';
 import { SidecarError } from '../errors.ts';
 import {
   type ClusterContact,
@@ -23,6 +22,7 @@ import type { Cluster } from '../injector/pod/cluster.ts';
 import { createCheckWebhook } from '../injector/webhook-check.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
+import { formatAddress } from '../net/address.ts';
 import { Registry } from '../prometheus.ts';
 import { followBroker } from './broker-of-pods.ts';
 import type { Command, CommandContext } from './command.ts';

@@ -1,6 +1,5 @@
 /** The settings of `token-sidecar issuer`, read and checked. */
 
-import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValue, type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../config/values.ts';
@@ -8,6 +7,7 @@ import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from '../issuer/client.ts
 import { isRealmName } from '../issuer/issuer.ts';
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../issuer/signing-key.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 
 export const ISSUER_SETTINGS = {
   listen: {

@@ -1,9 +1,9 @@
 import type { NamedAddress } from '../address-conflicts.ts';
-import type { Config, ListenAddress } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { Setting } from '../config/settings.ts';
 import { sidecarListeners } from '../config/sidecar-listeners.ts';
-import { formatAddress } from '../config/values.ts';
+import { formatAddress, type ListenAddress } from '../net/address.ts';
 
 /** Every listener of a sidecar or a gateway, with the key that named its address. */
 export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {

@@ -1,9 +1,9 @@
 /** Tokens for what cannot be proxied, as files and on a listener of their own. Loaded only if a credential asks for either. */
 
 import type { Clock } from '../clock.ts';
-import type { Config, ListenAddress } from '../config/config.ts';
-import { formatAddress } from '../config/values.ts';
+import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
+import { formatAddress, type ListenAddress } from '../net/address.ts';
 import type { Registry } from '../prometheus.ts';
 import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
 import { createTokenFileMetrics } from '../token/output/metrics.ts';

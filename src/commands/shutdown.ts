@@ -1,4 +1,15 @@
-import type { Shutdown } from './command.ts';
+/** SIGTERM, SIGINT or a request to quit: at the first, the command finishes its work and returns. */
+export interface Shutdown {
+  /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
+  readonly signal: AbortSignal;
+  /** Requests the end from inside, as `POST /quitquitquit` does. */
+  request(): void;
+  /**
+   * From now on SIGHUP calls back instead of ending the process, unless the process runs on a terminal, where SIGHUP
+   * means that the terminal is closed.
+   */
+  takeHangups(callback: () => void): void;
+}
 
 /**
  * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at once.

@@ -1,9 +1,9 @@
 import { type Clock, isPast, later, remainingMs, systemClock } from '../clock.ts';
-import type { ListenAddress } from '../config/config.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
-import { duration, formatAddress, listenAddress, reachableAddress } from '../config/values.ts';
+import { duration, listenAddress } from '../config/values.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+import { formatAddress, type ListenAddress, reachableAddress } from '../net/address.ts';
 import { http } from '../node-http.ts';
 import type { Command } from './command.ts';
 

@@ -1,6 +1,7 @@
 /** The sidecar's configuration: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes. */
 
 import type { LogLevel } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 
 export interface Config {
   /** Where the app container sends its requests. */
@@ -34,12 +35,6 @@ export interface Config {
   readonly accessLog?: AccessLogConfig;
   readonly limits: ProxyLimits;
   readonly shutdown: { readonly drainTimeoutMs: number };
-}
-
-export interface ListenAddress {
-  readonly host: string;
-  /** 0 lets the system pick one. */
-  readonly port: number;
 }
 
 /** Which requests leave a line in the log. */

@@ -3,9 +3,9 @@
 import type { Alias, Document, YAMLParseError } from 'yaml';
 import { nextTurn } from '../next-turn.ts';
 import type { ProblemCode } from './problem-codes.ts';
-import type { Problem } from './problems.ts';
+import type { Place, Problem } from './problems.ts';
 import { NOT_TEXT } from './short-json.ts';
-import { type Place, SourceText } from './source-text.ts';
+import { SourceText } from './source-text.ts';
 import { parseInParts } from './yaml-document.ts';
 import { expectedYaml } from './yaml-mistakes.ts';
 

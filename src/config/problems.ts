@@ -1,7 +1,6 @@
 import { SidecarError } from '../errors.ts';
 import { PROBLEM_CODES, type ProblemCode } from './problem-codes.ts';
 import { quoted } from './shown-text.ts';
-import type { Place } from './source-text.ts';
 
 /** One thing wrong with the configuration. */
 export interface Problem {
@@ -21,6 +20,23 @@ export interface Problem {
   readonly instead?: readonly string[];
   /** Where it stands in the file. */
   readonly place?: Place;
+}
+
+/** A place in a file, with its line as it may be shown. */
+export interface Place {
+  /** The file's name as given. */
+  readonly file: string;
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly frame: Frame;
+}
+
+export interface Frame {
+  readonly text: string;
+  /** Index in `text`, and the number of characters from there: at least one. */
+  readonly from: number;
+  readonly length: number;
 }
 
 /** Everything that is wrong with the configuration, reported at once; ends the process with 78 (EX_CONFIG). */

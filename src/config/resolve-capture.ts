@@ -1,3 +1,4 @@
+import { formatAddress } from '../net/address.ts';
 import type { CaptureConfig, CapturedHost } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { CapturedHostEntry, FileConfig } from './file-schema.ts';
@@ -7,7 +8,7 @@ import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { checkDestinationProtocol } from './resolve-forward-proxy.ts';
 import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
-import { type AddressedHost, addressedHosts, formatAddress } from './values.ts';
+import { type AddressedHost, addressedHosts } from './values.ts';
 
 /** The ports captured for a host that names none: https and http. */
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };

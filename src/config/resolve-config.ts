@@ -1,6 +1,7 @@
 /** Combines configuration file, flags and environment. Pure, so that it can be checked where its files are absent. */
 
 import { LOG_LEVELS } from '../log/logger.ts';
+import { EVERY_ADDRESS } from '../net/address.ts';
 import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
 import type { Problem } from './problems.ts';
@@ -18,7 +19,7 @@ import { resolveRedirect } from './resolve-redirect.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
 import { checkListeners } from './sidecar-listeners.ts';
-import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
+import { hostNames, listenAddress, oneOf } from './values.ts';
 
 /** Every setting resolved and checked. Mistakes are added to `problems`; the result is right only if there are none. */
 export function resolveConfig(

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from '../net/address.ts';
 import type { AllowedDestination, ForwardProxyConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
@@ -5,7 +6,6 @@ import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
-import { isLoopbackHost } from './values.ts';
 
 /** The forward proxy's settings, and its destinations with the keys that name them in messages. */
 export interface ResolvedForwardProxy {

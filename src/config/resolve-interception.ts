@@ -1,10 +1,11 @@
+import { isName } from '../net/address.ts';
 import type { Config, InterceptionConfig } from './config.ts';
 import type { FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { namesOverTls } from './resolve-capture.ts';
 import { readValue } from './settings.ts';
-import { isName, namedHosts } from './values.ts';
+import { namedHosts } from './values.ts';
 
 /** The file's forward proxy, or the one that `hosts` defines: those hosts are intercepted, and all else passes. */
 export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: Problem[]): FileConfig {

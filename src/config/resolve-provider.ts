@@ -1,12 +1,13 @@
 /** Where a credential's tokens are requested. */
 
+import { isLoopbackHost } from '../net/address.ts';
 import type { GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkQuery } from './resolve-parameters.ts';
 import { readValue } from './settings.ts';
-import { isLoopbackHost, oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
+import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
 
 /** Stands for the credential that is not in the file; messages name its settings by their variables. */
 export const MADE_UP_KEY = 'environment';

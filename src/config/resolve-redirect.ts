@@ -1,3 +1,4 @@
+import { isName } from '../net/address.ts';
 import type { AllowedDestination, RedirectConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
@@ -7,7 +8,7 @@ import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { checkReachable, resolveDestination } from './resolve-forward-proxy.ts';
 import { DEFAULT_TIMEOUTS } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
-import { isName, namedHosts, portNumber } from './values.ts';
+import { namedHosts, portNumber } from './values.ts';
 
 /** The hosts of redirected connections, with the keys that name them in messages. */
 export interface ResolvedRedirect {

@@ -2,11 +2,11 @@
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { CapturedHost, Config, ListenAddress } from './config.ts';
+import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../net/address.ts';
+import type { CapturedHost, Config } from './config.ts';
 import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import type { PROXY_SETTINGS, ProxyValues } from './proxy-settings.ts';
-import { EVERY_ADDRESS, formatAddress, isLoopbackHost } from './values.ts';
 
 export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */

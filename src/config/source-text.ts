@@ -1,24 +1,8 @@
 /** The text of a configuration file, and where in it each setting stands. */
 
 import type { Document, Node, Pair } from 'yaml';
+import type { Frame, Place } from './problems.ts';
 import { shownLine } from './shown-text.ts';
-
-/** A place in a file, with its line as it may be shown. */
-export interface Place {
-  /** The file's name as given. */
-  readonly file: string;
-  /** Both from 1. */
-  readonly line: number;
-  readonly column: number;
-  readonly frame: Frame;
-}
-
-export interface Frame {
-  readonly text: string;
-  /** Index in `text`, and the number of characters from there: at least one. */
-  readonly from: number;
-  readonly length: number;
-}
 
 /** Wider lines, as in JSON, are cut around the place. Characters. */
 const FRAME_WIDTH = 100;

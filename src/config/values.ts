@@ -1,7 +1,15 @@
 /** How single values are written: the same in flags, environment variables and the configuration file. */
 
 import { isIP } from 'node:net';
-import type { ListenAddress, Upstream } from './config.ts';
+import {
+  isDnsName,
+  isLoopbackHost,
+  isName,
+  type ListenAddress,
+  MOST_NAME_CHARACTERS,
+  withoutBrackets,
+} from '../net/address.ts';
+import type { Upstream } from './config.ts';
 
 export interface ValueFormat<T> {
   /** Completes the sentence "expected …". */
@@ -193,60 +201,10 @@ export function serverOf(url: URL): Pick<Upstream, 'protocol' | 'host' | 'port'>
   return { protocol, host: withoutBrackets(url.hostname), port };
 }
 
-/** A host as dialled: an authority has an IPv6 address in brackets. */
-export function withoutBrackets(host: string): string {
-  return host.replace(/^\[|\]$/g, '');
-}
-
 /** Exactly one of the given words. */
 export function oneOf<const Word extends string>(words: readonly Word[]): ValueFormat<Word> {
   return {
     expected: words.length === 1 ? `${words[0]}` : `one of ${words.join(', ')}`,
     parse: (text) => words.find((word) => word === text),
   };
-}
-
-/** `host:port` as a client would write it. */
-export function formatAddress({ host, port }: ListenAddress): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-/** For a listener: every address of the machine, IPv6 and IPv4, or only IPv4 on a machine without IPv6. */
-export const EVERY_ADDRESS = '::';
-
-/** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback included. */
-export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
-  const loopback = new Map([
-    ['0.0.0.0', '127.0.0.1'],
-    // It takes IPv4 too, which every machine has.
-    [EVERY_ADDRESS, '127.0.0.1'],
-  ]);
-  return { host: loopback.get(host) ?? host, port };
-}
-
-/** RFC 1035 §2.3.4, in text form. */
-const MOST_NAME_CHARACTERS = 253;
-
-const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-
-/**
- * Whether a host is a DNS name that can be resolved and certified: labels of letters, digits and hyphens (RFC 1123
- * §2.1), and of underscores, which some machines have. A name from a peer may hold any octet.
- * @param host lower-case.
- */
-export function isDnsName(host: string): boolean {
-  return host.length <= MOST_NAME_CHARACTERS && DNS_NAME.test(host);
-}
-
-/** Whether an authority's host is a name, or a pattern of names, rather than an address. */
-export function isName(host: string): boolean {
-  return isIP(withoutBrackets(host)) === 0;
-}
-
-/** Whether a host can only be this machine: nobody else sees what travels to it. */
-export function isLoopbackHost(host: string): boolean {
-  const name = withoutBrackets(host);
-  return (
-    name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
-  );
 }

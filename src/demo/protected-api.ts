@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { http } from '../node-http.ts';
 
 export interface ProtectedApi {

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
-import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
+import type { ListenAddress } from '../net/address.ts';
 
 /** The line to the demo's provider, which can be cut and slowed down while both ends keep running. */
 export interface ProviderLine {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import type { EgressProxyConfig } from '../config/config.ts';
-import { isLoopbackHost } from '../config/values.ts';
+import { isLoopbackHost } from '../net/address.ts';
 
 /**
  * Whether connections to a host go through the proxy: all do, except to this machine and to what `noProxy` names (the

@@ -3,9 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import type { JSONWebKeySet } from 'jose';
 import type { Clock } from '../clock.ts';
-import type { ListenAddress } from '../config/config.ts';
-import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Logger } from '../log/logger.ts';
+import { formatAddress, type ListenAddress, reachableAddress } from '../net/address.ts';
 import { createCallerVerification } from './caller-verification.ts';
 import type { ClientStore } from './client-store.ts';
 import { createDerivationQueue } from './derivation-queue.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from 'node:net';
-import type { ListenAddress } from '../config/config.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { cFunctions } from './c-functions.ts';
 import { native32 } from './netlink-message.ts';
 

@@ -10,12 +10,12 @@ import type {
   Config,
   ForwardProxyConfig,
   GatewayCaller,
-  ListenAddress,
   ProxyLimits,
   RedirectConfig,
   RouteConfig,
 } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
 import type { AppContext } from './app/context.ts';
 import type { Service } from './app/listener.ts';

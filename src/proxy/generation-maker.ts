@@ -1,10 +1,11 @@
 /** Turns a configuration into what requests are served by. */
 
 import type { Clock } from '../clock.ts';
-import type { ForwardProxyConfig, ListenAddress, RouteConfig } from '../config/config.ts';
+import type { ForwardProxyConfig, RouteConfig } from '../config/config.ts';
 import { policiesOf } from '../config/policies.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ListenAddress } from '../net/address.ts';
 import { pauseEvery } from '../next-turn.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';

@@ -1,9 +1,9 @@
 /** What a running sidecar cannot change: where it listens, and what it gave the pod at its start. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { CaptureConfig, Config, CredentialConfig, ListenAddress } from '../config/config.ts';
+import type { CaptureConfig, Config, CredentialConfig } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-interception.ts';
-import { formatAddress } from '../config/values.ts';
+import { formatAddress, type ListenAddress } from '../net/address.ts';
 
 /**
  * Why `next` takes effect only after a restart, as sentences that begin with the file's key; empty if it takes effect

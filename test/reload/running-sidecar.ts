@@ -6,8 +6,8 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { readConfigText } from '../../src/config/config-text.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { formatAddress } from '../../src/config/values.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { formatAddress } from '../../src/net/address.ts';
 import { PAUSE_MS } from '../../src/reload/follow-file.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { startAdminServer } from '../../src/admin/admin-server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { issuerAdminEndpoints } from '../../src/commands/issuer-admin.ts';
-import { formatAddress } from '../../src/config/values.ts';
 import { layOutSecret } from '../../src/credentials/secret-layout.ts';
 import { createClientStore, defineClients } from '../../src/issuer/client-store.ts';
 import { startIssuer } from '../../src/issuer/issuer.ts';
@@ -13,6 +12,7 @@ import { createKeyRing } from '../../src/issuer/key-ring.ts';
 import { createIssuerMetrics } from '../../src/issuer/metrics.ts';
 import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { formatAddress } from '../../src/net/address.ts';
 import { Registry } from '../../src/prometheus.ts';
 
 export const AUDIENCE = 'soak-api';

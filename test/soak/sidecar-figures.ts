@@ -1,5 +1,4 @@
-import type { ListenAddress } from '../../src/config/config.ts';
-import { formatAddress } from '../../src/config/values.ts';
+import { formatAddress, type ListenAddress } from '../../src/net/address.ts';
 
 const BOUND_MS = 10_000;
 

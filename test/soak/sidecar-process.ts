@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { ListenAddress } from '../../src/config/config.ts';
 import { listenAddress } from '../../src/config/values.ts';
+import type { ListenAddress } from '../../src/net/address.ts';
 import { readShippedNode } from '../support/shipped-node.ts';
 
 const BUNDLE = join(import.meta.dirname, '../../dist/token-sidecar.js');

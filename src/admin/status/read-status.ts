@@ -1,5 +1,5 @@
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
-import { formatAddress } from '../../config/values.ts';
+import { formatAddress } from '../../net/address.ts';
 import type { RouteFigures } from '../../route-figures.ts';
 import type { TokenSnapshot } from '../../token/token-snapshot.ts';
 import type { TokenSource } from '../../token/token-source.ts';

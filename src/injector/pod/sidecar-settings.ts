@@ -2,8 +2,9 @@
 
 import type { Problem } from '../../config/problems.ts';
 import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
-import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
+import { oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../log/logger.ts';
+import { isLoopbackHost } from '../../net/address.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import { grantValue, imageReference, objectName } from './annotation-formats.ts';
 import {

@@ -2,7 +2,7 @@
 
 import type { Config, Upstream } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
-import { isLoopbackHost } from '../../config/values.ts';
+import { isLoopbackHost } from '../../net/address.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
 import { PROFILE } from '../pod/annotations.ts';
 import type { SidecarMode } from '../pod/injection-defaults.ts';

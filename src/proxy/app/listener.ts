@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net';
-import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
+import type { ListenAddress } from '../../net/address.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
 import { isDraining } from '../exchange/proxy-load.ts';
 import type { Protocol } from '../http/protocol.ts';

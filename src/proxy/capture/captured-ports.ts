@@ -1,5 +1,6 @@
-import type { CapturedHost, ForwardProxyConfig, ListenAddress } from '../../config/config.ts';
+import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
+import type { ListenAddress } from '../../net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Service } from '../app/listener.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
-import type { ListenAddress } from '../../config/config.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ListenAddress } from '../../net/address.ts';
 import { withoutRootDot } from '../../net/server-name.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppConnection } from '../app/app-connection.ts';

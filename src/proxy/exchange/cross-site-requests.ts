@@ -1,8 +1,9 @@
 /** Refuses requests that web pages make a browser send to the proxy, which would add a token (`crossSiteRequests: refuse`). */
 
-import type { ListenAddress, RouteConfig } from '../../config/config.ts';
+import type { RouteConfig } from '../../config/config.ts';
 import { type Caller, type CrossSite, crossSite, hostOf } from '../../cross-site.ts';
 import { SidecarError } from '../../errors.ts';
+import type { ListenAddress } from '../../net/address.ts';
 import { fieldValues } from '../http/fields.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { Destination } from '../routing/destination.ts';

@@ -1,7 +1,8 @@
 /** Which destinations an app may reach through the forward proxy, and what goes there with its request. */
 
 import type { AllowedDestination, ForwardProxyConfig, Upstream } from '../../config/config.ts';
-import { DEFAULT_PORTS, isDnsName, withoutBrackets } from '../../config/values.ts';
+import { DEFAULT_PORTS } from '../../config/values.ts';
+import { isDnsName, withoutBrackets } from '../../net/address.ts';
 
 /** Where an app asks to go: the authority of an absolute-form or CONNECT target (RFC 9112 §3.2). */
 export interface AskedDestination {

@@ -2,13 +2,13 @@ import type {
   AllowedDestination,
   ForwardingPolicy,
   ForwardProxyConfig,
-  ListenAddress,
   RouteConfig,
   Upstream,
 } from '../../config/config.ts';
-import { DEFAULT_PORTS, isLoopbackHost, isName } from '../../config/values.ts';
+import { DEFAULT_PORTS } from '../../config/values.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import { isLoopbackHost, isName, type ListenAddress } from '../../net/address.ts';
 import { withoutRootDot } from '../../net/server-name.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';

@@ -1,9 +1,8 @@
 /** This program's own listeners, which its forward proxy does not reach for apps. */
 
 import type { Socket } from 'node:net';
-import type { ListenAddress } from '../../config/config.ts';
-import { formatAddress, isLoopbackHost } from '../../config/values.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { formatAddress, isLoopbackHost, type ListenAddress } from '../../net/address.ts';
 
 /** Where connections may not lead. */
 export interface KeptFrom {

@@ -5,7 +5,8 @@
  */
 
 import { shownUrl } from '../../config/shown-text.ts';
-import { isLoopbackHost, tokenEndpointUrl } from '../../config/values.ts';
+import { tokenEndpointUrl } from '../../config/values.ts';
+import { isLoopbackHost } from '../../net/address.ts';
 import { parseObject } from '../json-object.ts';
 
 export interface IssuerMetadata {

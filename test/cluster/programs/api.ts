@@ -1,8 +1,8 @@
 /** An API that serves only callers with a valid token; run in a pod of its own. Its keys are the issuer's. */
 
 import { createRemoteJWKSet } from 'jose';
-import { EVERY_ADDRESS } from '../../../src/config/values.ts';
 import { startProtectedApi } from '../../../src/demo/protected-api.ts';
+import { EVERY_ADDRESS } from '../../../src/net/address.ts';
 
 const { JWKS_URL = '', ISSUER = '', AUDIENCE = '' } = process.env;
 await startProtectedApi({

@@ -11,7 +11,8 @@ import {
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { ListenAddress, UpstreamProtocol } from '../../../src/config/config.ts';
+import type { UpstreamProtocol } from '../../../src/config/config.ts';
+import type { ListenAddress } from '../../../src/net/address.ts';
 import { type Certificate, selfSigned } from '../certificate.ts';
 import { overTls } from '../raw-upstream.ts';
 import { temporaryFile } from '../temporary-file.ts';
