@@ -7,7 +7,7 @@ export type TrustEffect =
   /** They are trusted and no others: the file has to hold the public ones too. */
   | 'replaces';
 
-export interface TrustVariable {
+interface TrustVariable {
   readonly name: string;
   readonly effect: TrustEffect;
   /** Which programs heed it. */

@@ -50,12 +50,12 @@ export interface AdminRequest {
   readonly isLocal: boolean;
 }
 
-export interface AdminServer {
+interface AdminServer {
   readonly address: ListenAddress;
   close(): Promise<void>;
 }
 
-export interface AdminOptions {
+interface AdminOptions {
   /** The system's by default. */
   readonly clock?: Clock;
   /** Lower-case names under which people may come, besides those that nobody outside can make resolve to us. */

@@ -2,7 +2,7 @@ import { Registry } from '../prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
 /** Exemplars of samples in OpenMetrics, by name and labels as in Prometheus text. */
-export type Exemplars = ReadonlyMap<string, string>;
+type Exemplars = ReadonlyMap<string, string>;
 
 /**
  * `/metrics`: Prometheus text, or OpenMetrics if the scraper prefers it.
@@ -33,7 +33,7 @@ export function metricsEndpoint(
  * blank lines, and an end mark. The library's own rendering renames the registered metrics permanently, which breaks
  * the next scrape for plain text.
  */
-export function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
+function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
   const lines = text.split('\n').flatMap((line) => {
     if (line === '') return [];

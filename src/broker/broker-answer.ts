@@ -2,7 +2,7 @@
 
 import { TAKES_REFUSED_TOKEN_HASH } from '../token/refused-token.ts';
 
-export const REFUSAL_STATUS = {
+const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,
@@ -47,7 +47,7 @@ export function refusal(code: RefusalCode, description: string, retryAfterMs?: n
 /** Bounds on the time after which a caller is asked to retry. */
 const RETRY_AFTER_SECONDS = { least: 1, most: 10 };
 
-export interface WireAnswer {
+interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

@@ -21,7 +21,7 @@ import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 import { type Message, READ_FIELDS, readAddress } from './token-request.ts';
 
-export interface BrokerListenerLimits {
+interface BrokerListenerLimits {
   /** Beyond this, a new connection displaces the oldest idle one. */
   readonly connections: number;
   /** For a TLS handshake, and again for the head of a request. */
@@ -64,7 +64,7 @@ export interface BrokerListener {
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
-export interface BrokerListenerOptions {
+interface BrokerListenerOptions {
   readonly listen: ListenAddress;
   readonly certificates: CertificateSource;
   readonly endpoint: TokenEndpoint;

@@ -15,7 +15,7 @@ export const MOST_KEPT = 20_000;
 /** The time that one request uses up. */
 const COST_MS = 1000 / OF_ONE_CALLER.perSecond;
 
-export interface CallerRates {
+interface CallerRates {
   /** Callers whose allowance is not full. */
   readonly size: number;
   /** Whether the caller may be served now; a yes is counted. */

@@ -31,14 +31,14 @@ export interface Grants {
   close(): Promise<void>;
 }
 
-export interface RefusalReport {
+interface RefusalReport {
   /** SHA-256 of the token. */
   readonly hash: Buffer;
   /** The caller's namespace: futile reports of one namespace do not slow down those of another. */
   readonly namespace: string;
 }
 
-export interface GrantsOptions {
+interface GrantsOptions {
   readonly credentials: Pick<BrokeredCredentials, 'now'>;
   readonly objects: WatchedObjects;
   readonly openSource: (config: CredentialConfig) => Promise<TokenSource>;

@@ -21,7 +21,7 @@ export interface LiveVolume {
 const RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 60_000;
 
-export interface LiveVolumeOptions {
+interface LiveVolumeOptions {
   readonly objects: WatchedObjects;
   readonly clock: Clock;
   readonly log: Logger;

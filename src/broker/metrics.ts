@@ -5,7 +5,7 @@ import type { RefusalCode } from './broker-answer.ts';
 /** `aborted`: the requester leaves or does not take the answer. */
 export type RequestResult = 'given' | 'aborted' | RefusalCode;
 
-export interface BrokerFigures {
+interface BrokerFigures {
   /** Whether `/readyz` succeeds. */
   ready(): boolean;
   requestsInFlight(): number;

@@ -34,7 +34,7 @@ export interface ClusterKeys {
   close(): void;
 }
 
-export interface ClusterKeysOptions extends BackoffOptions {
+interface ClusterKeysOptions extends BackoffOptions {
   readonly log: Logger;
 }
 

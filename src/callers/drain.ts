@@ -4,7 +4,7 @@ import type { Server } from 'node:https';
 import type { Clock } from '../clock.ts';
 import type { CallerConnections } from './caller-connections.ts';
 
-export interface DrainOptions {
+interface DrainOptions {
   /** How long the server goes on serving, while Services still send requests there. */
   readonly delayMs: number;
   /** How long requests then in flight may take to finish. */

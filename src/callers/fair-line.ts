@@ -11,7 +11,7 @@ export interface FairLineLimits {
   readonly patienceMs: number;
 }
 
-export interface FairLine {
+interface FairLine {
   /**
    * Resolves with the function that ends this work once its turn comes; with undefined if the line is full, or its turn
    * does not come in time.

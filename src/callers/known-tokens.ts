@@ -16,13 +16,13 @@ export interface ConfirmedToken {
   readonly reviewedAt: Instant;
 }
 
-export interface DeniedToken {
+interface DeniedToken {
   readonly kind: 'denied';
   readonly caller: ServiceAccountCaller;
   readonly until: Instant;
 }
 
-export interface KnownTokens {
+interface KnownTokens {
   get(hash: string): KnownToken | undefined;
   /**
    * Forgets useless tokens. If there is still no room, the oldest token of a caller with many goes, or else the oldest

@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from '../prometheus.ts';
 import { REFUSED_PROOFS, type Verdict } from './caller.ts';
 
-export type ReviewResult = 'confirmed' | 'denied' | 'unavailable' | 'queue_full';
+type ReviewResult = 'confirmed' | 'denied' | 'unavailable' | 'queue_full';
 
 export interface CallerMetrics {
   verified(verdict: Verdict): void;

@@ -16,7 +16,7 @@ import type { Instant } from '../clock.ts';
 import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
 import type { ClusterKeys, KeySet, NewestKeys } from './cluster-keys.ts';
 
-export type TokenReading =
+type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
   | { readonly kind: 'refused'; readonly reason: RefusedProof }
   /** The key is not a known one, and newer ones cannot be read now. */

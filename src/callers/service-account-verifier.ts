@@ -18,7 +18,7 @@ import type { CallerMetrics } from './metrics.ts';
 import { type ServiceAccountClaims, verifyServiceAccountToken } from './service-account-token.ts';
 import { createTokenReviews, REVIEW_LINE, type ReviewOutcome } from './token-reviews.ts';
 
-export interface KnownVerdict {
+interface KnownVerdict {
   readonly verdict: Verdict;
   /** Whether `verify` would review it again: if that is impossible, the verdict holds. */
   readonly isDue: boolean;
@@ -37,7 +37,7 @@ export interface ServiceAccountVerifier {
   close(): void;
 }
 
-export interface ServiceAccountVerifierOptions extends BackoffOptions {
+interface ServiceAccountVerifierOptions extends BackoffOptions {
   /** The one audience that tokens must have. */
   readonly audience: string;
   readonly log: Logger;
@@ -57,10 +57,10 @@ export interface CrowdLimits {
 export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
 
 /** How long a review is trusted. */
-export const REVIEWED_FOR_MS = 60_000;
+const REVIEWED_FOR_MS = 60_000;
 
 /** How long it is trusted if no new one can be had. */
-export const REVIEWED_AT_MOST_MS = 300_000;
+const REVIEWED_AT_MOST_MS = 300_000;
 
 /** How long a token with an older review waits for the next. */
 const WAIT_FOR_NEXT_MS = 1000;

@@ -17,12 +17,12 @@ export type ReviewOutcome =
   | { readonly kind: 'denied' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
-export interface TokenReviews {
+interface TokenReviews {
   /** Never rejects. Answers within 6 s: 3 s in line and 3 s for the request. */
   review(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome>;
 }
 
-export interface TokenReviewsOptions extends BackoffOptions {
+interface TokenReviewsOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;

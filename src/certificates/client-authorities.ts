@@ -10,7 +10,7 @@ import type { Logger } from '../log/logger.ts';
 import { parseAuthorities } from '../x509/authorities.ts';
 import { type ClientVerification, hasAllowedName } from './client-verification.ts';
 
-export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
+interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly log: Logger;
   /** Called for each bundle that was read, including the first. */
   readonly onReload?: (result: 'loaded' | 'refused') => void;

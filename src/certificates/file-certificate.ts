@@ -18,7 +18,7 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-export interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
+interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
 
 /**
  * Follows a mounted certificate, made by Helm, by cert-manager or by hand. An unusable one leaves the last good one in

@@ -17,7 +17,7 @@ export interface ServedCertificateOptions {
   readonly log: Logger;
 }
 
-export interface ServedCertificate extends Omit<CertificateSource, 'close'> {
+interface ServedCertificate extends Omit<CertificateSource, 'close'> {
   /**
    * Serves it from now on. Only a certificate that is valid now replaces a valid one: an expired one does not, and one
    * that is not valid yet waits for its time.

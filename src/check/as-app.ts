@@ -13,13 +13,13 @@ export type CapturedWay =
   | { readonly kind: 'hosts file'; readonly address: string }
   | { readonly kind: 'kernel' };
 
-export interface AppDestination {
+interface AppDestination {
   readonly host: string;
   readonly port: number;
   readonly way: CapturedWay;
 }
 
-export interface OpenedAsApp {
+interface OpenedAsApp {
   readonly socket: TLSSocket;
   /** Whether the sidecar's authority issued the certificate. */
   readonly isOurs: boolean;

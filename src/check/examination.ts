@@ -16,7 +16,7 @@ export interface Examination {
 }
 
 /** An answer that did not come in time. The message may be shown. */
-export class TooLate extends Error {}
+class TooLate extends Error {}
 
 /**
  * The outcome of `begun`, if it comes in time. Otherwise `abandon` ends what is still going on.

@@ -10,7 +10,7 @@ import { type About, about, type Finding } from './finding.ts';
 import { readSidecarRoot, sidecarRootIn } from './sidecar-root.ts';
 import { examineTrust } from './trust.ts';
 
-export interface InterceptionOptions {
+interface InterceptionOptions {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The path to request from each host, as an app would; without one nothing is requested. */

@@ -38,7 +38,7 @@ export function refusalIn({
   return { status, mediaType, error: said?.code, description: said?.description };
 }
 
-export interface Mistake {
+interface Mistake {
   readonly name: string;
   /** A clause. */
   readonly remedy: string;

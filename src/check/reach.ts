@@ -15,13 +15,13 @@ import type { StepName } from './steps.ts';
 import { describeTls, speaksTls } from './tls-handshake.ts';
 
 /** Which step reports what. */
-export interface ReachSteps {
+interface ReachSteps {
   readonly name: StepName;
   readonly connection: StepName;
   readonly tls: StepName;
 }
 
-export interface Reached {
+interface Reached {
   readonly findings: readonly Finding[];
   /** Whether a request would get there. */
   readonly isReached: boolean;

@@ -8,7 +8,7 @@ import type { EndpointAnswer } from '../token/provider/token-response.ts';
 import { renewalDelayMs } from '../token/schedule.ts';
 import type { About, Finding } from './finding.ts';
 
-export interface Granted {
+interface Granted {
   readonly token: string;
   readonly lifetimeMs: number;
   /** Undefined for a mounted token. */

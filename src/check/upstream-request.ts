@@ -11,7 +11,7 @@ import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 
-export interface ProbedUpstream {
+interface ProbedUpstream {
   readonly to: Destination;
   readonly policy: ForwardingPolicy;
   readonly upstream: Upstream;

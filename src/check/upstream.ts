@@ -11,7 +11,7 @@ import { type About, about, type Finding } from './finding.ts';
 import { reach } from './reach.ts';
 
 /** Where requests go, however they are led there. */
-export interface ExaminedUpstream {
+interface ExaminedUpstream {
   /** `route payments`, `destination api.example.com`. */
   readonly subject: string;
   readonly policy: ForwardingPolicy;

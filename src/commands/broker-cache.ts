@@ -12,7 +12,7 @@ import type { BrokerCacheConfig } from './broker-cache-settings.ts';
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
-export interface BrokerCacheOptions {
+interface BrokerCacheOptions {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly random: () => number;

@@ -21,7 +21,7 @@ import { makePrivateDirectory } from './private-directory.ts';
 import { judge } from './profile-rules.ts';
 import { TokenSources } from './token-sources.ts';
 
-export interface BrokerCluster {
+interface BrokerCluster {
   readonly endpoint: TokenEndpoint;
   /** Parts that are not ready yet. */
   missing(): readonly { readonly part: string; readonly name: string; readonly detail: string }[];
@@ -29,7 +29,7 @@ export interface BrokerCluster {
   close(): Promise<void>;
 }
 
-export interface BrokerClusterOptions {
+interface BrokerClusterOptions {
   readonly registry: Registry;
   readonly metrics: BrokerMetrics;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 /** How a program shares out the time that it has to end. */
 
-export interface DrainShares {
+interface DrainShares {
   /** How long new connections are still accepted, while others learn that it ends. */
   readonly delayMs: number;
   /** At least this long for requests in flight, once no new ones are accepted. */

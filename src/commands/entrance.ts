@@ -13,7 +13,7 @@ import type { Entrance, EntranceSurroundings, OpenEntrance } from './sidecar.ts'
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
-export interface EntranceOptions {
+interface EntranceOptions {
   /** A path; the pod's service account by default. */
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */

@@ -24,7 +24,7 @@ import { connectKubernetes } from '../kubernetes/client.ts';
 import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
-export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
+interface ClusterOptions extends KubernetesConfig, BackoffOptions {
   /** This replica's identity. */
   readonly identity: string;
   readonly defaults: InjectionDefaults;
@@ -32,7 +32,7 @@ export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
   readonly log: Logger;
 }
 
-export interface ConnectedCluster {
+interface ConnectedCluster {
   readonly cluster: () => Cluster;
   /** Whether the existing profiles have been read, or need not be. */
   profilesRead(): boolean;

@@ -169,7 +169,7 @@ export interface KubernetesConfig {
   readonly profiles?: { readonly leaseName: string };
 }
 
-export interface WatchedPodsConfig {
+interface WatchedPodsConfig {
   readonly leaseName: string;
   readonly heals: boolean;
   /** The MutatingWebhookConfiguration that selects the pods to inject. */

@@ -7,7 +7,7 @@ import { createAuthority } from '../proxy/tls/authority.ts';
 import { LeafContexts } from '../proxy/tls/leaf-contexts.ts';
 import { writeTrustFiles } from '../proxy/tls/trust-files.ts';
 
-export interface InterceptionOptions {
+interface InterceptionOptions {
   readonly directory: string;
   /** Names, or `*.suffix`, that the authority may vouch for. */
   readonly names: readonly string[];

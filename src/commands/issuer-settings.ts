@@ -79,7 +79,7 @@ export interface IssuerConfig {
   readonly logLevel: LogLevel;
 }
 
-export interface GivenPath {
+interface GivenPath {
   readonly path: string;
   /** The flag or variable that gave it, for messages. */
   readonly key: string;

@@ -5,7 +5,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { basename, join } from 'node:path';
 import { messageOf, SidecarError } from '../errors.ts';
 
-export interface PrivateDirectory {
+interface PrivateDirectory {
   readonly path: string;
   /** Removes the directory with everything in it. */
   remove(): Promise<void>;

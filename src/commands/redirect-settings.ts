@@ -43,7 +43,7 @@ export const REDIRECT_SETTINGS = {
 /** The most rules that one pod's table may have. */
 const MOST_RANGES = 64;
 
-export type RedirectRequest =
+type RedirectRequest =
   | { readonly kind: 'remove' }
   | { readonly kind: 'install'; readonly redirection: Redirection };
 

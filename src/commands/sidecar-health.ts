@@ -7,14 +7,14 @@ import type { OpenCredential } from './token-sources.ts';
 
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
 
-export interface SidecarHealth extends Health {
+interface SidecarHealth extends Health {
   /** Resolves once every credential that the pod cannot do without has had a token; never rejects. */
   readonly ready: Promise<void>;
   /** Looks after the credentials in use, which are others from now on. */
   look(): void;
 }
 
-export interface SidecarHealthOptions {
+interface SidecarHealthOptions {
   readonly inUse: () => readonly OpenCredential[];
   readonly listening: () => boolean;
   readonly draining: () => boolean;

@@ -99,7 +99,7 @@ export interface OpenEntrance {
   close(): Promise<void>;
 }
 
-export interface FileToFollow {
+interface FileToFollow {
   readonly path: string;
   /** What it said when `config` was read, where that is known. */
   readonly text: string | undefined;

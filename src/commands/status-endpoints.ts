@@ -5,7 +5,7 @@ import type { LogLevel } from '../log/logger.ts';
 import type { RenewalAnswer } from '../token/token-source.ts';
 import type { StatusPage } from './status-page.ts';
 
-export interface StatusActions {
+interface StatusActions {
   /** Undefined if there is no credential of this name. */
   renew(credential: string): RenewalAnswer | undefined;
   setLogLevel(level: LogLevel): void;

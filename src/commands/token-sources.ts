@@ -16,7 +16,7 @@ import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 import { ShownGauges } from './shown-gauges.ts';
 
-export interface TokenSourcesOptions {
+interface TokenSourcesOptions {
   readonly clock: Clock;
   /** Numbers in [0, 1) for jitter. */
   readonly random: () => number;

@@ -97,7 +97,7 @@ export const fileName = v.pipe(
   v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME),
 );
 
-export const CLIENT_AUTHENTICATION_METHODS = [
+const CLIENT_AUTHENTICATION_METHODS = [
   'client_secret_basic',
   'client_secret_post',
   'private_key_jwt',
@@ -106,7 +106,7 @@ export const CLIENT_AUTHENTICATION_METHODS = [
   'none',
 ] as const;
 
-export const GRANTS = ['client_credentials', 'jwt_bearer', 'token_exchange', 'static'] as const;
+const GRANTS = ['client_credentials', 'jwt_bearer', 'token_exchange', 'static'] as const;
 
 const ASSERTION_ALGORITHMS = [
   'ES256',

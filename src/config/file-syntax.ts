@@ -9,7 +9,7 @@ import { SourceText } from './source-text.ts';
 import { parseInParts } from './yaml-document.ts';
 import { expectedYaml } from './yaml-mistakes.ts';
 
-export interface ParsedText {
+interface ParsedText {
   /** The value, as JSON would represent it. */
   readonly value: unknown;
   readonly source: SourceText;

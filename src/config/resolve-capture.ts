@@ -14,7 +14,7 @@ import { type AddressedHost, addressedHosts } from './values.ts';
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };
 
 /** The captured hosts, with the keys that name them in messages. */
-export interface ResolvedCapture {
+interface ResolvedCapture {
   readonly config: CaptureConfig;
   readonly hosts: readonly Keyed<CapturedHost>[];
 }

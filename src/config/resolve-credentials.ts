@@ -23,7 +23,7 @@ export const DEFAULT_RENEWAL: RenewalPolicy = {
 };
 
 /** A route or destination: anything that names the credential whose token it injects. */
-export type CredentialUser = Keyed<{ readonly credential: string }>;
+type CredentialUser = Keyed<{ readonly credential: string }>;
 
 /**
  * The file's credentials. Flags and environment override the one named `default`, or add it if the file has none or

@@ -8,7 +8,7 @@ import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
 
 /** The forward proxy's settings, and its destinations with the keys that name them in messages. */
-export interface ResolvedForwardProxy {
+interface ResolvedForwardProxy {
   readonly config: ForwardProxyConfig;
   readonly destinations: readonly Keyed<AllowedDestination>[];
 }

@@ -18,7 +18,7 @@ const DEFAULT_DRAIN_DELAY_MS = 5000;
 const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
 
 /** What a gateway's callers may be allowed, and the bound on all of them together. */
-export interface GatewayNeighbours {
+interface GatewayNeighbours {
   readonly routes: readonly Keyed<RouteConfig>[];
   readonly maxInFlight: number;
 }

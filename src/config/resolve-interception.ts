@@ -26,7 +26,7 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
 }
 
 /** The parts that intercept TLS. */
-export type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture' | 'redirect'>>;
+type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture' | 'redirect'>>;
 
 /** Where certificates are left for apps, if any TLS is intercepted. */
 export function resolveInterception(

@@ -12,7 +12,7 @@ const DEFAULT_MODE = 0o640;
 /** The names of the sidecar's temporary files, before they replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
-export const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
+const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
 
 /** @param key names the setting in messages. */
 export function resolveOutput(

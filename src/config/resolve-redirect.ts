@@ -11,7 +11,7 @@ import { readValue } from './settings.ts';
 import { namedHosts, portNumber } from './values.ts';
 
 /** The hosts of redirected connections, with the keys that name them in messages. */
-export interface ResolvedRedirect {
+interface ResolvedRedirect {
   readonly config: RedirectConfig;
   readonly hosts: readonly Keyed<AllowedDestination>[];
 }

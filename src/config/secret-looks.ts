@@ -4,7 +4,7 @@
  */
 
 /** Words up to this length are shown: names and values of settings are as short. Characters. */
-export const LONGEST_UNJUDGED = 19;
+const LONGEST_UNJUDGED = 19;
 
 /** Characters that occur in no name, address or path; the character that marks omissions is allowed. */
 const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*+$/@[\](){}<>"'|…]/;

@@ -36,7 +36,7 @@ export type GivenValues<S extends Settings = Settings> = Readonly<
   Partial<Record<keyof S & string, GivenValue>>
 >;
 
-export interface CommandLine<S extends Settings> {
+interface CommandLine<S extends Settings> {
   readonly given: GivenValues<S>;
   readonly positionals: readonly string[];
 }

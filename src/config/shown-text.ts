@@ -128,7 +128,7 @@ function withoutSecretParts(word: string): string {
 }
 
 /** A line of a configuration file as it may be shown, with a map from its columns to the shown text. */
-export interface ShownLine {
+interface ShownLine {
   readonly text: string;
   /** The index in `text` of what was at `column` of the line, both from 0. */
   place(column: number): number;

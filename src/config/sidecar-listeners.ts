@@ -52,7 +52,7 @@ export function sidecarListeners(config: WithListeners): readonly SidecarListene
   ];
 }
 
-export function captureListeners({
+function captureListeners({
   address: host,
   ports,
   clearPorts,

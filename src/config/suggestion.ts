@@ -4,7 +4,7 @@
  * How many characters have to be inserted, removed, replaced or swapped with their neighbour to turn `a` into `b`
  * (optimal string alignment): `nmae` is one mistake away from `name`.
  */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {

@@ -23,7 +23,7 @@ interface LiveReading<Reading> {
 export type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
 
 /** Files of a directory, some of which may be missing. */
-export type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
+type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
 
 /** See `watchDirectory`. */
 export type LiveSecretOptions = DirectoryWatchOptions;

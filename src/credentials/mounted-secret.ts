@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import { messageOf, systemCodeOf } from '../errors.ts';
 
 /** No client secret, key or certificate chain is larger; anything above was mounted by mistake. Bytes. */
-export const MAX_FILE_BYTES = 64 * 1024;
+const MAX_FILE_BYTES = 64 * 1024;
 
 export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | UnusableSecret;
 
-export interface LoadedSecret<Name extends string = string> {
+interface LoadedSecret<Name extends string = string> {
   readonly state: 'loaded';
   readonly values: Readonly<Record<Name, string>>;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { http } from '../node-http.ts';
 
-export interface CallingApp {
+interface CallingApp {
   summary(): string;
   stop(): Promise<void>;
 }

@@ -3,7 +3,7 @@
 import { seconds } from './sentences.ts';
 
 /** The parts of the demo that a mishap befalls. */
-export interface Stage {
+interface Stage {
   /** Gives the client another secret at the issuer; resolves to it. */
   changeSecret(): Promise<string>;
   /** Puts a client secret into the mounted Secret, as the kubelet does. */
@@ -16,7 +16,7 @@ export interface Stage {
   say(sentence: string): void;
 }
 
-export interface Controls {
+interface Controls {
   readonly keys: Readonly<Record<'r' | 'w' | 'p' | 's' | 'u', () => void>>;
   /** Changes the client secret, as `r` does. */
   rotate(): void;

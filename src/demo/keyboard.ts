@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ReadStream } from 'node:tty';
 
 /** The keys' actions, by the character that they send. */
-export type Keys = Readonly<Record<string, () => void>>;
+type Keys = Readonly<Record<string, () => void>>;
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';

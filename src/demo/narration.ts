@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { type Facts, sentenceFor } from './sentences.ts';
 
-export interface Narration {
+interface Narration {
   /** Takes the log's JSON lines. */
   write(logLine: string): void;
   /** What the person at the keyboard did. */

@@ -4,12 +4,12 @@ import { listenOn } from '../listen.ts';
 import type { ListenAddress } from '../net/address.ts';
 import { http } from '../node-http.ts';
 
-export interface ProtectedApi {
+interface ProtectedApi {
   readonly address: ListenAddress;
   close(): Promise<void>;
 }
 
-export interface ProtectedApiOptions {
+interface ProtectedApiOptions {
   readonly listen: ListenAddress;
   /** Finds the key that signed a token. */
   readonly keys: JWTVerifyGetKey;

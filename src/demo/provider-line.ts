@@ -4,7 +4,7 @@ import { listenOn } from '../listen.ts';
 import type { ListenAddress } from '../net/address.ts';
 
 /** The line to the demo's provider, which can be cut and slowed down while both ends keep running. */
-export interface ProviderLine {
+interface ProviderLine {
   /** The provider's address; the port stays the same while the line is cut. */
   readonly address: ListenAddress;
   /** Connections lead there from now on. */

@@ -8,14 +8,14 @@ import { readMountedSecret } from '../credentials/mounted-secret.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 
 /** The most that is read of the proxy's answer to CONNECT, up to the empty line. */
-export const MOST_ANSWER_BYTES = 8192;
+const MOST_ANSWER_BYTES = 8192;
 
 /** The tunnel failed. The message may be shown: it names the proxy and holds no credentials. */
 export class EgressFailure extends Error {
   override readonly name = 'EgressFailure' as const;
 }
 
-export interface EgressTunnelOptions {
+interface EgressTunnelOptions {
   readonly proxy: EgressProxyConfig;
   /** A name or address, IPv6 without brackets. */
   readonly host: string;

@@ -7,7 +7,7 @@ import { EXIT_STATUSES } from './exit-statuses.ts';
 import type { Explanation } from './explanation.ts';
 import { PROXY_ERRORS } from './proxy-errors.ts';
 
-export interface Chapter {
+interface Chapter {
   readonly title: string;
   /** By code, or exit status. */
   readonly explanations: Readonly<Record<string, Explanation>>;

@@ -7,7 +7,7 @@ import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
-export const MOST_CALLERS = 10_000;
+const MOST_CALLERS = 10_000;
 
 /** The retry hint for a request that is one too many, if nothing better is known. */
 const SOON_MS = 1000;

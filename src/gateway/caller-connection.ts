@@ -9,7 +9,7 @@ import type { Holder, Party } from './held-memory.ts';
 import { peerOf } from './peer.ts';
 import { beginHandshake, type TlsHandshakeOptions } from './tls-handshake.ts';
 
-export interface CallerConnectionOptions {
+interface CallerConnectionOptions {
   readonly context: AppContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
   readonly asksForCertificate: boolean;

@@ -18,7 +18,7 @@ import type { Decision, GatewayMetrics } from './metrics.ts';
 import type { Peer } from './peer.ts';
 import { shownToken, withoutProofs } from './proofs.ts';
 
-export interface CallerGatesOptions {
+interface CallerGatesOptions {
   readonly bounds: CallerBounds;
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
   /** Judges service account tokens; if absent, tokens are ignored. */
@@ -30,7 +30,7 @@ export interface CallerGatesOptions {
 }
 
 /** A connection after its handshake. */
-export interface SecuredConnection {
+interface SecuredConnection {
   readonly peer: Peer;
   /** The other end's address, if the system knows it. */
   readonly address: string | undefined;

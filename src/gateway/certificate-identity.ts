@@ -4,7 +4,7 @@ import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from '@peculiar/asn1-x509';
 import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
 
-export type NamedByCertificate =
+type NamedByCertificate =
   | { readonly kind: 'named'; readonly caller: SpiffeCaller | CertificateCaller }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'nobody'; readonly why: string };

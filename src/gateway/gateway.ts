@@ -39,7 +39,7 @@ const MANY_CONNECTIONS = 16_384;
  */
 const SECURE_OPTIONS = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly certificate: CertificateSource;
   /** Absent if certificates do not prove callers. */
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;

@@ -29,7 +29,7 @@ export interface Holder {
   end(): void;
 }
 
-export interface HeldMemoryOptions {
+interface HeldMemoryOptions {
   /** Infinite where nothing bounds the process. */
   readonly limitBytes: number;
   /** What the process takes now. */

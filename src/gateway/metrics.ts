@@ -8,9 +8,9 @@ export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'he
  * `displaced`: there were too many without a known caller. `timeout`: the handshake took too long. `held_too_much`: it held
  * more than others, when all together held more than they may.
  */
-export type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced' | 'held_too_much';
+type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced' | 'held_too_much';
 
-export type GatewayFile = 'certificate' | 'client_ca';
+type GatewayFile = 'certificate' | 'client_ca';
 
 export interface GatewayMetrics {
   /** @param caller an entry of the policy; undefined if none matches. */

@@ -5,9 +5,9 @@ import { MadeOf } from '../proxy/http/lasting-fields.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 
 /** The gateway's own field, for callers whose libraries reserve Proxy-Authorization. */
-export const CALLER_FIELD = 'token-sidecar-caller';
+const CALLER_FIELD = 'token-sidecar-caller';
 
-export const PROXY_AUTHORIZATION_FIELD = 'proxy-authorization';
+const PROXY_AUTHORIZATION_FIELD = 'proxy-authorization';
 
 /** Where names become variables (CGI, WSGI), these are the same as the fields above. */
 const ALIKE = /^(?:token[-_]sidecar[-_]caller|proxy[-_]authorization)$/i;
@@ -17,7 +17,7 @@ const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /** The token by which a request identifies its caller. */
-export type ShownToken =
+type ShownToken =
   | { readonly kind: 'none' }
   | { readonly kind: 'token'; readonly token: string }
   /** @property why completes "the request …". */
@@ -48,7 +48,7 @@ function tokenOf(name: string, value: string): ShownToken {
 const WITHOUT = new MadeOf<Fields>();
 
 /** Whether a field of this name is, or may be taken for, a proof. */
-export function isProof(name: string): boolean {
+function isProof(name: string): boolean {
   return (
     (name.length === CALLER_FIELD.length || name.length === PROXY_AUTHORIZATION_FIELD.length) &&
     ALIKE.test(name)

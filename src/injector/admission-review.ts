@@ -13,7 +13,7 @@ export interface AdmissionRequest {
   readonly pod: Pod | undefined;
 }
 
-export interface AdmissionVerdict {
+interface AdmissionVerdict {
   readonly allowed: boolean;
   readonly patch?: JsonPatch;
   /** Why not; shown to the pod's creator. */

@@ -35,7 +35,7 @@ export interface ClusterContact {
   lookAtOwner?(owner: OwnerReference, namespace: string): void;
 }
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly defaults: InjectionDefaults;
   /** Read anew for each pod: clusters are upgraded. */
   readonly cluster: () => Cluster;

@@ -1,7 +1,7 @@
 import type { CertificateMetrics } from '../certificates/served-certificate.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 
-export type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
+type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
 
 export interface InjectorMetrics extends CertificateMetrics {
   /** @param reason from a small, fixed set: see docs/reference/injector.md. */
@@ -16,12 +16,12 @@ export interface InjectorMetrics extends CertificateMetrics {
  * `displaced`: there were too many. `untrusted`: the caller did not trust our certificate. `handshake`: no TLS, or no
  * client certificate of a trusted CA.
  */
-export type DropReason = (typeof DROP_REASONS)[number];
+type DropReason = (typeof DROP_REASONS)[number];
 
 const DROP_REASONS = ['displaced', 'handshake', 'untrusted', 'client_name'] as const;
 
 /** `blocked`: a PodDisruptionBudget asked to wait. */
-export type EvictionResult = 'evicted' | 'blocked' | 'failed';
+type EvictionResult = 'evicted' | 'blocked' | 'failed';
 
 export function createInjectorMetrics(registry: Registry): InjectorMetrics {
   const registers = [registry];

@@ -7,9 +7,9 @@ import { MAX_REVIEW_BYTES, type Reservation, type ReviewBudget } from './review-
 /** The API server has the whole review ready when it begins to send it. */
 const UPLOAD_MS = 3000;
 
-export type ReviewBody = ReceivedReview | { readonly status: 413 };
+type ReviewBody = ReceivedReview | { readonly status: 413 };
 
-export interface ReceivedReview {
+interface ReceivedReview {
   readonly bytes: Buffer;
   /** Frees the bytes and keeps room for the answer instead: see `Reservation.answered`. */
   answered: Reservation['answered'];

@@ -31,7 +31,7 @@ export function createCheckWebhook(): Webhook {
   };
 }
 
-export interface WebhookCheckOptions {
+interface WebhookCheckOptions {
   /** That of the webhook's own release. */
   readonly namespace: string;
   /** For all attempts together; 0 for one, which may take as long as it does. */

@@ -41,7 +41,7 @@ const KEEP_ALIVE_MS = 120_000;
 /** Bytes read ahead from a review whose turn has not come. */
 const READ_AHEAD_BYTES = 16 * 1024;
 
-export interface WebhookListener {
+interface WebhookListener {
   readonly address: ListenAddress;
   /**
    * Goes on serving for `delayMs`, while Services still send reviews here, and asks for each connection to be closed;
@@ -50,7 +50,7 @@ export interface WebhookListener {
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
-export interface WebhookListenerOptions {
+interface WebhookListenerOptions {
   readonly listen: ListenAddress;
   /** Until it has a certificate, handshakes fail. */
   readonly certificates: CertificateSource;

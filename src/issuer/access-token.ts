@@ -3,7 +3,7 @@ import type { Grant } from './grant.ts';
 import type { SigningKey } from './signing-key.ts';
 
 /** The token endpoint's 200 answer, always with all six members. */
-export interface IssuedToken {
+interface IssuedToken {
   readonly access_token: string;
   /** Seconds. */
   readonly expires_in: number;
@@ -16,7 +16,7 @@ export interface IssuedToken {
   readonly scope: string;
 }
 
-export interface TokenFacts {
+interface TokenFacts {
   /** The `iss` claim. */
   readonly issuer: string;
   /** Milliseconds since the Unix epoch. */

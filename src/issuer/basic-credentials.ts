@@ -1,7 +1,7 @@
 import { decodeFormComponent } from '../form.ts';
 
 /** One reading of a Basic field: the claimed identity, and the proof. */
-export interface ClaimedCredentials {
+interface ClaimedCredentials {
   readonly clientId: string;
   readonly secret: string;
 }

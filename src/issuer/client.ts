@@ -18,7 +18,7 @@ export interface Client {
 }
 
 /** A secret given in clear is kept as its digest: comparing digests takes the same time whatever their lengths. */
-export type StoredSecret =
+type StoredSecret =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
 

@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net';
 import { networkOf } from './attempt-limits.ts';
 
-export interface ConnectionBound {
+interface ConnectionBound {
   /** A complete request is being answered: the connection is not given up meanwhile. */
   begun(socket: Socket): void;
   answered(socket: Socket): void;

@@ -5,7 +5,7 @@ export class DerivationQueueFull extends Error {
   override readonly name = 'DerivationQueueFull';
 }
 
-export interface DerivationQueueLimits {
+interface DerivationQueueLimits {
   /** Derivations at a time; each takes a core and 128·N·r bytes. */
   readonly concurrent: number;
   /** Derivations waiting for their turn. */
@@ -13,7 +13,7 @@ export interface DerivationQueueLimits {
 }
 
 /** Who a derivation is for: turns rotate among the clients, and for each client among the requesting addresses. */
-export interface Asker {
+interface Asker {
   readonly clientId: string;
   readonly address: string;
 }

@@ -11,7 +11,7 @@ export interface Grant {
   readonly lifetimeSeconds: number;
 }
 
-export interface GrantDefaults {
+interface GrantDefaults {
   /** For clients without an audience of their own. */
   readonly audience: string;
   readonly lifetimeSeconds: number;

@@ -10,7 +10,7 @@ export interface LiveClients {
   close(): void;
 }
 
-export interface LiveClientsOptions extends DirectoryWatchOptions {
+interface LiveClientsOptions extends DirectoryWatchOptions {
   readonly metrics: IssuerMetrics;
   readonly log: Logger;
 }

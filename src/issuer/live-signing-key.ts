@@ -13,7 +13,7 @@ export interface LiveSigningKey {
   close(): void;
 }
 
-export interface SigningKeyFile {
+interface SigningKeyFile {
   readonly path: string;
   readonly algorithm: SigningAlgorithm;
   /** Names the file in messages: the flag or variable that gave it. */

@@ -13,7 +13,7 @@ export type TokenResult =
   | 'aborted';
 
 /** What is reloaded while the service runs. */
-export type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
+type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
 
 export interface IssuerMetrics {
   requested(result: TokenResult, durationSeconds: number): void;

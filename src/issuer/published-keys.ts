@@ -13,13 +13,13 @@ import type { KeyRing } from './key-ring.ts';
 import type { LiveSigningKeyOptions } from './live-signing-key.ts';
 import { type PublishedKey, parsePublishedKey } from './signing-key.ts';
 
-export interface PublishedKeysDirectory {
+interface PublishedKeysDirectory {
   readonly path: string;
   /** Names the directory in messages: the flag or variable that gave it. */
   readonly key: string;
 }
 
-export interface PublishedKeys {
+interface PublishedKeys {
   /** Shows them from now on, and follows the directory. */
   showIn(keys: KeyRing): void;
   close(): void;

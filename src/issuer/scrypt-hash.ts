@@ -29,7 +29,7 @@ export type ScryptDerivation = (
 ) => Promise<Buffer>;
 
 /** OWASP's recommendation for 16 MiB: the smallest memory on its list, so that the service fits a small container. */
-export const DEFAULT_COST: ScryptCost = { ln: 14, r: 8, p: 5 };
+const DEFAULT_COST: ScryptCost = { ln: 14, r: 8, p: 5 };
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;

@@ -51,14 +51,14 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
-export interface TokenListener {
+interface TokenListener {
   /** With the port that the system picked for 0. */
   readonly address: ListenAddress;
   /** Stops accepting and lets requests in flight finish for at most `timeoutMs`. Safe to call again. */
   close(timeoutMs: number): Promise<void>;
 }
 
-export interface TokenListenerOptions {
+interface TokenListenerOptions {
   readonly listen: ListenAddress;
   readonly limits: TokenListenerLimits;
   /** Makes the endpoint once the address is known, as tokens may contain it. */

@@ -27,7 +27,7 @@ export interface TokenMessage {
   readonly address: string;
 }
 
-export interface TokenServiceOptions {
+interface TokenServiceOptions {
   /** The served path. */
   readonly path: string;
   /** Named in the challenge of a 401. */

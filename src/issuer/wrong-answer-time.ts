@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
  * When a wrong secret is answered: at a fixed time after it came, or whole steps later, so that the time reveals
  * nothing of whether the client exists or how its secret is kept.
  */
-export interface WrongAnswerTime {
+interface WrongAnswerTime {
   /** Resolves when a request that came at `startedAtMs` (monotonic) may be answered. */
   wait(startedAtMs: number): Promise<void>;
   /** A check with scrypt took this long, waiting included: the fixed time grows to cover it, within bounds. */

@@ -45,7 +45,7 @@ export interface ApiObject {
   readonly metadata: ObjectMetadata;
 }
 
-export interface ObjectMetadata {
+interface ObjectMetadata {
   readonly name?: string;
   readonly namespace?: string;
   readonly uid?: string;

@@ -26,7 +26,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** The server sends a bookmark about every minute: a watch that is silent for longer may be dead. */
 const SILENCE_MS = 150_000;
 
-export interface KubernetesClient extends KubernetesApi {
+interface KubernetesClient extends KubernetesApi {
   /** The namespace that we run in, as far as the configuration says. */
   readonly namespace: string | undefined;
 }

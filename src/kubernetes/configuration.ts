@@ -35,7 +35,7 @@ class OwnKubeConfig extends KubeConfig {
   }
 }
 
-export interface Configuration {
+interface Configuration {
   readonly config: KubeConfig;
   readonly server: string;
   /** Undefined if the token is in no file. */

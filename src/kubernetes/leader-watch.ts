@@ -5,9 +5,9 @@ import type { ApiObject, KubernetesApi, Query } from './api.ts';
 import { type CollectionListener, watchCollection } from './collection-watch.ts';
 import { contendForLeadership, type LeadershipOptions } from './leadership.ts';
 
-export const LOOK_EVERY_MS = 5000;
+const LOOK_EVERY_MS = 5000;
 
-export interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
+interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
   /** Path of the collection, and a selection from it. */
   readonly path: string;
   readonly query: Query;
@@ -23,7 +23,7 @@ export interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gon
   readonly failure: string;
 }
 
-export interface LeaderWatch {
+interface LeaderWatch {
   /** Whether this replica is still the leader: to be checked before each step that takes effect. */
   leads(): boolean;
   /** Resolves once the look under way has ended and the Lease is given up. */

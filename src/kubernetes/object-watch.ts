@@ -3,7 +3,7 @@
 import type { ApiObject, KubernetesApi } from './api.ts';
 import { type CollectionWatchOptions, watchCollection } from './collection-watch.ts';
 
-export type ObjectWatchOptions = CollectionWatchOptions;
+type ObjectWatchOptions = CollectionWatchOptions;
 
 /**
  * Calls back with the object now and after each change; with undefined while it does not exist. Never gives up.

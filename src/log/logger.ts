@@ -24,7 +24,7 @@ export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 
 /** Takes lines, each with its line end. */
-export interface LogDestination {
+interface LogDestination {
   write(line: string): void;
   readonly losses?: LogLosses;
   /** Has `write` called once before the log ends. */

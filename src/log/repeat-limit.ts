@@ -6,7 +6,7 @@ const EVENTS_PER_WINDOW = 10;
 const MAX_KINDS = 256;
 const ALL_OTHERS = '\0';
 
-export interface HeldBack {
+interface HeldBack {
   readonly leftOut: number;
   readonly withinMs: number;
   /** Whether they were of several kinds, beyond those distinguished. */

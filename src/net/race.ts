@@ -6,7 +6,7 @@ import { systemCodeOf } from '../errors.ts';
 /** From one attempt to the next, as a rule (RFC 8305 §5, Connection Attempt Delay). */
 export const ATTEMPT_DELAY_MS = 250;
 
-export interface RaceOptions {
+interface RaceOptions {
   /** At least one, in the order in which they are tried. */
   readonly addresses: readonly LookupAddress[];
   /** From one attempt to the next. */

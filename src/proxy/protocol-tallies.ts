@@ -6,7 +6,7 @@ const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];
 const UPSTREAM_PROTOCOLS = ['none', 'http1', 'h2'] as const;
 
 /** Ended requests of one route by the HTTP versions on both sides: one addition per request. */
-export class ProtocolTally {
+class ProtocolTally {
   /** Per pair, the requests not yet added to the counter. */
   readonly #uncounted = new Float64Array(APP_PROTOCOLS.length * UPSTREAM_PROTOCOLS.length);
 

@@ -38,7 +38,7 @@ export class RouteDurations {
   }
 }
 
-export interface RequestDurations {
+interface RequestDurations {
   forRoute(route: string): RouteDurations;
   /** As `DurationHistogram` has them. */
   exemplars(): ReadonlyMap<string, string>;

@@ -40,7 +40,7 @@ export interface WaitedFor {
   readonly optional: () => readonly string[];
 }
 
-export interface FollowFileOptions {
+interface FollowFileOptions {
   readonly path: string;
   /** Its text when the program was started, if known. */
   readonly text: string | undefined;

@@ -1,13 +1,13 @@
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import type { ReloadResult } from './configuration-status.ts';
 
-export interface ReloadMetrics {
+interface ReloadMetrics {
   /** The result of a changed file, or of a requested reading. */
   reloaded(result: ReloadResult): void;
 }
 
 /** The gauges' values at each scrape. */
-export interface ReloadGauges {
+interface ReloadGauges {
   readonly generation: number;
   /** Wall time at which it took effect. */
   readonly sinceMs: number;

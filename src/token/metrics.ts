@@ -17,7 +17,7 @@ export interface TokenMetrics {
 }
 
 /** Wall instants in ms since the epoch; undefined where there is none. */
-export interface TokenGauges {
+interface TokenGauges {
   readonly required: boolean;
   readonly ready: boolean;
   readonly expiresAtMs: number | undefined;

@@ -38,7 +38,7 @@ export function earliestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): nu
 }
 
 /** The engine never plans two grants closer together, whatever the policy and the lifetime say. */
-export const SHORTEST_INTERVAL_MS = 250;
+const SHORTEST_INTERVAL_MS = 250;
 
 function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
   return Math.max(SHORTEST_INTERVAL_MS, minIntervalMs);

@@ -34,7 +34,7 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
  */
 export type Judgement = 'taken' | 'old' | 'refused';
 
-export interface HeldHere {
+interface HeldHere {
   readonly token: { readonly authorization: string; readonly requestedAt: Instant } | undefined;
   /** An upstream has refused it. */
   readonly isRefused: boolean;

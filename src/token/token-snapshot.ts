@@ -45,9 +45,7 @@ export interface TokenSnapshot {
  * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one
  *   that every request would meet.
  */
-export type TokensKind =
-  | { readonly kind: 'held' }
-  | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
+type TokensKind = { readonly kind: 'held' } | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
 
 /** The outcomes of a credential's grants, for a person; probes and metrics do without. */
 export interface PastGrants {

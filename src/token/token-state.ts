@@ -59,7 +59,7 @@ export interface TokenState {
   readonly grantsBegun: number;
 }
 
-export interface HeldToken {
+interface HeldToken {
   /** Distinguishes it from all tokens before; the same text obtained again keeps its number. */
   readonly number: number;
   /** `Bearer …` */
@@ -81,7 +81,7 @@ export interface GrantInFlight {
   readonly writing: 'newest' | 'overtaken';
 }
 
-export interface PlannedGrant {
+interface PlannedGrant {
   readonly at: Instant;
   readonly reason: GrantReason;
 }
@@ -108,7 +108,7 @@ export type TokenEvent =
   /** Time has passed: the timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
 
-export interface Circumstances {
+interface Circumstances {
   readonly now: Instant;
   /** In [0, 1). */
   readonly random: number;

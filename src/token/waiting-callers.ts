@@ -8,7 +8,7 @@ interface Caller {
   reject(error: TokenUnavailable): void;
 }
 
-export interface WaitingCallersOptions {
+interface WaitingCallersOptions {
   readonly clock: Clock;
   /** How long each may wait. */
   readonly patienceMs: number;

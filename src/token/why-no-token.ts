@@ -15,13 +15,13 @@ export interface NoToken {
 }
 
 /** The same, in two parts: where and what as a sentence, and what to do as a clause. */
-export interface NoTokenParts {
+interface NoTokenParts {
   readonly code: NoTokenCode;
   readonly problem: string;
   readonly remedy: string;
 }
 
-export interface WhatHappened {
+interface WhatHappened {
   /** What is wrong with the mounted credentials, where they cannot be used. */
   readonly unusable?: string | undefined;
   readonly lastFailure?: Pick<FailedGrant, 'result' | 'detail'> | undefined;

@@ -44,7 +44,7 @@ export interface Tracing {
   close(boundMs: number): Promise<void>;
 }
 
-export interface TracingOptions {
+interface TracingOptions {
   /** Finds the collector: where its name is a captured one, the system's own leads back to this very sidecar. */
   readonly lookup?: LookupFunction | undefined;
   /** By the standard variables unless given. */

@@ -3,7 +3,7 @@ import { Gauge, type Registry } from '../prometheus.ts';
 import { ValidityReader } from './validity.ts';
 
 /** The user of a file of certificates. */
-export type CertificateUser = { readonly route: string } | { readonly credential: string };
+type CertificateUser = { readonly route: string } | { readonly credential: string };
 
 export interface CertificateMetrics {
   /**
@@ -23,7 +23,7 @@ interface FileInUse {
 }
 
 /** Called for a file whose validity could not be read because of a fault; unparsable certificates are no fault. */
-export type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
+type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
 
 /**
  * Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds` and `…_not_before_timestamp_seconds`; once per

@@ -37,7 +37,7 @@ export interface KeyPair {
 }
 
 /** The signed content. */
-export interface CertificateContent {
+interface CertificateContent {
   readonly issuer: Name;
   readonly subject: Name;
   readonly publicKey: KeyObject;

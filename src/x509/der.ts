@@ -8,7 +8,7 @@ const INTEGER = 0x02;
 const BMP_STRING = 0x1e;
 const CONTEXT_CONSTRUCTED = 0xa0;
 
-export function tagged(tag: number, ...content: readonly Buffer[]): Buffer {
+function tagged(tag: number, ...content: readonly Buffer[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.from([tag]), lengthOf(body.length), body]);
 }

@@ -4,13 +4,13 @@ import { createHash, type X509Certificate } from 'node:crypto';
 import { nextTurn } from '../next-turn.ts';
 import { blocksOf, certificatesIn } from './pem.ts';
 
-export interface Validity {
+interface Validity {
   readonly fromMs: number;
   readonly endsAtMs: number;
 }
 
 /** The certificates of one bundle that expire first and last. */
-export interface BundleValidity {
+interface BundleValidity {
   readonly first: Validity;
   readonly last: Validity;
 }

@@ -21,7 +21,7 @@ const ICON_COLOURS: Readonly<Record<Level | 'stale', string>> = {
   stale: '6e7681',
 };
 
-export interface PageOptions {
+interface PageOptions {
   /** The text of the script, which is part of the page. */
   readonly script: string;
   /** Whether the reader may change something. */

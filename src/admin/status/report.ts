@@ -118,7 +118,7 @@ export interface CredentialReport {
   readonly timeline: readonly MinuteReport[];
 }
 
-export interface GrantReport {
+interface GrantReport {
   readonly at: string;
   readonly reason: string;
   readonly result: string;

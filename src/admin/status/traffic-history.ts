@@ -5,7 +5,7 @@ import type { RouteFigures } from '../../route-figures.ts';
 import type { RecentTraffic } from './report.ts';
 import { type RouteFault, type RouteMinute, routeFault } from './route-fault.ts';
 
-export interface TrafficSources {
+interface TrafficSources {
   figures(): ReadonlyMap<string, RouteFigures>;
   /** Upper bounds of the buckets of durations, in seconds. */
   readonly bounds: readonly number[];

@@ -4,7 +4,7 @@ import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
 import { routeFault } from './route-fault.ts';
 import type { LastMinute } from './traffic-history.ts';
 
-export interface Findings {
+interface Findings {
   readonly draining: boolean;
   readonly credentials: readonly FoundCredential[];
   readonly routes: readonly FoundRoute[];
@@ -50,7 +50,7 @@ export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', nam
 }
 
 /** With its instants unchanged; the page writes them as relative times. */
-export function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
+function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
   const beginning = `${capital(what)}${since === undefined ? '' : ` since ${since}`}.`;
   return [
     beginning,

@@ -7,7 +7,7 @@ import { connectTcp } from '../../net/connect.ts';
 /** The client's own default: a connection whose other end has silently gone is closed. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
-export interface ConnectionAddress {
+interface ConnectionAddress {
   readonly host: string;
   readonly port: number;
 }

@@ -10,7 +10,7 @@ import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
  */
 export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
 
-export const LOOK_RESULTS: readonly LookResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
+const LOOK_RESULTS: readonly LookResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
 
 export interface CacheMetrics {
   looked(result: LookResult): void;

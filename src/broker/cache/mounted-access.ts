@@ -11,7 +11,7 @@ import type { StoreAccess } from './redis-store.ts';
 import { type CacheKey, deriveKey, SECRET_BYTES } from './sealed-token.ts';
 import type { CacheKeys } from './token-cache.ts';
 
-export interface MountedAccess {
+interface MountedAccess {
   keys(): CacheKeys;
   access(): StoreAccess;
   /** Calls back when the login or the CAs have changed. */
@@ -19,13 +19,13 @@ export interface MountedAccess {
   close(): void;
 }
 
-export interface AccessFiles {
+interface AccessFiles {
   readonly keyDirectory: string;
   readonly authDirectory?: string | undefined;
   readonly caFile?: string | undefined;
 }
 
-export interface FollowOptions extends DirectoryWatchOptions {
+interface FollowOptions extends DirectoryWatchOptions {
   readonly log: Logger;
 }
 

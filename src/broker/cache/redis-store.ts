@@ -31,7 +31,7 @@ export interface StoreAccess {
   readonly password?: string | undefined;
 }
 
-export interface RedisStoreOptions {
+interface RedisStoreOptions {
   readonly address: StoreAddress;
   readonly access: () => StoreAccess;
   /** Bounds each command, from call to answer. */
@@ -44,10 +44,10 @@ export interface RedisStoreOptions {
 }
 
 /** Bounds a connection attempt, up to the first answer. Nobody waits for it. */
-export const CONNECT_MS = 1000;
+const CONNECT_MS = 1000;
 /** From the end of one connection to the next attempt. */
 const FIRST_RETRY_MS = 250;
-export const LONGEST_RETRY_MS = 4000;
+const LONGEST_RETRY_MS = 4000;
 /** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
 /** Unanswered commands; each grant sends a few, one after the other. */

@@ -11,7 +11,7 @@ export interface CacheKey {
   readonly sealing: Buffer;
 }
 
-export interface StoredToken {
+interface StoredToken {
   readonly accessToken: string;
   /** From the moment its request was sent. */
   readonly lifetimeMs: number;

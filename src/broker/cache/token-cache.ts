@@ -25,7 +25,7 @@ export interface TokenCache {
   of(config: CredentialConfig): SharedTokens;
 }
 
-export interface TokenCacheOptions {
+interface TokenCacheOptions {
   readonly store: TokenStore;
   /** The mounted keys at present. */
   readonly keys: () => CacheKeys;

@@ -20,9 +20,9 @@ export interface RotationPolicy {
   readonly hosts: readonly string[];
 }
 
-export type RotationStep = 'create' | 'stage' | 'promote' | 'prune' | 'wait';
+type RotationStep = 'create' | 'stage' | 'promote' | 'prune' | 'wait';
 
-export interface RotationPlan {
+interface RotationPlan {
   readonly step: RotationStep;
   /** When the next step may be due, Unix time in ms. */
   readonly nextAtMs: number;

@@ -35,7 +35,7 @@ import {
   type WebhookConfiguration,
 } from './webhook-trust.ts';
 
-export interface SelfManagedOptions extends BackoffOptions {
+interface SelfManagedOptions extends BackoffOptions {
   readonly namespace: string;
   /** The Secret's name, which the Lease shares. */
   readonly secretName: string;

@@ -33,7 +33,7 @@ const KEYS = {
 } as const;
 
 /** An annotation that, with any value, has the certificate replaced now; removed once that has begun. */
-export const ROTATE = 'token-sidecar.dev/rotate';
+const ROTATE = 'token-sidecar.dev/rotate';
 
 const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 

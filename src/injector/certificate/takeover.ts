@@ -6,7 +6,7 @@
 import { outsideValidity, type ServingCertificate } from '../../certificates/serving-certificate.ts';
 import type { TrustedAuthorities } from './trusted-authorities.ts';
 
-export interface TakeoverOptions {
+interface TakeoverOptions {
   readonly trusted: TrustedAuthorities;
   /** How long API servers may take to notice a changed webhook. */
   readonly propagationMs: number;

@@ -6,7 +6,7 @@ import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 /** Clusters are upgraded while we run. */
 const READ_EVERY_MS = 600_000;
 
-export interface LiveClusterVersion {
+interface LiveClusterVersion {
   current(): Cluster;
   close(): void;
 }

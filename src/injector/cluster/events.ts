@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { KubernetesApi, OwnerReference } from '../../kubernetes/api.ts';
 
-export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
+type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 
 export interface Finding {
   readonly reason: EventReason;

@@ -14,7 +14,7 @@ import { secretMissing } from '../pod/obstacles.ts';
 import type { Pod } from '../pod/pod.ts';
 import { type Finding, rememberFor, type TellEvent } from './events.ts';
 
-export interface OwnerEventsOptions {
+interface OwnerEventsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly tell: TellEvent;
@@ -40,7 +40,7 @@ const MOST_IN_FLIGHT = 8;
 const LOOKS_AT_ONCE = 50;
 const LOOKS_PER_SECOND = 5;
 
-export interface Workload extends ApiObject {
+interface Workload extends ApiObject {
   readonly metadata: ApiObject['metadata'] & { readonly uid?: string };
   readonly spec?: { readonly template?: Pod };
 }

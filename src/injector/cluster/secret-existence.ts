@@ -16,7 +16,7 @@ export const LOOKUPS_AT_ONCE = 8;
 /** The Secret's metadata alone: its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
-export type SecretExistence = (namespace: string, name: string) => Promise<boolean | undefined>;
+type SecretExistence = (namespace: string, name: string) => Promise<boolean | undefined>;
 
 /**
  * Asks whether Secrets exist, and caches the answer briefly. Never rejects; undefined means unknown. Answers within

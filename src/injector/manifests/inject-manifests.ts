@@ -11,7 +11,7 @@ import { applyToDocument } from './apply-to-document.ts';
 import { readManifestDocuments } from './manifest-documents.ts';
 import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
 
-export interface InjectedManifests {
+interface InjectedManifests {
   /** Unchanged documents keep every character. */
   readonly text: string;
   /** What was done, one line each. */

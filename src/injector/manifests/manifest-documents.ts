@@ -3,7 +3,7 @@
 import { type Document, LineCounter, parseAllDocuments } from 'yaml';
 import { ALIASES, expectedYaml } from '../../config/yaml-mistakes.ts';
 
-export interface ManifestDocuments {
+interface ManifestDocuments {
   readonly documents: readonly Document[];
   /** The content of each document; empty if there are problems. */
   readonly contents: readonly unknown[];

@@ -9,7 +9,7 @@ export interface BrokerOfPods {
   readonly authorities: BrokerAuthorities;
 }
 
-export type BrokerAuthorities =
+type BrokerAuthorities =
   | { readonly from: 'public' }
   /** A ConfigMap of the pod's namespace, with the key `ca.crt`. */
   | { readonly from: 'config_map'; readonly name: string }

@@ -6,7 +6,7 @@ import { itemsOf, type Pod, type PodSpec } from './pod.ts';
 import { takenPorts } from './taken-ports.ts';
 
 /** Where a listed host is found. */
-export interface CapturedHost {
+interface CapturedHost {
   readonly host: string;
   readonly address: string;
   /** The named ports; 443 and 80 if none is named. */
@@ -25,7 +25,7 @@ const FIRST_UNPRIVILEGED = 1024;
 const PORT_SYSCTL = 'net.ipv4.ip_unprivileged_port_start';
 
 /** @param hosts as in the annotation; undefined, or no valid list of hosts, means none. */
-export function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
+function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
   const named = hosts === undefined ? [] : (namedHosts.parse(hosts) ?? []);
   return [...new Set(named.map(({ host }) => host))].map((host, index) => ({
     host,

@@ -36,7 +36,7 @@ import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-setting
 
 export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
-export interface InjectedPod {
+interface InjectedPod {
   readonly result: 'injected';
   /**
    * Of a second pass: `later_containers` were added after the first, and what another webhook had dropped from the sidecar was
@@ -49,20 +49,20 @@ export interface InjectedPod {
   readonly secrets: readonly string[];
 }
 
-export interface SkippedPod {
+interface SkippedPod {
   readonly result: 'skipped';
   readonly reason: SkipReason;
   readonly warnings: readonly string[];
 }
 
-export type SkipReason =
+type SkipReason =
   | 'not_requested'
   | 'already_injected'
   | 'container_exists'
   | 'mirror_pod'
   | 'namespace_excluded';
 
-export interface RejectedPod {
+interface RejectedPod {
   readonly result: 'rejected';
   readonly reason: 'invalid_annotations' | 'unsuitable_pod';
   /** Every problem in one message. */

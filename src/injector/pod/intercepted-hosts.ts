@@ -5,7 +5,7 @@ import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR } from './annotations.ts';
 import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
 
 /** The rest of a pod whose hosts are to be intercepted. */
-export interface BesideHosts {
+interface BesideHosts {
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: SidecarMode;
   readonly native: boolean;

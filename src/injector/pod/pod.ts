@@ -44,7 +44,7 @@ export interface PodSecurityContext {
 }
 
 /** A line of the pod's hosts file. */
-export interface HostAlias {
+interface HostAlias {
   readonly ip?: string;
   readonly hostnames?: readonly string[] | null;
 }
@@ -69,12 +69,12 @@ export interface EnvironmentVariable {
 /** A variable with its value written in place. */
 export type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
-export interface ContainerPort {
+interface ContainerPort {
   readonly name?: string;
   readonly containerPort: number;
 }
 
-export interface Volume {
+interface Volume {
   readonly name: string;
   readonly persistentVolumeClaim?: object | null;
 }

@@ -62,7 +62,7 @@ export function redirectContainer(settings: SidecarSettings & { readonly redirec
   };
 }
 
-export interface RedirectedPod {
+interface RedirectedPod {
   readonly pod: Pod;
   readonly namespace: Namespace;
   readonly cluster: Cluster;
@@ -88,7 +88,7 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
  * What in a pod's containers conflicts with redirection. Also checked in a second pass, as other webhooks may run after
  * the injector's.
  */
-export function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
+function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
   return [
     ...meshObstacles(spec),
     ...sharedUsers(spec, runAsUser),

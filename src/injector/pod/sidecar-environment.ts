@@ -9,7 +9,7 @@ import type { EnvironmentVariable } from './pod.ts';
 /** The image disables Node's foreign-function interface for everyone else. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
 
-export interface ToldSettings {
+interface ToldSettings {
   /** Path of the configuration file, if there is one. */
   readonly config?: string | undefined;
   readonly authUrl?: string | undefined;
@@ -27,7 +27,7 @@ export interface ToldSettings {
   readonly audience?: string | undefined;
 }
 
-export interface PodSettings {
+interface PodSettings {
   readonly intercepts: boolean;
   readonly logLevel: LogLevel;
   /** CAs are mounted that are trusted besides the public ones. */

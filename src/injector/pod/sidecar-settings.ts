@@ -90,7 +90,7 @@ export interface SidecarSettings {
   readonly brokerAuthorities?: string;
 }
 
-export interface ResolvedSettings {
+interface ResolvedSettings {
   /** Valid only if there are no problems. */
   readonly settings: SidecarSettings;
   readonly problems: readonly Problem[];

@@ -41,7 +41,7 @@ export function namesTrustStore(options: string): boolean {
 }
 
 /** How the app's connections reach the sidecar. */
-export type Way = 'by proxy' | 'as it is';
+type Way = 'by proxy' | 'as it is';
 
 /**
  * The app's options followed by those that interception needs; undefined if all are set, by the app or by a first pass.

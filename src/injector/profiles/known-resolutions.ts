@@ -18,7 +18,7 @@ interface Known {
   readonly characters: number;
 }
 
-export interface KnownResolutions {
+interface KnownResolutions {
   /** The resolution of these profiles, computed now if it is not known. */
   of(
     profiles: readonly ValidProfile[],

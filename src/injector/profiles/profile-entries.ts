@@ -24,7 +24,7 @@ export interface Owned<Entry> {
 }
 
 /** A ConfigMap or Secret with CAs, and a Secret with a client certificate. */
-export interface MountedTls {
+interface MountedTls {
   readonly serverName?: string | undefined;
   readonly ca?: AuthoritiesReference | undefined;
   readonly clientCertificate?: string | undefined;

@@ -11,7 +11,7 @@ import { keptStatus, type ProfileStatus } from './profile-status.ts';
 import { type KeptProfile, PLURALS, type ProfileStore } from './profile-store.ts';
 import { createProfileUsage, type Usage, type UsingPod } from './profile-usage.ts';
 
-export interface ProfileReportsOptions extends BackoffOptions {
+interface ProfileReportsOptions extends BackoffOptions {
   readonly store: Pick<ProfileStore, 'all' | 'settled'>;
   readonly namespace: string;
   /** The Lease whose holder does the work. */

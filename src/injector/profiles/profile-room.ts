@@ -8,7 +8,7 @@ const MOST_CHARACTERS = 8 * 1024 * 1024;
 /** Per namespace. */
 const MOST_OF_NAMESPACE = { profiles: 1250, characters: MOST_CHARACTERS / 8 };
 
-export interface ProfileRoom {
+interface ProfileRoom {
   /** Whether the namespace may have another profile at all. */
   mayHaveAnother(namespace: string | undefined): boolean;
   /** Which bound is exceeded; undefined if there is room for that many characters. */

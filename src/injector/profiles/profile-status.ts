@@ -12,7 +12,7 @@ export interface ProfileStatus {
   readonly conditions?: readonly Condition[];
 }
 
-export interface Condition {
+interface Condition {
   readonly type: string;
   readonly status: string;
   readonly reason: string;

@@ -32,7 +32,7 @@ export interface ProfileStore extends ProfileSource {
   close(): void;
 }
 
-export interface ProfileStoreOptions extends BackoffOptions {
+interface ProfileStoreOptions extends BackoffOptions {
   readonly judge: (identity: ProfileIdentity, spec: unknown) => JudgedProfile;
   readonly log: Logger;
 }

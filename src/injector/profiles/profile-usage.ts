@@ -30,7 +30,7 @@ const MOST_PODS = 50_000;
 /** The number of a pod's profiles that are counted; the injector accepts no more. */
 const MOST_USES = 16;
 
-export interface ProfileUsage {
+interface ProfileUsage {
   seen(pod: UsingPod): void;
   gone(pod: UsingPod): void;
   clear(): void;

@@ -19,13 +19,13 @@ export interface ProfileIdentity {
 }
 
 /** Who may use a ClusterTokenProfile; nobody by default. */
-export interface AdmittedNamespaces {
+interface AdmittedNamespaces {
   readonly names?: readonly string[];
   readonly selector?: LabelSelector;
 }
 
 /** The service accounts of the admitted namespaces that may have tokens through the broker; all if undefined. */
-export type AdmittedServiceAccounts = readonly string[] | undefined;
+type AdmittedServiceAccounts = readonly string[] | undefined;
 
 export type JudgedProfile = ValidProfile | InvalidProfile;
 
@@ -37,7 +37,7 @@ export interface ValidProfile {
   readonly serviceAccounts?: AdmittedServiceAccounts;
 }
 
-export interface InvalidProfile {
+interface InvalidProfile {
   readonly state: 'invalid';
   readonly identity: ProfileIdentity;
   /** As far as they were understood. */

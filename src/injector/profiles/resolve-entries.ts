@@ -7,7 +7,7 @@ import type { Problem } from '../../config/problems.ts';
 import { resolveConfig } from '../../config/resolve-config.ts';
 import { type File, type Owned, type ProfileEntries, toFile } from './profile-entries.ts';
 
-export interface ResolvedEntries {
+interface ResolvedEntries {
   readonly file: File;
   /** Undefined if there is a problem. */
   readonly config: Config | undefined;

@@ -3,7 +3,7 @@
 import type { FileDestination, FileRoute, Owned, ProfileEntries } from './profile-entries.ts';
 
 /** Two entries that exclude each other. */
-export interface Sameness {
+interface Sameness {
   readonly first: Owned<unknown>;
   readonly second: Owned<unknown>;
   /** The field of the second that is the same, as a key of its entry, and its value. */

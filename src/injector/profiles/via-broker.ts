@@ -9,7 +9,7 @@ import { type OwnedCredential, profileEntries, withMounts } from './profile-entr
 import { planMounts } from './profile-mounts.ts';
 import { resolveEntries } from './resolve-entries.ts';
 
-export interface CredentialViaBroker {
+interface CredentialViaBroker {
   /** Its name in the profile, or the profile's own if it has none. */
   readonly name: string;
   /** Its paths are below the root. */

@@ -7,7 +7,7 @@
 import { controllerOf } from '../pod/pod.ts';
 import type { WatchedPod } from './watched-pod.ts';
 
-export interface Healing {
+interface Healing {
   /** The pod to evict now, if any. */
   next(candidates: Iterable<WatchedPod>, nowMs: number): WatchedPod | undefined;
   /** The pod is being evicted. */

@@ -20,7 +20,7 @@ import type { Replacements } from './replacement.ts';
 import type { Served, ServedPass } from './served-pods.ts';
 import { lacksSidecar, reduced, tokenFailure, type WatchedPod } from './watched-pod.ts';
 
-export interface PodControllerOptions extends BackoffOptions {
+interface PodControllerOptions extends BackoffOptions {
   readonly namespace: string;
   /** The Lease whose holder does the work. */
   readonly leaseName: string;

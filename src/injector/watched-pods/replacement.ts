@@ -18,7 +18,7 @@ export interface Replacements {
   refusal(pod: WatchedPod): Promise<string | undefined>;
 }
 
-export interface ReplacementOptions {
+interface ReplacementOptions {
   /** The release's namespace, in which the webhook is tried. */
   readonly namespace: string;
   /** The verdict on a pod. */

@@ -18,7 +18,7 @@ export interface ServedPass {
   end(): void;
 }
 
-export interface ServedPodsOptions {
+interface ServedPodsOptions {
   /** Name of the MutatingWebhookConfiguration; without it every namespace is served unless switched off. */
   readonly configuration: string | undefined;
   readonly clock: Clock;

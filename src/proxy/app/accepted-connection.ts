@@ -9,7 +9,7 @@ import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
 
 /** A connection that was read before its server was known. */
-export interface BegunConnection {
+interface BegunConnection {
   /**
    * Passes bytes to `take` from here on.
    * @returns those already read.

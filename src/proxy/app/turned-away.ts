@@ -9,7 +9,7 @@ import type { OwnAnswer } from '../streams/message.ts';
 import type { AppContext } from './context.ts';
 
 /** What could not be read as a request, as far as it is known. */
-export interface Unread {
+interface Unread {
   readonly code: ProxyErrorCode;
   readonly protocol: Protocol;
   /** Empty if the head could not be read that far. */

@@ -27,7 +27,7 @@ export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig
 }
 
 /** An address where the sidecar listens in place of a host, and how it serves connections there. */
-export interface CapturedPort {
+interface CapturedPort {
   readonly listen: ListenAddress;
   readonly service: Service;
 }

@@ -8,7 +8,7 @@ import type { ListedHost } from '../routing/destinations.ts';
 import type { ConnectionHeir } from '../streams/app-stream.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
-export interface CapturedTlsConnectionOptions {
+interface CapturedTlsConnectionOptions {
   readonly context: AppContext;
   readonly termination: TlsTermination;
   readonly listed: ListedHost;

@@ -8,7 +8,7 @@ import { HANDSHAKE_RECORD, MOST_HELLO_BYTES, readClientHello } from '../tls/clie
 /** A host not named within this many octets counts as nameless. */
 export const MOST_FIRST_BYTES = MOST_HELLO_BYTES;
 
-export type Naming =
+type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
   /** Incomplete: more octets are needed. */
   | { readonly kind: 'partial' }

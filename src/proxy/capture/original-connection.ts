@@ -5,7 +5,7 @@ import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { PassingConnections } from './passing-connections.ts';
 
-export interface OriginalConnectionEvents {
+interface OriginalConnectionEvents {
   /** The connection is open. */
   stands(): void;
   /** The server has spoken, or ended its side, before the app: some protocols work that way. */

@@ -32,7 +32,7 @@ export const NAMING_MS = 10_000;
 /** The fate of a connection, reported once; `left` if it closed before any other. */
 export type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
-export interface RedirectedConnectionOptions {
+interface RedirectedConnectionOptions {
   readonly context: AppContext;
   readonly termination: TlsTermination;
   /** Where the app was going. */

@@ -18,7 +18,7 @@ export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProx
 /** Where a redirected connection was going; undefined if the system does not know. */
 export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
 
-export interface RedirectedServiceOptions {
+interface RedirectedServiceOptions {
   readonly context: AppContext;
   readonly termination: TlsTermination;
   readonly findOriginal: FindOriginal;

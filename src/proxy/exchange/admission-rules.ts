@@ -12,7 +12,7 @@ export interface RuleContext {
 }
 
 /** What rules may consult of the configuration in use. */
-export interface RuleSettings {
+interface RuleSettings {
   readonly destinations: Pick<DestinationFinder, 'ownNames'>;
   readonly limits: ProxyLimits;
 }

@@ -4,10 +4,9 @@ import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission } from './admission-rules.ts';
 import type { CallerPolicy } from './gatekeeper.ts';
 
-export type GenerationParts = Pick<
-  Generation,
-  'destinations' | 'admission' | 'limits' | 'follow' | 'callers'
-> & { readonly logUnread?: LogUnread | undefined };
+type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'follow' | 'callers'> & {
+  readonly logUnread?: LogUnread | undefined;
+};
 
 /**
  * One whole configuration that requests are served by. A new one takes over at once; requests already admitted finish

@@ -4,7 +4,7 @@ import type { OwnAnswer } from '../streams/message.ts';
 import { retryAfterSeconds } from './retry-after.ts';
 
 /** The proxy's own answer to a request that it does not forward. */
-export interface ProblemAnswer extends OwnAnswer {
+interface ProblemAnswer extends OwnAnswer {
   readonly code: ProxyErrorCode;
 }
 

@@ -11,7 +11,7 @@ export interface ProxyLoad {
  * - `finishing`: no new requests are taken, and those in flight go on.
  * - `cutting`: their time is up.
  */
-export type LoadPhase = 'serving' | 'leaving' | 'finishing' | 'cutting';
+type LoadPhase = 'serving' | 'leaving' | 'finishing' | 'cutting';
 
 /** Whether no new requests are taken. */
 export function isDraining({ phase }: Pick<ProxyLoad, 'phase'>): boolean {

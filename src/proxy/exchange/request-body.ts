@@ -6,7 +6,7 @@ import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
-export interface RequestBodyOptions {
+interface RequestBodyOptions {
   /** Whether the body may outgrow what is kept. */
   readonly mayOutgrow: boolean;
   /** Bytes kept so that the request can be sent again. */

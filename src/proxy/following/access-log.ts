@@ -3,7 +3,7 @@ import type { Logger } from '../../log/logger.ts';
 import type { UnreadRequest } from '../observer.ts';
 
 /** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */
-export interface AccessRecord {
+interface AccessRecord {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly spanId: string | undefined;

@@ -21,7 +21,7 @@ import type { IncomingRequest } from '../streams/message.ts';
 import type { AccessLog } from './access-log.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
 
-export interface FollowingOptions {
+interface FollowingOptions {
   readonly clock: Clock;
   /** Gets lines about each request at level `trace`. */
   readonly log: Logger;
@@ -39,7 +39,7 @@ export function following(options: FollowingOptions): Follow {
 }
 
 /** One request, followed from its head to its end: for the access log, for a trace, or for both. */
-export class FollowedRequest implements RequestFollower {
+class FollowedRequest implements RequestFollower {
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
   readonly sampled: string | undefined;

@@ -6,7 +6,7 @@ import { isAuthorityWithPort, isDialledAuthority } from './authority.ts';
 
 export type TargetForm = 'origin' | 'absolute' | 'authority' | 'asterisk';
 
-export interface AbsoluteTarget {
+interface AbsoluteTarget {
   /** In lower case. */
   readonly scheme: string;
   /** Host and optional port as they came. */

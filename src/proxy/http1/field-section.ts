@@ -4,7 +4,7 @@ import type { KnownSection, ReadSection } from './known-section.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
 /** Where a field section lies, and what it takes to read it. */
-export interface FieldSectionSource {
+interface FieldSectionSource {
   readonly bytes: Buffer;
   /** Index of the first field line, or of the empty line. */
   readonly start: number;

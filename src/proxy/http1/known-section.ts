@@ -28,7 +28,7 @@ interface KnownText {
  * Sections that the connections of one direction share. Clients that make a connection per request begin each with the
  * same section; a server's sections differ from second to second rather than between connections.
  */
-export class SharedSections {
+class SharedSections {
   readonly #first = new Map<string, KnownText>();
   /** A ring. */
   readonly #latest: (KnownText | undefined)[] = new Array(MOST_LATEST).fill(undefined);

@@ -7,9 +7,9 @@ import { CONTROL, CR, LF } from '../http/octets.ts';
 import type { RefusalReason } from './message-refused.ts';
 
 export const IN_LINE = 0;
-export const AFTER_CR = 1;
+const AFTER_CR = 1;
 export const AT_LINE_START = 2;
-export const AFTER_LAST_CR = 3;
+const AFTER_LAST_CR = 3;
 /** The empty line has been read. */
 export const AT_END = 4;
 

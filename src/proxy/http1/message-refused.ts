@@ -65,11 +65,7 @@ export type RefusalReason = keyof typeof REFUSALS;
 /** Who sent what is parsed: an app's request is the app's fault, an answer the upstream's. */
 export type MessageKind = 'request' | 'response';
 
-export type MessageFaultCode =
-  | 'bad_request'
-  | 'uri_too_long'
-  | 'headers_too_large'
-  | 'upstream_protocol_error';
+type MessageFaultCode = 'bad_request' | 'uri_too_long' | 'headers_too_large' | 'upstream_protocol_error';
 
 /** A message that is not valid HTTP/1.1 or could be read in two ways. The connection it came on must be closed. */
 export class MessageRefused extends SidecarError<MessageFaultCode> {

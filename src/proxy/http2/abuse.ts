@@ -11,7 +11,7 @@
 
 import type { FaultReason } from './fault.ts';
 
-export interface Allowance {
+interface Allowance {
   /** How many at once. */
   readonly burst: number;
   /** How many per second in the long run. */

@@ -122,7 +122,7 @@ export interface ConnectionFault {
 }
 
 /** Ends one stream: RST_STREAM with `code` (RFC 9113 §5.4.2); the connection goes on. */
-export interface StreamFault {
+interface StreamFault {
   readonly kind: 'stream_fault';
   readonly streamId: number;
   readonly code: ErrorCode;

@@ -20,10 +20,10 @@ export function sectionBytes(fields: readonly string[]): number {
   return bytes;
 }
 
-export type SectionKind = 'request' | 'answer' | 'trailers';
+type SectionKind = 'request' | 'answer' | 'trailers';
 
 /** Fields that say how a message is to be read. */
-export interface ControlFields {
+interface ControlFields {
   readonly contentLength: number | undefined;
   /** Value of a request's Host field. */
   readonly host: string | undefined;
@@ -43,7 +43,7 @@ export function isPseudo(name: string): boolean {
 }
 
 /** Whether a value is free of CR, LF, NUL and other control octets, and of whitespace at either end (§8.2.1, RFC 9110 §5.5). */
-export function isFieldValue(value: string): boolean {
+function isFieldValue(value: string): boolean {
   const { length } = value;
   if (length === 0) return true;
   for (let at = 0; at < length; at++) if (FIELD_VALUE[value.charCodeAt(at)] !== 1) return false;

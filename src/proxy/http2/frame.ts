@@ -33,14 +33,14 @@ export interface HeadersFrame {
   readonly selfDependent: boolean;
 }
 
-export interface ResetFrame {
+interface ResetFrame {
   readonly kind: 'reset';
   readonly streamId: number;
   readonly code: ErrorCode;
 }
 
 /** SETTINGS without ACK: `payload` is a whole number of settings, for `PeerSettings.apply`. */
-export interface SettingsFrame {
+interface SettingsFrame {
   readonly kind: 'settings';
   readonly payload: Buffer;
 }
@@ -49,7 +49,7 @@ export interface SettingsAck {
   readonly kind: 'settings_ack';
 }
 
-export interface PingFrame {
+interface PingFrame {
   readonly kind: 'ping';
   readonly ack: boolean;
   /** Eight octets, to be sent back as they are. */
@@ -64,7 +64,7 @@ export interface GoawayFrame {
   readonly debugData: Buffer;
 }
 
-export interface WindowUpdate {
+interface WindowUpdate {
   readonly kind: 'window_update';
   /** 0 for the connection's window. */
   readonly streamId: number;

@@ -6,7 +6,7 @@
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 /** What the first octets of a connection say so far: `partial` may still become either. */
-export type PrefaceVerdict = 'http2' | 'other' | 'partial';
+type PrefaceVerdict = 'http2' | 'other' | 'partial';
 
 /** Judges the first octets, all that came since the connection was made. */
 export function judgePreface(octets: Buffer): PrefaceVerdict {

@@ -12,7 +12,7 @@ interface Common {
   readonly contentLength: number | undefined;
 }
 
-export interface OrdinaryRequest extends Common {
+interface OrdinaryRequest extends Common {
   readonly kind: 'ordinary';
   readonly method: string;
   /** In lower case; usually `http` or `https`. */
@@ -24,14 +24,14 @@ export interface OrdinaryRequest extends Common {
 }
 
 /** CONNECT: the stream is a tunnel to `authority`, which has a port. */
-export interface ConnectRequest extends Common {
+interface ConnectRequest extends Common {
   readonly kind: 'connect';
   readonly method: 'CONNECT';
   readonly authority: string;
 }
 
 /** CONNECT with `:protocol`, such as `websocket`. */
-export interface ExtendedConnectRequest extends Common {
+interface ExtendedConnectRequest extends Common {
   readonly kind: 'extended_connect';
   readonly method: 'CONNECT';
   readonly protocol: string;
@@ -42,7 +42,7 @@ export interface ExtendedConnectRequest extends Common {
 
 export type RequestSection = OrdinaryRequest | ConnectRequest | ExtendedConnectRequest;
 
-export interface RequestRules {
+interface RequestRules {
   /** Octets of `:path`. */
   readonly targetBytes: number;
   /** Whether SETTINGS_ENABLE_CONNECT_PROTOCOL was announced: otherwise `:protocol` is unknown. */

@@ -6,7 +6,7 @@
 import type { FaultReason } from './fault.ts';
 
 /** How a stream came to its end decides what a late frame of the peer's means. */
-export type Ending =
+type Ending =
   /** Both sides have ended it: the peer can send nothing more. */
   | 'ended'
   /** This side reset it: what the peer sent before it knew is still coming. */

@@ -28,7 +28,7 @@ export interface Stream {
   readonly receiveWindow: ReceiveWindow;
 }
 
-export interface WindowSizes {
+interface WindowSizes {
   /** Of this side, as its SETTINGS say. */
   readonly receiveBytes: number;
   /** Of the peer, as its SETTINGS say now. */
@@ -36,7 +36,7 @@ export interface WindowSizes {
 }
 
 /** Why no stream may be opened. */
-export type NotOpened = Extract<FaultReason, 'too_many_streams' | 'going_away'>;
+type NotOpened = Extract<FaultReason, 'too_many_streams' | 'going_away'>;
 
 export class Streams<S extends Stream = Stream> {
   readonly #role: Role;

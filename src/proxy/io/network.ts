@@ -14,7 +14,7 @@ import { UPSTREAM_BOUNDS } from '../../net/system-lookups.ts';
 import { findPeers, type Peer } from './peer-socket.ts';
 
 /** Whose connection it is. */
-export interface ForParty {
+interface ForParty {
   /** Has a share of the lookups that run at once, for all names that it asks for; without it each name has its own. */
   readonly party?: string | undefined;
 }

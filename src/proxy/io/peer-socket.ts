@@ -25,7 +25,7 @@ const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 
 export type TablesRead = 'whole' | 'broken' | 'absent';
 
 /** Reads the tables of the kernel's sockets piece by piece. */
-export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
+type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
 
 /**
  * What became of the peers of these connections, in their order. On the wire a process that has closed its socket, or

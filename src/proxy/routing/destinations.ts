@@ -41,7 +41,7 @@ export interface DestinationFinder {
   close(): void;
 }
 
-export type DestinationsOptions = Pick<
+type DestinationsOptions = Pick<
   Destinations,
   'routes' | 'forwardProxy' | 'captured' | 'redirected' | 'ownNames'
 >;

@@ -51,7 +51,7 @@ export interface Authority {
   issue(name: string, nowMs: number): LeafCertificate;
 }
 
-export interface AuthorityOptions {
+interface AuthorityOptions {
   /** Lower-case names; `*.suffix` for all names below the suffix. At least one. */
   readonly names: readonly string[];
   /** Unix time in ms. */

@@ -8,7 +8,7 @@ import { withoutRootDot } from '../../net/server-name.ts';
 /** With post-quantum key shares, a ClientHello takes two kilobytes. */
 export const MOST_HELLO_BYTES = 16 * 1024;
 
-export interface ClientHello {
+interface ClientHello {
   readonly kind: 'hello';
   /** In lower case, without a dot at its end (RFC 6066 §3); undefined where none was sent. */
   readonly serverName: string | undefined;
@@ -16,7 +16,7 @@ export interface ClientHello {
   readonly protocols: readonly string[] | undefined;
 }
 
-export type ClientHelloReading =
+type ClientHelloReading =
   | ClientHello
   /** Incomplete: more octets are needed. */
   | { readonly kind: 'partial' }

@@ -2,7 +2,7 @@ import { systemCodeOf } from '../../errors.ts';
 import { rejectionOf } from '../../x509/rejection.ts';
 
 /** How a handshake with an app failed. */
-export type HandshakeFailure = 'client_rejected_certificate' | 'client_tls_error';
+type HandshakeFailure = 'client_rejected_certificate' | 'client_tls_error';
 
 /**
  * Some clients judge a certificate only after all messages (Node), or after the handshake (wget): one that hangs up

@@ -15,7 +15,7 @@ export const HANDSHAKE_MS = 10_000;
 /** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
-export interface HandshakeOptions {
+interface HandshakeOptions {
   readonly connection: Pick<GivenUpConnection, 'socket' | 'takeOver'>;
   readonly clock: Clock;
   /** The host that the connection is to, lower-case. */

@@ -4,7 +4,7 @@ import type { Protocol } from '../http/protocol.ts';
 export const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };
 
 /** The protocol that an app is told: a name, nothing since it asked for nothing, or that there is none in common. */
-export type ProtocolChoice =
+type ProtocolChoice =
   | { readonly kind: 'chosen'; readonly name: string }
   | { readonly kind: 'unsaid' }
   | { readonly kind: 'none' };

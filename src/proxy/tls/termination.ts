@@ -19,7 +19,7 @@ export interface Leaves {
   contextFor(host: string): SecureContext;
 }
 
-export interface TlsTerminationOptions {
+interface TlsTerminationOptions {
   readonly leaves: Leaves;
   /** Of the listener whose connections these are. */
   readonly context: () => AppContext;

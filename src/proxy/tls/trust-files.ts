@@ -5,7 +5,7 @@ import { systemCodeOf } from '../../errors.ts';
 import { trustStoreOf } from '../../x509/trust-store.ts';
 
 /** Trust files for apps: for runtimes that add to what they trust, for those that replace it, and for the JVM. */
-export const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
+const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
 
 /** Readable by everyone: they are public, and apps run as any user. */
 const MODE = 0o644;

@@ -2,7 +2,7 @@
  * How one side of a tunnel closed: `whole` after both of its directions had ended, `dropped` before that without a
  * fault, `broken` by a fault.
  */
-export type Closing = 'whole' | 'dropped' | 'broken';
+type Closing = 'whole' | 'dropped' | 'broken';
 
 /** The events of one side of a tunnel. */
 export interface TunnelEvents {

@@ -3,7 +3,7 @@ import { Deadline } from '../io/deadline.ts';
 import type { PassedBytes } from './passed-bytes.ts';
 import type { TunnelEvents, TunnelSide } from './tunnel-side.ts';
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly clock: Clock;
   /** Without a byte in either direction for this long it is cut. */
   readonly idleMs: number;

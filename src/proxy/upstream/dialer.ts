@@ -14,7 +14,7 @@ import { UpstreamTls } from './tls.ts';
 /** Finds out about a peer that has vanished, in a tunnel too. */
 const TCP_PROBE_MS = 60_000;
 
-export interface DialerOptions {
+interface DialerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;

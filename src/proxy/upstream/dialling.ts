@@ -8,7 +8,7 @@ import { asProxyError } from '../proxy-error.ts';
 import type { Dialer } from './dialer.ts';
 import type { UpstreamFailures } from './failures.ts';
 
-export interface DiallingOptions {
+interface DiallingOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;

@@ -25,7 +25,7 @@ const CHOICE_HOLDS_MS = 60_000;
 const H2_ALONE = ['h2'];
 const H2_PREFERRED = ['h2', 'http/1.1'];
 
-export interface UpstreamPoolsOptions {
+interface UpstreamPoolsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;

@@ -19,7 +19,7 @@ const FILES = [
 /** PEM, by Node's name for it. */
 type Material = Partial<Record<(typeof FILES)[number][1], string>>;
 
-export interface UpstreamTlsOptions {
+interface UpstreamTlsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /** Called when other certificates or another key come into use. */

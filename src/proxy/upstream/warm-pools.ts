@@ -2,7 +2,7 @@ import type { RouteConfig } from '../../config/config.ts';
 import type { UpstreamStreams } from '../streams/upstream-stream.ts';
 
 /** A route as far as its connections go. */
-export interface ConnectedRoute {
+interface ConnectedRoute {
   readonly config: RouteConfig;
   readonly upstream: UpstreamStreams;
   /** Absent where no token is sent. */

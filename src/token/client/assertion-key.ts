@@ -13,7 +13,7 @@ export interface AssertionKey {
   readonly privateKey: KeyObject;
 }
 
-export interface AssertionKeySettings {
+interface AssertionKeySettings {
   /** Overrides the JWK's `kid` and, where there is none, the thumbprint of the public key (RFC 7638). */
   readonly keyId?: string | undefined;
   /** Overrides the JWK's `alg` and, where there is none, the first algorithm that suits the key. */
@@ -23,7 +23,7 @@ export interface AssertionKeySettings {
 }
 
 /** What a text should have been, as a noun phrase. Holds nothing of the text. */
-export interface UnusableKey {
+interface UnusableKey {
   readonly in: 'key' | 'certificate';
   readonly expected: string;
 }

@@ -3,7 +3,7 @@
 import { constants, sign } from 'node:crypto';
 import type { AssertionKey } from './assertion-key.ts';
 
-export interface AssertionFacts {
+interface AssertionFacts {
   readonly issuer: string;
   /** `sub`; left out if undefined. */
   readonly subject?: string | undefined;

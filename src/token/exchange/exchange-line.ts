@@ -5,7 +5,7 @@
 
 import type { Clock } from '../../clock.ts';
 
-export interface ExchangeLineLimits {
+interface ExchangeLineLimits {
   /** More than one. */
   readonly atOnce: number;
   readonly mostWaiting: number;

@@ -71,7 +71,7 @@ interface Away {
 }
 
 /** One request that wants a token. */
-export interface Asker extends TokenWaiter {
+interface Asker extends TokenWaiter {
   /** Who sends the request, where callers are told apart. */
   readonly caller?: string | undefined;
 }
@@ -111,7 +111,7 @@ interface Failed {
   readonly kind: 'refused' | 'failed';
 }
 
-export interface SubjectTokensOptions {
+interface SubjectTokensOptions {
   /** The credential's name, for messages. */
   readonly name: string;
   readonly clock: Clock;

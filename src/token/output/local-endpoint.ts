@@ -17,7 +17,7 @@ import type { GivenToken, TokenSource } from '../token-source.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 
 /** Neither a form nor a link of another site can send it, nor can a program that is tricked into opening a URL. */
-export const REQUEST_FIELD = 'token-sidecar-request';
+const REQUEST_FIELD = 'token-sidecar-request';
 
 /** Connections at once; more are closed. */
 export const MOST_CONNECTIONS = 64;
@@ -37,7 +37,7 @@ export interface Given {
   readonly scope: string | undefined;
 }
 
-export interface LocalEndpointOptions {
+interface LocalEndpointOptions {
   readonly listen: ListenAddress;
   readonly tokens: readonly Given[];
   readonly clock: Clock;

@@ -10,7 +10,7 @@ import type { Logger } from '../../log/logger.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
 import type { TokenFileMetrics } from './metrics.ts';
 
-export interface TokenFileOptions {
+interface TokenFileOptions {
   readonly config: TokenFileConfig;
   readonly source: Pick<TokenSource, 'name' | 'held' | 'onToken'>;
   readonly clock: Clock;

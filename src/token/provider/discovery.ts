@@ -20,7 +20,7 @@ export class UndiscoveredProvider extends Error {
   }
 }
 
-export interface Discovery {
+interface Discovery {
   /**
    * The current metadata. It is looked up again after an hour, or sooner if doubted; if the issuer then gives none, the
    * last stays in use.

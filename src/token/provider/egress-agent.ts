@@ -8,7 +8,7 @@ import { EgressTunnel } from '../../egress/egress-tunnel.ts';
 import { goesThrough } from '../../egress/goes-through.ts';
 import { connectTcp, connectTls } from '../../net/connect.ts';
 
-export interface EgressOptions {
+interface EgressOptions {
   readonly proxy: EgressProxyConfig;
   /** From the start of a connection to the proxy's consent. */
   readonly withinMs: number;

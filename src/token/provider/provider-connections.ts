@@ -14,7 +14,7 @@ import { https } from '../../node-https.ts';
 import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
 import type { ClientCredentials } from '../client/client-credentials.ts';
 
-export interface ProviderConnections {
+interface ProviderConnections {
   /**
    * The agent for this client's requests, which bounds their connections. A changed certificate, the client's or the
    * authority's, means a new agent: no connection and no TLS session outlives the certificate that it was made with.
@@ -25,7 +25,7 @@ export interface ProviderConnections {
   close(): void;
 }
 
-export type ProviderProtocol = 'http:' | 'https:';
+type ProviderProtocol = 'http:' | 'https:';
 
 /** PEM texts, as `tls.connect` takes them. */
 interface TlsMaterial {

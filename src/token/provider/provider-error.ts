@@ -1,6 +1,6 @@
 /** What a provider says of a refusal (RFC 6749 §5.2), made fit to be shown: short, plain, and without secrets. */
 
-export interface ProviderError {
+interface ProviderError {
   /** `error`, or its substitute. */
   readonly code: string;
   /** `error_description`, or its substitute. */

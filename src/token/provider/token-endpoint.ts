@@ -33,7 +33,7 @@ import {
 } from './token-response.ts';
 
 /** Options of one request for a token. */
-export interface TokenRequest {
+interface TokenRequest {
   /** The token to exchange, where requests bring it. */
   readonly subject?: string;
   /** The token that an upstream has refused, for an endpoint that wants to know. */

@@ -20,9 +20,9 @@ export interface AnswerTimes {
 }
 
 /** A lifetime in ms from the moment the request was sent, or why there is none. */
-export type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
+type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
 
-export interface ExpectedLifetime {
+interface ExpectedLifetime {
   /** For a token whose lifetime neither the answer nor the token states. */
   readonly defaultMs: number;
   /** 0 means that the token has no end. */
@@ -78,7 +78,7 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
   return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
 }
 
-export interface OwnLifetime {
+interface OwnLifetime {
   /** `exp` is past, by a clock that may be wrong. */
   readonly hasEnded: boolean;
   /** The remaining lifetime; undefined if the token has expired, or seems to by a wrong clock. */

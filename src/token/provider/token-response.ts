@@ -70,7 +70,7 @@ const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
 export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
 
 /** What the credential expects of answers. */
-export interface ExpectedAnswer {
+interface ExpectedAnswer {
   /** The lifetime of a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
   /** A lifetime of 0 means that the token has no end. */

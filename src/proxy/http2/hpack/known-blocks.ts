@@ -31,7 +31,7 @@ export interface DecodedFields {
 }
 
 /** What a block says and does, each time that it comes. */
-export interface KnownBlock {
+interface KnownBlock {
   readonly decoded: DecodedFields;
   /** Name, value, … of the entries that it adds to the table, in their order. It changes nothing else there. */
   readonly additions: readonly string[];

@@ -74,7 +74,7 @@ export const STATIC_VALUES: readonly string[] = ENTRIES.split('\n').map((entry) 
 export const STATIC_ENTRIES = 61;
 
 /** Entries of one name, which follow one another. */
-export interface StaticName {
+interface StaticName {
   readonly index: number;
   readonly values: readonly string[];
 }

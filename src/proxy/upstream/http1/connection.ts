@@ -33,7 +33,7 @@ const RECORD_BYTES = 16_384;
 /** What has come is flushed once it is this much. */
 const MOST_GATHERED_BYTES = 64 * 1024;
 
-export interface UpstreamConnectionOptions {
+interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;

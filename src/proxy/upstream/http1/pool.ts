@@ -11,7 +11,7 @@ import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { UpstreamConnection } from './connection.ts';
 import { Http1UpstreamStream } from './stream.ts';
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly clock: Clock;
   readonly dialer: Dialer;
   /** The connections of every pool, this one's among them. */
@@ -20,7 +20,7 @@ export interface PoolOptions {
   readonly random: () => number;
 }
 
-export interface Http1PoolOptions extends PoolOptions {
+interface Http1PoolOptions extends PoolOptions {
   /** Where HTTP/1.1 is offered by ALPN: called when the upstream refuses that. */
   readonly onRefused?: (() => void) | undefined;
 }

@@ -29,7 +29,7 @@ export interface Busy {
 }
 
 /** Reading has stopped at the head of an answer; what still comes, and how it ends, is kept until reading goes on. */
-export interface Held {
+interface Held {
   readonly kind: 'held';
   readonly busy: Busy;
   /** TLS delivers everything deciphered from one read, on hold or not, in as many pieces as there were records. */

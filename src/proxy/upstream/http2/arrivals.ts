@@ -8,7 +8,7 @@ import type { CarriedStream } from './carried-stream.ts';
 import type { WireStream } from './outlet.ts';
 
 /** What comes for the connection as a whole. */
-export interface ArrivalEvents {
+interface ArrivalEvents {
   /** The upstream has refused a request without processing it. */
   onRefused(): void;
   /** The upstream has reset a request because too much was asked on the connection (RFC 9113 §7). */

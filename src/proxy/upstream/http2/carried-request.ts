@@ -10,7 +10,7 @@ import { RequestSending } from './request-sending.ts';
 export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly fate: RequestFate };
 
 /** What has come since the user asked to hold. */
-export interface Held {
+interface Held {
   /** No more than the stream's window, which is not given back meanwhile. */
   readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;

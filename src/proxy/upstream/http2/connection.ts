@@ -29,7 +29,7 @@ import { SentResets } from './sent-resets.ts';
 import { ShutWindow } from './shut-window.ts';
 import { StuckSocket } from './stuck-socket.ts';
 
-export interface Http2ConnectionOptions {
+interface Http2ConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;

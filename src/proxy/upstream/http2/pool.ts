@@ -25,7 +25,7 @@ export interface Http1Fallback {
   keep(dialling: Dialling): void;
 }
 
-export interface Http2PoolOptions {
+interface Http2PoolOptions {
   readonly clock: Clock;
   readonly dialer: Dialer;
   readonly all: OpenUpstreams;

@@ -13,7 +13,7 @@ export interface Waiting {
   readonly sinceMs: number;
 }
 
-export interface WaitingLineOptions {
+interface WaitingLineOptions {
   readonly clock: Clock;
   /** How long each may wait. */
   readonly patienceMs: number;
