@@ -4,7 +4,7 @@
  * versions can parse this file.
  */
 
-import './thread-pool.ts';
+import './platform/process/thread-pool.ts';
 
 /** `tls.getCACertificates` came with 22.15, and to the 23 line with 23.10. */
 const NEEDED = '22.15, 23.10';

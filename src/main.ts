@@ -1,15 +1,15 @@
 /** Parses the command line, picks a command, and maps what it throws to an exit status. */
 
-import './thread-pool.ts';
-import { systemClock } from './clock.ts';
-import { COMMANDS } from './commands/all.ts';
-import type { CommandContext } from './commands/command.ts';
-import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
-import { listenForShutdown, type Shutdown } from './commands/shutdown.ts';
-import { describeError } from './log/error-description.ts';
-import { LogOutput } from './log/output.ts';
-import { readableLine } from './log/readable-lines.ts';
-import { openStandardOutput } from './log/standard-output.ts';
+import './platform/process/thread-pool.ts';
+import { COMMANDS } from './cli/all.ts';
+import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './cli/command-line.ts';
+import type { CommandContext } from './config/command.ts';
+import { describeError } from './platform/log/error-description.ts';
+import { LogOutput } from './platform/log/output.ts';
+import { readableLine } from './platform/log/readable-lines.ts';
+import { openStandardOutput } from './platform/log/standard-output.ts';
+import { listenForShutdown, type Shutdown } from './platform/process/shutdown.ts';
+import { systemClock } from './platform/time/clock.ts';
 
 /** How long an ending process waits for a slow reader of its last lines. Milliseconds. */
 const LAST_LINES_MS = 500;

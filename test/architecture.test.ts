@@ -4,57 +4,51 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = join(import.meta.dirname, '../src');
 
-/** What each room may import from; data flows one way. Files directly in src/ are open to all but main.ts and launcher.ts. */
+/** What each room may import from, from the top floor down; data flows one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  log: [],
-  x509: [],
-  dns: ['net'],
-  net: [],
-  netfilter: ['config'],
-  config: ['x509', 'log'],
-  credentials: ['config', 'log'],
-  egress: ['credentials', 'config', 'log'],
-  token: ['credentials', 'egress', 'x509', 'net', 'config', 'log'],
-  proxy: ['token', 'egress', 'x509', 'net', 'config', 'log'],
-  gateway: ['proxy', 'callers', 'certificates', 'x509', 'config', 'log'],
-  tracing: ['proxy', 'token', 'net', 'config', 'log'],
-  kubernetes: ['net', 'log'],
-  callers: ['kubernetes', 'log'],
-  certificates: ['credentials', 'x509', 'config', 'log'],
-  admin: ['token', 'config', 'log'],
-  broker: ['callers', 'kubernetes', 'certificates', 'token', 'credentials', 'x509', 'net', 'config', 'log'],
-  reload: ['credentials', 'config', 'log'],
-  issuer: ['credentials', 'config', 'log'],
-  injector: ['callers', 'kubernetes', 'certificates', 'credentials', 'x509', 'config', 'log'],
-  demo: ['credentials', 'config', 'log'],
-  explain: ['config'],
-  check: ['token', 'egress', 'credentials', 'dns', 'x509', 'net', 'config', 'log'],
-  commands: [
+  launcher: ['main', 'platform'],
+  main: ['cli', 'config', 'platform'],
+  cli: [
     'check',
-    'egress',
-    'proxy',
-    'gateway',
-    'tracing',
-    'admin',
-    'issuer',
-    'injector',
-    'kubernetes',
-    'callers',
-    'broker',
-    'certificates',
     'demo',
-    'explain',
-    'reload',
-    'token',
-    'x509',
-    'credentials',
-    'dns',
-    'netfilter',
+    'broker',
+    'gateway',
+    'sidecar',
+    'injector',
+    'issuer',
+    'redirect',
     'config',
-    'log',
+    'platform',
   ],
-  main: ['commands', 'config', 'log'],
-  launcher: ['main'],
+  check: ['sidecar', 'token', 'config', 'platform'],
+  demo: ['sidecar', 'issuer', 'admin', 'config', 'platform'],
+  broker: ['sidecar', 'injector', 'token', 'admin', 'config', 'callers', 'platform'],
+  gateway: ['sidecar', 'proxy', 'admin', 'config', 'callers', 'platform'],
+  sidecar: ['proxy', 'token', 'redirect', 'admin', 'config', 'platform'],
+  injector: ['token', 'admin', 'config', 'callers', 'platform'],
+  issuer: ['admin', 'config', 'platform'],
+  proxy: ['token', 'config', 'platform'],
+  token: ['config', 'platform'],
+  redirect: ['config', 'platform'],
+  admin: ['config', 'platform'],
+  config: ['platform'],
+  callers: ['platform'],
+  platform: [],
+};
+
+/** What each room of the platform may import of the others. Files directly in src/platform/ are known to all but `time`. */
+const MAY_IMPORT_IN_PLATFORM: Readonly<Record<string, readonly string[]>> = {
+  tls: ['mounted', 'x509', 'log', 'time'],
+  mounted: ['time'],
+  kubernetes: ['net', 'log', 'time'],
+  dns: ['net', 'time'],
+  net: ['process', 'time'],
+  x509: ['log', 'time'],
+  process: ['log', 'time'],
+  log: ['time'],
+  files: [],
+  limits: ['time'],
+  time: [],
 };
 
 /**
@@ -87,27 +81,31 @@ const EXCEPTIONS_IN_PROXY = [
 const PURE_IN_PROXY = ['io', 'http', 'http1', 'http2'];
 
 const OPEN_TO_PURE = [
-  'clock.ts',
-  'errors.ts',
-  'socket-tables.ts',
-  'net/connect.ts',
-  'net/shared-lookups.ts',
-  'net/system-lookups.ts',
+  'platform/time/clock.ts',
+  'platform/errors.ts',
+  'platform/net/socket-tables.ts',
+  'platform/net/connect.ts',
+  'platform/net/shared-lookups.ts',
+  'platform/net/system-lookups.ts',
 ];
 
-/** What the data path may know of tokens. */
-const TOKEN_FOR_PROXY = ['token/bearer-source.ts', 'token/token-unavailable.ts'];
+/** What the data path may know of the token engine. */
+const TOKEN_FOR_PROXY = [
+  'token/bearer-source.ts',
+  'token/token-unavailable.ts',
+  'token/egress/egress-tunnel.ts',
+  'token/egress/goes-through.ts',
+];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
 
 function roomOf(file: string): string {
   const [first, ...rest] = file.split('/');
-  if (rest.length > 0) return first as string;
-  return first === 'main.ts' || first === 'launcher.ts' ? first.replace('.ts', '') : 'src';
+  return rest.length > 0 ? (first as string) : file.replace(/\.ts$/, '');
 }
 
-/** The room of a file inside src/proxy; '' for those directly in it. */
-function proxyRoomOf(file: string): string {
+/** The room of a file inside src/proxy or src/platform; '' for those directly in it. */
+function innerRoomOf(file: string): string {
   const [, room, ...rest] = file.split('/');
   return rest.length > 0 ? (room as string) : '';
 }
@@ -131,7 +129,11 @@ const imports: readonly Import[] = files.flatMap((from) => {
 
 const internal = imports
   .filter(({ specifier }) => specifier.startsWith('.'))
-  .map(({ from, specifier }) => ({ from, to: relative(SRC, resolve(SRC, dirname(from), specifier)) }))
+  .map(({ from, specifier, typeOnly }) => ({
+    from,
+    to: relative(SRC, resolve(SRC, dirname(from), specifier)),
+    typeOnly,
+  }))
   .filter(({ to }) => !to.startsWith('..'));
 
 it('finds the imports it judges', () => {
@@ -143,33 +145,33 @@ describe('layering', () => {
   it.each(Object.entries(MAY_IMPORT))('%s imports only from rooms below it', (room, allowed) => {
     const wrong = internal
       .filter(({ from }) => roomOf(from) === room)
-      .filter(({ to }) => ![room, 'src', ...allowed].includes(roomOf(to)));
+      .filter(({ to }) => ![room, ...allowed].includes(roomOf(to)));
     expect(wrong).toEqual([]);
   });
+
+  it.each(Object.entries(MAY_IMPORT).filter(([room]) => !files.includes(`${room}.ts`)))(
+    'the README of %s says what it imports',
+    (room, allowed) => {
+      const text = readFileSync(join(SRC, room, 'README.md'), 'utf8');
+      expect(text).toContain(`\n- It imports: ${allowed.join(', ') || 'no other room'}.\n`);
+    },
+  );
 
   it('every room is known here', () => {
-    const rooms = new Set(files.map(roomOf));
-    rooms.delete('src');
-    expect([...rooms].filter((room) => !(room in MAY_IMPORT))).toEqual([]);
+    expect(files.map(roomOf).filter((room) => !(room in MAY_IMPORT))).toEqual([]);
   });
 
-  it('files directly in src know no room but the types of config', () => {
-    const wrong = internal.filter(
-      ({ from, to }) => roomOf(from) === 'src' && !['src', 'config'].includes(roomOf(to)),
-    );
-    expect(wrong).toEqual([]);
-  });
-
-  it('the data path knows of tokens only how to ask for a header value', () => {
+  it('the data path knows of tokens only how to ask for a header value, and of their room the way through an egress proxy', () => {
     const wrong = internal
       .filter(({ from, to }) => roomOf(from) === 'proxy' && roomOf(to) === 'token')
       .filter(({ to }) => !TOKEN_FOR_PROXY.includes(to));
     expect(wrong).toEqual([]);
   });
 
-  it('no two files import each other, however long the way round, be it for types alone', () => {
+  it('no two files import each other when run, however long the way round, and no two rooms be it for types', () => {
     const next = new Map<string, string[]>();
-    for (const { from, to } of internal) next.set(from, [...(next.get(from) ?? []), to]);
+    const run = internal.filter(({ from, to, typeOnly }) => !typeOnly || roomOf(from) !== roomOf(to));
+    for (const { from, to } of run) next.set(from, [...(next.get(from) ?? []), to]);
     const done = new Set<string>();
     const cycles: string[][] = [];
     function visit(file: string, path: readonly string[]): void {
@@ -183,19 +185,36 @@ describe('layering', () => {
   });
 });
 
+describe('layering of the platform', () => {
+  const inPlatform = internal.filter(({ from }) => roomOf(from) === 'platform');
+
+  it.each(Object.entries(MAY_IMPORT_IN_PLATFORM))('%s imports only from rooms below it', (room, allowed) => {
+    const wrong = inPlatform
+      .filter(({ from }) => innerRoomOf(from) === room)
+      .filter(({ to }) => ![room, '', ...allowed].includes(innerRoomOf(to)));
+    expect(wrong).toEqual([]);
+  });
+
+  it('every room is known here', () => {
+    const rooms = new Set(files.filter((file) => roomOf(file) === 'platform').map(innerRoomOf));
+    rooms.delete('');
+    expect([...rooms].filter((room) => !(room in MAY_IMPORT_IN_PLATFORM))).toEqual([]);
+  });
+});
+
 describe('layering of the data path', () => {
   const inProxy = internal.filter(({ from }) => roomOf(from) === 'proxy');
 
   it.each(Object.entries(MAY_IMPORT_IN_PROXY))('%s imports only from rooms below it', (room, allowed) => {
     const wrong = inProxy
-      .filter(({ from, to }) => proxyRoomOf(from) === room && roomOf(to) === 'proxy')
-      .filter(({ to }) => ![room, '', ...allowed].includes(proxyRoomOf(to)))
+      .filter(({ from, to }) => innerRoomOf(from) === room && roomOf(to) === 'proxy')
+      .filter(({ to }) => ![room, '', ...allowed].includes(innerRoomOf(to)))
       .filter(({ from, to }) => !EXCEPTIONS_IN_PROXY.includes(`${from} ${to}`));
     expect(wrong).toEqual([]);
   });
 
   it('every room is known here', () => {
-    const rooms = new Set(files.filter((file) => roomOf(file) === 'proxy').map(proxyRoomOf));
+    const rooms = new Set(files.filter((file) => roomOf(file) === 'proxy').map(innerRoomOf));
     rooms.delete('');
     expect([...rooms].filter((room) => !(room in MAY_IMPORT_IN_PROXY))).toEqual([]);
   });
@@ -204,8 +223,8 @@ describe('layering of the data path', () => {
     '%s knows nothing outside its rooms but clock, errors, how the kernel writes addresses and how connections are made and names found',
     (room) => {
       const wrong = inProxy
-        .filter(({ from }) => proxyRoomOf(from) === room)
-        .filter(({ to }) => roomOf(to) !== 'proxy' || proxyRoomOf(to) === '')
+        .filter(({ from }) => innerRoomOf(from) === room)
+        .filter(({ to }) => roomOf(to) !== 'proxy' || innerRoomOf(to) === '')
         .filter(({ to }) => !OPEN_TO_PURE.includes(to));
       expect(wrong).toEqual([]);
     },
@@ -214,7 +233,7 @@ describe('layering of the data path', () => {
   it('codecs use nothing of Node, but to tell addresses apart', () => {
     const wrong = imports
       .filter(
-        ({ from }) => roomOf(from) === 'proxy' && ['http', 'http1', 'http2'].includes(proxyRoomOf(from)),
+        ({ from }) => roomOf(from) === 'proxy' && ['http', 'http1', 'http2'].includes(innerRoomOf(from)),
       )
       .filter(({ specifier }) => specifier.startsWith('node:'))
       .filter(({ from, specifier }) => from !== 'proxy/http/authority.ts' || specifier !== 'node:net');
@@ -224,7 +243,7 @@ describe('layering of the data path', () => {
 
 describe('banned', () => {
   const wholePackages: readonly (readonly [string, string])[] = [
-    ['@prometheus-io/client', 'its entry point costs 6 MB in every pod: import from prometheus.ts'],
+    ['@prometheus-io/client', 'its entry point costs 6 MB in every pod: import from platform/prometheus.ts'],
     ['prom-client', 'it continues as @prometheus-io/client'],
     ['http-proxy', 'it forwards some requests ambiguously: a benchmark baseline only'],
   ];
@@ -234,20 +253,20 @@ describe('banned', () => {
     );
   });
 
-  it('undici, whole or in parts: it costs 5 to 12 MB in every pod; use node-http.ts', () => {
+  it('undici, whole or in parts: it costs 5 to 12 MB in every pod; use platform/net/node-http.ts', () => {
     expect(imports.filter(({ specifier }) => /^undici($|\/)/.test(specifier))).toEqual([]);
   });
 
-  it('importing node:http: that loads 7 MB in every pod; use node-http.ts', () => {
+  it('importing node:http: that loads 7 MB in every pod; use platform/net/node-http.ts', () => {
     expect(imports.filter(({ specifier, typeOnly }) => specifier === 'node:http' && !typeOnly)).toEqual([]);
   });
 
-  it('connections and agents of Node’s own: net/connect.ts has the rules for several addresses and for names', () => {
+  it('connections and agents of Node’s own: platform/net/connect.ts has the rules for several addresses and for names', () => {
     const own = /import \{[^}]*\bconnect\b[^}]*\} from 'node:(?:net|tls)'|\bnew https?\.Agent\(/;
     // They lead to this machine: the second to a socket in a directory.
-    const allowed = ['demo/app.ts', 'demo/provider-line.ts', 'commands/private-directory.ts'];
+    const allowed = ['demo/app.ts', 'demo/provider-line.ts', 'platform/files/private-directory.ts'];
     const wrong = files
-      .filter((file) => !allowed.includes(file) && file !== 'net/connect.ts')
+      .filter((file) => !allowed.includes(file) && file !== 'platform/net/connect.ts')
       .filter((file) => {
         const text = readFileSync(join(SRC, file), 'utf8');
         return own.test(text) && !text.includes('byTheRules(');
@@ -255,15 +274,16 @@ describe('banned', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('@kubernetes/client-node outside kubernetes/: it would cost the sidecar 70 MB', () => {
+  it('@kubernetes/client-node outside platform/kubernetes/: it would cost the sidecar 70 MB', () => {
     const wrong = imports.filter(
-      ({ specifier, from }) => specifier.startsWith('@kubernetes/') && roomOf(from) !== 'kubernetes',
+      ({ specifier, from }) =>
+        specifier.startsWith('@kubernetes/') && !from.startsWith('platform/kubernetes/'),
     );
     expect(wrong).toEqual([]);
   });
 
   it('reading process.env or a clock of one’s own, outside the places that pass them in', () => {
-    const allowed = ['main.ts', 'clock.ts', 'thread-pool.ts'];
+    const allowed = ['main.ts', 'platform/time/clock.ts', 'platform/process/thread-pool.ts'];
     const wrong = files
       .filter((file) => !allowed.includes(file) && roomOf(file) !== 'demo')
       .filter((file) => /process\.env|Date\.now\(|new Date\(\)/.test(readFileSync(join(SRC, file), 'utf8')));

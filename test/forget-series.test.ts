@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { forgetSeries, Gauge, Registry } from '../src/prometheus.ts';
+import { forgetSeries, Gauge, Registry } from '../src/platform/prometheus.ts';
 import { testProxyMetrics } from './support/proxy-metrics.ts';
 import { turnsDuring } from './support/turns.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nameOf } from '../src/address-conflicts.ts';
+import { nameOf } from '../src/config/address-conflicts.ts';
 
 it.each([
   ['nginx: master process /usr/sbin/nginx', 'process 12'],

@@ -3,7 +3,7 @@
  * bettered and finds no fault; that no text holds a secret is tested elsewhere, on whatever is written.
  */
 
-import { LOG_LEVELS as LEVELS } from '../../src/log/logger.ts';
+import { LOG_LEVELS as LEVELS } from '../../src/platform/log/logger.ts';
 
 interface Node {
   readonly type: string;

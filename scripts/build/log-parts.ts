@@ -6,7 +6,7 @@ const UNUSED = new Set(['sonic-boom', './transport', './lib/transport', './lib/m
 const NOTHING = '\0unused-part-of-pino';
 
 /**
- * Leaves out pino's own outputs, since src/log has one that it always passes: 30 KB that a sidecar would load, with Node's
+ * Leaves out pino's own outputs, since src/platform/log has one that it always passes: 30 KB that a sidecar would load, with Node's
  * worker threads and assertions.
  */
 export function logWithoutOutputs(): Plugin {

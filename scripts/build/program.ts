@@ -1,5 +1,5 @@
-import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { build, type CodeSplittingGroup, type Plugin, type PreRenderedChunk } from 'rolldown';
 import { inAscii } from './ascii.ts';
 import { builtinsWithoutImports } from './builtin-modules.ts';
@@ -30,7 +30,7 @@ export interface ProgramOptions {
  */
 export async function bundleProgram(options: ProgramOptions): Promise<BundledFile[]> {
   const { root, output } = options;
-  const commands = await readCommandNames(root);
+  const commands = await readCommands(root);
   const plugins = [
     commandsAreSeparate(commands),
     pageIsBuilt(root),
@@ -42,40 +42,34 @@ export async function bundleProgram(options: ProgramOptions): Promise<BundledFil
     ...(await bundle(join(root, 'src/launcher.ts'), ENTRY, false, plugins, options)),
     ...(await bundle(join(root, 'src/main.ts'), 'main', false, plugins, options)),
   ];
-  for (const name of commands) {
-    files.push(...(await bundle(join(root, `src/commands/${name}.ts`), name, true, plugins, options)));
-  }
+  for (const [file, name] of commands) files.push(...(await bundle(file, name, true, plugins, options)));
   await chmod(join(output, `${ENTRY}.js`), 0o755);
   return files;
 }
 
-/** The commands that there are: those files of src/commands that export a constant of their own name. */
-async function readCommandNames(root: string): Promise<string[]> {
-  const files = (await readdir(join(root, 'src/commands'))).filter((file) => file.endsWith('.ts'));
-  const names = files.map((file) => basename(file, '.ts')).sort();
-  const exporting = await Promise.all(
-    names.map(async (name) => name in (await import(join(root, `src/commands/${name}.ts`)))),
-  );
-  return names.filter((_, index) => exporting[index]);
+/** The rows of src/cli/all.ts: the file of each command, and its name. */
+async function readCommands(root: string): Promise<ReadonlyMap<string, string>> {
+  const table = join(root, 'src/cli/all.ts');
+  const rows = (await readFile(table, 'utf8')).matchAll(/import\('([^']+)'\)\)\.(\w+)/g);
+  return new Map([...rows].map(([, file, name]) => [join(dirname(table), file as string), name as string]));
 }
 
-/** `import('./proxy.ts')` in commands/all.ts becomes `import('./proxy.js')`, the bundle of that command. */
-function commandsAreSeparate(commands: readonly string[]): Plugin {
+/** `import('../sidecar/program.ts')` in cli/all.ts becomes `import('./proxy.js')`, the bundle of that command. */
+function commandsAreSeparate(commands: ReadonlyMap<string, string>): Plugin {
   return {
     name: 'commands-are-separate',
-    resolveId(source, importer) {
-      const name = basename(source, '.ts');
-      const isApart =
-        (importer?.endsWith('/src/launcher.ts') === true && name === 'main') ||
-        (importer?.endsWith('/src/commands/all.ts') === true && commands.includes(name));
-      return isApart ? { id: `./${name}.js`, external: true } : null;
+    resolveId(source, importer = '') {
+      const name = importer.endsWith('/src/launcher.ts')
+        ? { './main.ts': 'main' }[source]
+        : importer.endsWith('/src/cli/all.ts') && commands.get(join(dirname(importer), source));
+      return name ? { id: `./${name}.js`, external: true } : null;
     },
   };
 }
 
 /** What the status page runs in a browser is part of the bundle, without its types and short. */
 function pageIsBuilt(root: string): Plugin {
-  const page = join(root, 'src/admin/page');
+  const page = join(root, 'src/sidecar/status/page');
   return {
     name: 'page-is-built',
     async load(id) {

@@ -4,13 +4,13 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { endUnlessAnswered } from '../answer-deadline.ts';
-import { type Clock, systemClock } from '../clock.ts';
-import { HOP_FIELD } from '../hop-field.ts';
-import { listenOn } from '../listen.ts';
-import type { Logger } from '../log/logger.ts';
-import type { ListenAddress } from '../net/address.ts';
-import { http } from '../node-http.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { endUnlessAnswered } from '../platform/net/answer-deadline.ts';
+import { HOP_FIELD } from '../platform/net/hop-field.ts';
+import { listenOn } from '../platform/net/listen.ts';
+import { http } from '../platform/net/node-http.ts';
+import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import { AdminConnections } from './connections.ts';
 import type { AdminMetrics } from './process-metrics.ts';

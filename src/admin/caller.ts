@@ -5,7 +5,7 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { type CrossSite, crossSite, hostOf, isAddressOrLoopback } from '../cross-site.ts';
+import { type CrossSite, crossSite, hostOf, isAddressOrLoopback } from '../platform/net/cross-site.ts';
 
 const REASONS: Readonly<Record<CrossSite, string>> = {
   another_site: 'requests that the page of another site makes are refused',

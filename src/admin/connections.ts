@@ -1,7 +1,7 @@
 /** The admin listener's connections: a bounded number, each for one request; most places are for addresses that have none. */
 
 import type { Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /** The kubelet, a few Prometheus replicas and some people need a dozen. */
 export const MAX_CONNECTIONS = 192;

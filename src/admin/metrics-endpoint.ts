@@ -1,4 +1,4 @@
-import { Registry } from '../prometheus.ts';
+import { Registry } from '../platform/prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
 /** Exemplars of samples in OpenMetrics, by name and labels as in Prometheus text. */

@@ -1,6 +1,6 @@
 /** The three probes of a sidecar, and what each of them means to the kubelet. */
 
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type AdminEndpoint, json, plain } from './admin-server.ts';
 
 /** What the probes need from the program. */

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { LogLosses } from '../log/output.ts';
-import { Counter, Gauge, type Registry } from '../prometheus.ts';
-import { REVISION, VERSION } from '../version.ts';
+import type { LogLosses } from '../platform/log/output.ts';
+import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
+import { REVISION, VERSION } from '../platform/version.ts';
 import { readMemoryUse } from './memory.ts';
 
 /** What the admin listener counts of itself. */

@@ -1,6 +1,6 @@
 /** Answers that take time to make, one after another: those who wait for the same one share it. */
 
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /** After each, so many times as long as it took passes: making them takes a twentieth of the time. */
 const REST_TIMES = 19;

@@ -1,7 +1,7 @@
 /** How often one caller may ask: a sidecar asks once in a token's life, and a few times after a failure. */
 
 import { callerKey, type ServiceAccountCaller } from '../callers/caller.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /**
  * For one pod. Profiles may give it 32 credentials, each of which asks at the start, twice in the seconds after it, and

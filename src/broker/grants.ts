@@ -3,15 +3,15 @@
  * first request, and closed when idle for long or when its profile changes.
  */
 
-import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
-import { messageOf } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
+import { messageOf } from '../platform/errors.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type Clock, remainingMs } from '../platform/time/clock.ts';
+import { within } from '../platform/time/within.ts';
 import { isHashOf } from '../token/refused-token.ts';
 import type { TokenSnapshot } from '../token/token-snapshot.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
-import { within } from '../within.ts';
 import { type BrokerAnswer, type GivenToken, refusal } from './broker-answer.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
 import { type LiveVolume, openLiveVolume } from './live-volume.ts';

@@ -1,10 +1,10 @@
 /** A volume as the kubelet would mount it, filled from watched objects: readers of mounted Secrets can read it, too. */
 
 import { rm } from 'node:fs/promises';
-import type { Clock } from '../clock.ts';
-import { type KubeletSecret, layOutSecret, type SecretValues } from '../credentials/secret-layout.ts';
-import { messageOf } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
+import { messageOf } from '../platform/errors.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type KubeletSecret, layOutSecret, type SecretValues } from '../platform/mounted/secret-layout.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import type { Volume } from './brokered-credential.ts';
 import type { ObjectValues, WatchedObjects } from './object-values.ts';
 

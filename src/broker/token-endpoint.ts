@@ -1,10 +1,10 @@
 /** From a request to a token: who asks, whether the profile is for them, and then the one token that everybody gets. */
 
 import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
-import type { Clock } from '../clock.ts';
-import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import { within } from '../platform/time/within.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-refusals.ts';
-import { within } from '../within.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
 import { createCallerRates } from './caller-rates.ts';

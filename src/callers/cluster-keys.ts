@@ -6,10 +6,10 @@
 
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as v from 'valibot';
-import { elapsedMs, type Instant } from '../clock.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type BackoffOptions, backoffMs, pause } from '../kubernetes/backoff.ts';
-import type { Logger } from '../log/logger.ts';
+import type { KubernetesApi } from '../platform/kubernetes/api.ts';
+import { type BackoffOptions, backoffMs, pause } from '../platform/kubernetes/backoff.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { elapsedMs, type Instant } from '../platform/time/clock.ts';
 
 export interface KeySet {
   readonly issuer: string;

@@ -1,7 +1,7 @@
 /** How a listener for callers ends. */
 
 import type { Server } from 'node:https';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import type { CallerConnections } from './caller-connections.ts';
 
 interface DrainOptions {

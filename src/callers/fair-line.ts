@@ -1,6 +1,6 @@
 /** Limits work under way: the rest waits in line, taking turns between the parties that it is done for. */
 
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 export interface FairLineLimits {
   readonly atOnce: number;

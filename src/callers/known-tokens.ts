@@ -3,7 +3,7 @@
  * room for the others.
  */
 
-import { elapsedMs, type Instant, isPast } from '../clock.ts';
+import { elapsedMs, type Instant, isPast } from '../platform/time/clock.ts';
 import { callerKey, type ServiceAccountCaller } from './caller.ts';
 
 export type KnownToken = ConfirmedToken | DeniedToken;

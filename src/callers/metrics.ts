@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from '../prometheus.ts';
+import { Counter, Histogram, type Registry } from '../platform/prometheus.ts';
 import { REFUSED_PROOFS, type Verdict } from './caller.ts';
 
 type ReviewResult = 'confirmed' | 'denied' | 'unavailable' | 'queue_full';

@@ -12,7 +12,7 @@ import {
   jwtVerify,
 } from 'jose';
 import * as v from 'valibot';
-import type { Instant } from '../clock.ts';
+import type { Instant } from '../platform/time/clock.ts';
 import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
 import type { ClusterKeys, KeySet, NewestKeys } from './cluster-keys.ts';
 

@@ -5,11 +5,11 @@
  */
 
 import { hash } from 'node:crypto';
-import { elapsedMs, isPast, later } from '../clock.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import type { Logger } from '../log/logger.ts';
-import { within } from '../within.ts';
+import type { KubernetesApi } from '../platform/kubernetes/api.ts';
+import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { elapsedMs, isPast, later } from '../platform/time/clock.ts';
+import { within } from '../platform/time/within.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
 import type { FairLineLimits } from './fair-line.ts';

@@ -4,10 +4,10 @@
  */
 
 import * as v from 'valibot';
-import { isPast, later, remainingMs } from '../clock.ts';
-import { type KubernetesApi, KubernetesApiError } from '../kubernetes/api.ts';
-import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import type { Logger } from '../log/logger.ts';
+import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/api.ts';
+import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { ServiceAccountCaller } from './caller.ts';
 import { createFairLine, type FairLineLimits } from './fair-line.ts';
 import type { CallerMetrics } from './metrics.ts';

@@ -3,8 +3,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
-import type { ListenAddress } from '../net/address.ts';
-import { connectTcp, connectTls } from '../net/connect.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { commonName } from './certificate.ts';
 
 /** How apps' connections reach the sidecar. */

@@ -1,9 +1,9 @@
 /** Certificates in files: how long they remain valid. The configuration has made sure that they are certificates. */
 
 import { basename } from 'node:path';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { TlsConfig } from '../config/config.ts';
-import { certificatesIn } from '../x509/pem.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
+import { certificatesIn } from '../platform/x509/pem.ts';
 import { commonName, describeValidity, type Validity, validityOf } from './certificate.ts';
 import { wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';

@@ -1,7 +1,7 @@
 /** Whether a clear-text port speaks HTTP/2 with prior knowledge (RFC 9113 §3.3), as `protocol: h2c` requires. */
 
 import type { Socket } from 'node:net';
-import { formatAddress } from '../net/address.ts';
+import { formatAddress } from '../platform/net/address.ts';
 import { openStream, remedyForNoConnection } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';

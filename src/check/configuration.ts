@@ -2,9 +2,9 @@
 
 import type { Config } from '../config/config.ts';
 import { policiesOf } from '../config/policies.ts';
-import { codeOf, type Problem, remedyOf } from '../config/problems.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
-import { quoted } from '../config/shown-text.ts';
+import { quoted } from '../platform/log/shown-text.ts';
+import { codeOf, type Problem, remedyOf } from '../platform/problems.ts';
 import { about, type Finding } from './finding.ts';
 
 /** A valid configuration, with the credentials that nothing uses. */

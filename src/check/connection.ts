@@ -2,9 +2,9 @@
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { EgressProxyConfig } from '../config/config.ts';
-import { connectTcp, connectTls } from '../net/connect.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
+import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime } from './examination.ts';
@@ -15,7 +15,7 @@ export async function proxyOnTheWay({
   host,
 }: Destination): Promise<EgressProxyConfig | undefined> {
   if (egressProxy === undefined) return undefined;
-  const { goesThrough } = await import('../egress/goes-through.ts');
+  const { goesThrough } = await import('../token/egress/goes-through.ts');
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
 }
 
@@ -39,7 +39,7 @@ export async function openStream(
     stream = connectTcp({ host, port, ...(lookup === undefined ? {} : { lookup }) });
     stream.once('connect', stands.resolve);
   } else {
-    const { EgressTunnel } = await import('../egress/egress-tunnel.ts');
+    const { EgressTunnel } = await import('../token/egress/egress-tunnel.ts');
     const { clock } = examination;
     const onStands = stands.resolve;
     const tunnel = { proxy, host, port, withinMs, clock, connectTcp, onStands };

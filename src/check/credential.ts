@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
-import { shownUrl } from '../config/shown-text.ts';
 import { serverOf } from '../config/values.ts';
+import { shownUrl } from '../platform/log/shown-text.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';

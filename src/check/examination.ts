@@ -1,9 +1,9 @@
 /** What every step needs: whom it may ask, and for how long. */
 
 import type { LookupFunction } from 'node:net';
-import type { Clock } from '../clock.ts';
-import type { EgressFailure } from '../egress/egress-tunnel.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import type { EgressFailure } from '../token/egress/egress-tunnel.ts';
 
 export interface Examination {
   readonly clock: Clock;

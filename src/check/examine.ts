@@ -1,7 +1,7 @@
 /** Runs all steps of all parts, a few parts at a time. */
 
 import type { Config } from '../config/config.ts';
-import { fewAtOnce } from '../few-at-once.ts';
+import { fewAtOnce } from '../platform/limits/few-at-once.ts';
 import { examineConfiguration } from './configuration.ts';
 import { type ExaminedCredential, examineCredential } from './credential.ts';
 import type { Examination } from './examination.ts';

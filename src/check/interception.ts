@@ -2,8 +2,8 @@
 
 import type { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import { fewAtOnce } from '../few-at-once.ts';
-import { isName, reachableAddress } from '../net/address.ts';
+import { fewAtOnce } from '../platform/limits/few-at-once.ts';
+import { isName, reachableAddress } from '../platform/net/address.ts';
 import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';

@@ -1,9 +1,9 @@
 /** The addresses that the sidecar listens on: free, held by the sidecar in question, or by another program. */
 
-import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
+import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../config/address-conflicts.ts';
 import type { Config } from '../config/config.ts';
 import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
-import { formatAddress, reachableAddress } from '../net/address.ts';
+import { formatAddress, reachableAddress } from '../platform/net/address.ts';
 import type { Examination } from './examination.ts';
 import { about, type Finding } from './finding.ts';
 import { askStatus } from './sidecar-status.ts';

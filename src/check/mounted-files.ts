@@ -3,9 +3,9 @@
 import { open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
-import { shownValue } from '../config/shown-text.ts';
 import { nearestName } from '../config/suggestion.ts';
-import { readMountedSecret, type UnusableSecret } from '../credentials/mounted-secret.ts';
+import { shownValue } from '../platform/log/shown-text.ts';
+import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
 import { credentialFiles } from '../token/credentials.ts';
 import type { About, Finding } from './finding.ts';
 

@@ -4,7 +4,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { EgressProxyConfig } from '../config/config.ts';
-import { formatAddress } from '../net/address.ts';
+import { formatAddress } from '../platform/net/address.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import type { examineClearHttp2 } from './clear-http2.ts';
 import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';

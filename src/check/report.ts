@@ -1,7 +1,7 @@
 /** Formats findings for people and programs. */
 
 import { styleText } from 'node:util';
-import { ERRORS } from '../errors.ts';
+import { ERRORS } from '../platform/errors.ts';
 import type { Failure, Finding } from './finding.ts';
 
 type Style = Parameters<typeof styleText>[0];

@@ -1,7 +1,7 @@
 /** A running sidecar, by its own report. */
 
-import { formatAddress, type ListenAddress } from '../net/address.ts';
-import { VERSION } from '../version.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
+import { VERSION } from '../platform/version.ts';
 import type { Examination } from './examination.ts';
 import { type About, about, type Failure, type Finding } from './finding.ts';
 import { askStatus, type SidecarProblem, type SidecarStatus } from './sidecar-status.ts';

@@ -2,7 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
 
 export function sidecarRootIn(directory: string): string {
   return join(directory, 'ca.crt');

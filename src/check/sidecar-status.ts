@@ -1,8 +1,8 @@
 /** What a running sidecar's admin listener reports. */
 
 import * as v from 'valibot';
-import type { ListenAddress } from '../net/address.ts';
-import { http } from '../node-http.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { http } from '../platform/net/node-http.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 
 /** A status with hundreds of routes is smaller. Bytes. */

@@ -2,8 +2,8 @@
 
 import { X509Certificate } from 'node:crypto';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
-import { systemCodeOf } from '../errors.ts';
-import { connectTls } from '../net/connect.ts';
+import { systemCodeOf } from '../platform/errors.ts';
+import { connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { commonName, describeValidity, namesOf, trustedBy, validityOf } from './certificate.ts';
 import type { Destination } from './destination.ts';

@@ -1,7 +1,7 @@
 /** Facts about a token, from it and the answer that brought it. No detail holds the token itself. */
 
 import type { CredentialConfig } from '../config/config.ts';
-import { shownValue } from '../config/shown-text.ts';
+import { shownValue } from '../platform/log/shown-text.ts';
 import { parseObject } from '../token/json-object.ts';
 import { parseHttpDate } from '../token/provider/token-lifetime.ts';
 import type { EndpointAnswer } from '../token/provider/token-response.ts';

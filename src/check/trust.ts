@@ -1,13 +1,13 @@
 /** Whom programs with this environment trust, and which variables override others. */
 
 import type { X509Certificate } from 'node:crypto';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
-import { fewAtOnce } from '../few-at-once.ts';
-import { formatAddress, reachableAddress } from '../net/address.ts';
-import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
-import { INTERCEPTION_ROOT } from '../x509/interception-root.ts';
-import { certificatesIn } from '../x509/pem.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
+import { fewAtOnce } from '../platform/limits/few-at-once.ts';
+import { formatAddress, reachableAddress } from '../platform/net/address.ts';
+import { OVERRIDING, TRUST_VARIABLES } from '../platform/trust-variables.ts';
+import { INTERCEPTION_ROOT } from '../platform/x509/interception-root.ts';
+import { certificatesIn } from '../platform/x509/pem.ts';
 import { wordsFor } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
 

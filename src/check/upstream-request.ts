@@ -3,9 +3,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts';
-import { http } from '../node-http.ts';
+import { http } from '../platform/net/node-http.ts';
+import { VERSION } from '../platform/version.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
-import { VERSION } from '../version.ts';
 import { openStream, proxyOnTheWay, secure } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';

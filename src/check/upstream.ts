@@ -3,7 +3,7 @@
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
 import { DEFAULT_PORTS } from '../config/values.ts';
-import { formatAddress, withoutBrackets } from '../net/address.ts';
+import { formatAddress, withoutBrackets } from '../platform/net/address.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
 import type { Destination } from './destination.ts';
 import type { Examination } from './examination.ts';

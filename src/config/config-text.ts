@@ -1,4 +1,4 @@
-import { readBoundedFile } from '../bounded-file.ts';
+import { readBoundedFile } from '../platform/files/bounded-file.ts';
 
 /** A ConfigMap holds at most 1 MiB. */
 const MAX_FILE_BYTES = 1024 * 1024;

@@ -1,7 +1,7 @@
 /** The sidecar's configuration: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes. */
 
-import type { LogLevel } from '../log/logger.ts';
-import type { ListenAddress } from '../net/address.ts';
+import type { LogLevel } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
 
 export interface Config {
   /** Where the app container sends its requests. */

@@ -1,6 +1,6 @@
 /** Named entries of the configuration file's lists. */
 
-import type { Problem } from './problems.ts';
+import type { Problem } from '../platform/problems.ts';
 
 /** The entry that flags and environment describe; routes that name none use it. */
 export const DEFAULT_NAME = 'default';

@@ -1,4 +1,4 @@
-import type { Problem } from './problems.ts';
+import type { Problem } from '../platform/problems.ts';
 import { environmentName, type Settings } from './settings.ts';
 import { nearestName } from './suggestion.ts';
 

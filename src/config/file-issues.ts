@@ -1,9 +1,9 @@
 /** Puts into words what the schema finds wrong with the file's value. */
 
 import type * as v from 'valibot';
-import type { ProblemCode } from './problem-codes.ts';
-import type { Problem } from './problems.ts';
-import { MASK, shownValue } from './shown-text.ts';
+import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import type { ProblemCode } from '../platform/problem-codes.ts';
+import type { Problem } from '../platform/problems.ts';
 import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './value-codes.ts';
 

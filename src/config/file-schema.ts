@@ -4,7 +4,7 @@
  */
 
 import * as v from 'valibot';
-import { LOG_LEVELS } from '../log/logger.ts';
+import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { ACCESS_LOGS } from './access-logs.ts';
 import type { AssertionAlgorithm } from './config.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';

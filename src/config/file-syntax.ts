@@ -1,9 +1,9 @@
 /** Parses YAML, which includes JSON, and reports each mistake in the text itself at its place. */
 
 import type { Alias, Document, YAMLParseError } from 'yaml';
-import { nextTurn } from '../next-turn.ts';
-import type { ProblemCode } from './problem-codes.ts';
-import type { Place, Problem } from './problems.ts';
+import type { ProblemCode } from '../platform/problem-codes.ts';
+import type { Place, Problem } from '../platform/problems.ts';
+import { nextTurn } from '../platform/time/next-turn.ts';
 import { NOT_TEXT } from './short-json.ts';
 import { SourceText } from './source-text.ts';
 import { parseInParts } from './yaml-document.ts';

@@ -1,14 +1,14 @@
 /** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. Loaded only if there is one. */
 
 import * as v from 'valibot';
-import { messageOf, systemCodeOf } from '../errors.ts';
-import { nextTurn } from '../next-turn.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
+import type { Problem } from '../platform/problems.ts';
+import { nextTurn } from '../platform/time/next-turn.ts';
 import { readConfigText } from './config-text.ts';
 import { describeIssue, keysOf, kindOfValue, withInsideOfUnion } from './file-issues.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import { parseYaml } from './file-syntax.ts';
 import { mend, type StandIns } from './mend.ts';
-import type { Problem } from './problems.ts';
 import { parseShortJson } from './short-json.ts';
 import type { SourceText } from './source-text.ts';
 

@@ -1,4 +1,4 @@
-import { codeOf, type Problem } from './problems.ts';
+import { codeOf, type Problem } from '../platform/problems.ts';
 
 /** Nobody mends more at once, and each is compared with the others. */
 const MOST_PROBLEMS = 1000;

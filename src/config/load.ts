@@ -1,11 +1,11 @@
 /** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
 
-import { nextTurn } from '../next-turn.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
+import { nextTurn } from '../platform/time/next-turn.ts';
 import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
 import { withoutFollowUps } from './follow-ups.ts';
-import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolveConfig } from './resolve-config.ts';
 import type { SourceText } from './source-text.ts';

@@ -1,4 +1,4 @@
-import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
+import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import { ACCESS_LOGS } from './access-logs.ts';
 import type { GivenValues, Settings } from './settings.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';

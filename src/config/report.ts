@@ -1,7 +1,7 @@
 /** Everything that is wrong with a configuration, for a person: each problem with its code, its place and what to do. */
 
 import { styleText } from 'node:util';
-import { codeOf, describeProblem, type Place, type Problem, remedyOf } from './problems.ts';
+import { codeOf, describeProblem, type Place, type Problem, remedyOf } from '../platform/problems.ts';
 
 type Style = Parameters<typeof styleText>[0];
 

@@ -1,7 +1,7 @@
+import type { Problem } from '../platform/problems.ts';
 import { ACCESS_LOGS } from './access-logs.ts';
 import type { AccessLogConfig } from './config.ts';
 import type { FileConfig } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { readValue } from './settings.ts';
 import { oneOf } from './values.ts';

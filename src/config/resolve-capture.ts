@@ -1,8 +1,8 @@
-import { formatAddress } from '../net/address.ts';
+import { formatAddress } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { CaptureConfig, CapturedHost } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { CapturedHostEntry, FileConfig } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { checkDestinationProtocol } from './resolve-forward-proxy.ts';

@@ -1,8 +1,8 @@
+import { shownUrl } from '../platform/log/shown-text.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { ClientAuthentication, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import { DEFAULT_GRANT } from './resolve-grant.ts';
-import { shownUrl } from './shown-text.ts';
 
 type Method = ClientAuthentication['method'];
 

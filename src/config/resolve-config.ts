@@ -1,10 +1,10 @@
 /** Combines configuration file, flags and environment. Pure, so that it can be checked where its files are absent. */
 
-import { LOG_LEVELS } from '../log/logger.ts';
-import { EVERY_ADDRESS } from '../net/address.ts';
+import { LOG_LEVELS } from '../platform/log/logger.ts';
+import { EVERY_ADDRESS } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
-import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolveAccessLog } from './resolve-access-log.ts';
 import { resolveCapture } from './resolve-capture.ts';

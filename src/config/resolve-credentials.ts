@@ -1,8 +1,8 @@
+import type { Problem } from '../platform/problems.ts';
 import type { CredentialConfig, ForwardingPolicy, ProviderAddress, RenewalPolicy } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
-import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
 import { resolveEgressProxy, SEEN_BY_PROXY } from './resolve-egress-proxy.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
+import type { Problem } from '../platform/problems.ts';
 import type { EgressProxyConfig } from './config.ts';
 import type { EgressProxyEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import { serverOf, serverUrl } from './values.ts';
 
 const EXPECTED_URL = 'the URL of an HTTP proxy: http://host:port, and nothing behind the port';

@@ -1,9 +1,9 @@
-import { isLoopbackHost } from '../net/address.ts';
+import { isLoopbackHost } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { AllowedDestination, ForwardProxyConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
-import type { Problem } from './problems.ts';
 import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
 

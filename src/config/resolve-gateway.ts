@@ -1,11 +1,11 @@
 /** How callers of other pods connect, and which of them may use which route. */
 
 import { dirname } from 'node:path';
-import { EVERY_ADDRESS } from '../net/address.ts';
+import { EVERY_ADDRESS } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConfig } from './config.ts';
 import { checkUnique, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 /** The fraction of all in-flight requests that one caller may have by default. */
 const PART_OF_ALL = 1 / 4;

@@ -1,8 +1,8 @@
 /** How a credential's tokens are granted. */
 
+import type { Problem } from '../platform/problems.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 type Grant = NonNullable<CredentialEntry['grant']>;
 type Kind = JwtBearerGrant['kind'];

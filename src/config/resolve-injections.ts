@@ -1,9 +1,9 @@
 /** Where a route puts its token. */
 
+import type { Problem } from '../platform/problems.ts';
 import type { Injection } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { InjectionEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 const AUTHORIZATION = 'Authorization';
 const BEARER = 'Bearer';

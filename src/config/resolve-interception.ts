@@ -1,7 +1,7 @@
-import { isName } from '../net/address.ts';
+import { isName } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { Config, InterceptionConfig } from './config.ts';
 import type { FileConfig } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { namesOverTls } from './resolve-capture.ts';
 import { readValue } from './settings.ts';

@@ -1,10 +1,10 @@
 /** Tokens that are handed out beside the proxy. */
 
-import { formatAddress, isLoopbackHost, type ListenAddress } from '../net/address.ts';
+import { formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { OutputConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 /** Readable by its owner and group. */
 const DEFAULT_MODE = 0o640;

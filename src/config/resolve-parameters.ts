@@ -1,7 +1,7 @@
 /** Parameters of a grant that are configured: in the body, and in the query of the token endpoint's URL. */
 
+import type { Problem } from '../platform/problems.ts';
 import type { CredentialConfig, ProviderAddress } from './config.ts';
-import type { Problem } from './problems.ts';
 
 /** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
 const OWN_PARAMETERS = [

@@ -1,7 +1,7 @@
+import type { Problem } from '../platform/problems.ts';
 import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
 import { DEFAULT_NAME } from './entries.ts';
 import type { AllowedDestinationEntry, CapturedHostEntry, RouteEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import { resolveEgressProxy } from './resolve-egress-proxy.ts';
 import { resolveInjections } from './resolve-injections.ts';
 import { resolveTls } from './resolve-tls.ts';

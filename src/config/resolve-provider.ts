@@ -1,9 +1,9 @@
 /** Where a credential's tokens are requested. */
 
-import { isLoopbackHost } from '../net/address.ts';
+import { isLoopbackHost } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkQuery } from './resolve-parameters.ts';
 import { readValue } from './settings.ts';

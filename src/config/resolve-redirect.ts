@@ -1,9 +1,9 @@
-import { isName } from '../net/address.ts';
+import { isName } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { AllowedDestination, RedirectConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
-import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { checkReachable, resolveDestination } from './resolve-forward-proxy.ts';
 import { DEFAULT_TIMEOUTS } from './resolve-policy.ts';

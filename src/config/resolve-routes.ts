@@ -1,8 +1,8 @@
+import type { Problem } from '../platform/problems.ts';
 import type { RouteConfig, Upstream } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig, RouteEntry } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
-import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { resolvePolicy } from './resolve-policy.ts';

@@ -1,6 +1,6 @@
+import type { Problem } from '../platform/problems.ts';
 import type { TlsConfig } from './config.ts';
 import type { RouteEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 /** Leaves out unset keys. */
 export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Problem[]): TlsConfig {

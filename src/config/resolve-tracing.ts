@@ -1,7 +1,7 @@
 /** Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification, *SDK environment variables*). */
 
 import { X509Certificate } from 'node:crypto';
-import type { Problem } from './problems.ts';
+import type { Problem } from '../platform/problems.ts';
 import { checkPem } from './tls-files.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -4,9 +4,9 @@
  */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { SidecarError } from '../errors.ts';
-import type { Problem } from './problems.ts';
-import { MASK, shownValue } from './shown-text.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import type { Problem } from '../platform/problems.ts';
 import { didYouMean } from './suggestion.ts';
 import { codeOfExpectation } from './value-codes.ts';
 import type { ValueFormat } from './values.ts';

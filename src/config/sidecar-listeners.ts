@@ -2,10 +2,10 @@
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../net/address.ts';
+import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { CapturedHost, Config } from './config.ts';
 import { isDoubtful } from './follow-ups.ts';
-import type { Problem } from './problems.ts';
 import type { PROXY_SETTINGS, ProxyValues } from './proxy-settings.ts';
 
 export interface SidecarListener {

@@ -1,8 +1,8 @@
 /** The text of a configuration file, and where in it each setting stands. */
 
 import type { Document, Node, Pair } from 'yaml';
-import type { Frame, Place } from './problems.ts';
-import { shownLine } from './shown-text.ts';
+import { shownLine } from '../platform/log/shown-text.ts';
+import type { Frame, Place } from '../platform/problems.ts';
 
 /** Wider lines, as in JSON, are cut around the place. Characters. */
 const FRAME_WIDTH = 100;

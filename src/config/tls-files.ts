@@ -1,10 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
-import { pauseEvery } from '../next-turn.ts';
-import { parseAuthorities } from '../x509/authorities.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
+import { MAX_PEM_BYTES, readBoundedFileSync } from '../platform/files/bounded-file.ts';
+import type { Problem } from '../platform/problems.ts';
+import { pauseEvery } from '../platform/time/next-turn.ts';
+import { parseAuthorities } from '../platform/x509/authorities.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
-import type { Problem } from './problems.ts';
 
 /** Entries whose files are read in one turn. */
 const ENTRIES_AT_ONCE = 20;

@@ -1,5 +1,5 @@
+import type { Problem } from '../platform/problems.ts';
 import type { Upstream, UpstreamProtocol } from './config.ts';
-import type { Problem } from './problems.ts';
 import { oneOf, type ValueFormat } from './values.ts';
 
 export const UPSTREAM_PROTOCOLS = [

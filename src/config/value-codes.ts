@@ -1,4 +1,4 @@
-import type { ProblemCode } from './problem-codes.ts';
+import type { ProblemCode } from '../platform/problem-codes.ts';
 import {
   duration,
   listenAddress,

@@ -8,7 +8,7 @@ import {
   type ListenAddress,
   MOST_NAME_CHARACTERS,
   withoutBrackets,
-} from '../net/address.ts';
+} from '../platform/net/address.ts';
 import type { Upstream } from './config.ts';
 
 export interface ValueFormat<T> {

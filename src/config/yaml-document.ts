@@ -1,7 +1,7 @@
 /** Parses a YAML text like the library's `parseDocument`, but in parts: requests are served meanwhile. */
 
 import type { CST, Document } from 'yaml';
-import { nextTurn, pauseEvery } from '../next-turn.ts';
+import { nextTurn, pauseEvery } from '../platform/time/next-turn.ts';
 
 /** Lexemes read in one turn: a few milliseconds. */
 const LEXEMES_AT_ONCE = 2000;

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { http } from '../node-http.ts';
+import { http } from '../platform/net/node-http.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 interface CallingApp {
   summary(): string;

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import { listenOn } from '../listen.ts';
-import type { ListenAddress } from '../net/address.ts';
-import { http } from '../node-http.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { listenOn } from '../platform/net/listen.ts';
+import { http } from '../platform/net/node-http.ts';
 
 interface ProtectedApi {
   readonly address: ListenAddress;

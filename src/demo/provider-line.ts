@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
-import { listenOn } from '../listen.ts';
-import type { ListenAddress } from '../net/address.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { listenOn } from '../platform/net/listen.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /** The line to the demo's provider, which can be cut and slowed down while both ends keep running. */
 interface ProviderLine {

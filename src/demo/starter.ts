@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 const LOOK_MS = 250;
 

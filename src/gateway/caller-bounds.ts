@@ -1,8 +1,8 @@
 /** Tracks and bounds what each caller has in use, so that none takes what the others need. */
 
-import { type Allowance, createAllowance } from '../allowance.ts';
-import type { Clock } from '../clock.ts';
 import type { CallerLimits } from '../config/config.ts';
+import { type Allowance, createAllowance } from '../platform/limits/allowance.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 

@@ -1,9 +1,9 @@
 import type { Caller, Verdict } from '../callers/caller.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
-import { type Clock, isPast } from '../clock.ts';
 import type { GatewayCaller, RouteConfig } from '../config/config.ts';
-import { type ProxyErrorCode, SidecarError } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
+import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type Clock, isPast } from '../platform/time/clock.ts';
 import {
   type AdmittedCaller,
   CallerHeldBack,

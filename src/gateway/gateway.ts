@@ -4,10 +4,11 @@ import { constants } from 'node:crypto';
 import { totalmem } from 'node:os';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
-import type { ClientVerification } from '../certificates/client-verification.ts';
-import type { CertificateSource, ServingCertificate } from '../certificates/serving-certificate.ts';
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import type { ClientVerification } from '../platform/tls/client-verification.ts';
+import type { CertificateSource, ServingCertificate } from '../platform/tls/serving-certificate.ts';
+import { certificatesIn } from '../platform/x509/pem.ts';
 import {
   connectionsInMemory,
   memoryLimit,
@@ -16,7 +17,6 @@ import {
 } from '../proxy/app/connection-limit.ts';
 import type { AppContext } from '../proxy/app/context.ts';
 import type { Service } from '../proxy/app/listener.ts';
-import { certificatesIn } from '../x509/pem.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './caller-connection.ts';
 import { CallerGates } from './caller-gate.ts';

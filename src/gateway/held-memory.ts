@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /** How often is looked, in ms: within that time a process on one core receives some 20 MB. */
 const LOOK_MS = 100;

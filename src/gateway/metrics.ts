@@ -1,5 +1,5 @@
-import type { ServingCertificate } from '../certificates/serving-certificate.ts';
-import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
+import type { ServingCertificate } from '../platform/tls/serving-certificate.ts';
 
 /** The decision on a request at the gateway. */
 export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back' | 'unverified';

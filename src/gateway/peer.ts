@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
-import { type Instant, later } from '../clock.ts';
+import { type Instant, later } from '../platform/time/clock.ts';
 import { identityOf } from './certificate-identity.ts';
 
 export type Peer =

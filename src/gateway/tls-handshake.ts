@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { Deadline } from '../proxy/io/deadline.ts';
 
 /** From its beginning to its end. */

@@ -1,9 +1,9 @@
 /** Answers admission reviews: the two webhooks, mutating and validating. */
 
-import { createAllowance } from '../allowance.ts';
-import type { Clock } from '../clock.ts';
-import type { OwnerReference } from '../kubernetes/api.ts';
-import type { Logger } from '../log/logger.ts';
+import type { OwnerReference } from '../platform/kubernetes/api.ts';
+import { createAllowance } from '../platform/limits/allowance.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { INJECT } from './pod/annotations.ts';

@@ -1,10 +1,10 @@
 /** What is said of callers that do not trust our certificate: if they are API servers, no pod gets its sidecar. */
 
 import { X509Certificate } from 'node:crypto';
-import { createAllowance } from '../allowance.ts';
-import type { CertificateSource } from '../certificates/serving-certificate.ts';
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import { createAllowance } from '../platform/limits/allowance.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 
 /** Anybody can send alerts: the metric counts them all. */
 const WARNINGS_PER_SECOND = 1 / 60;

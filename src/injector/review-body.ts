@@ -1,7 +1,7 @@
 /** Reads a review in its turn, within bounds of size and time. */
 
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { MAX_REVIEW_BYTES, type Reservation, type ReviewBudget } from './review-budget.ts';
 
 /** The API server has the whole review ready when it begins to send it. */

@@ -1,6 +1,6 @@
 /** Bounds how much memory reviews and their answers take at a time, shared fairly among the addresses that send them. */
 
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 export interface ReviewBudget {
   /**

@@ -4,9 +4,9 @@
  * through, policies and quotas of others would have their say on it, and a refusal of theirs would pass for no answer.
  */
 
-import { type Clock, isPast, later, remainingMs } from '../clock.ts';
-import { messageOf, SidecarError } from '../errors.ts';
-import type { ApiRequestOptions, KubernetesApi } from '../kubernetes/api.ts';
+import { messageOf, SidecarError } from '../platform/errors.ts';
+import type { ApiRequestOptions, KubernetesApi } from '../platform/kubernetes/api.ts';
+import { type Clock, isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { Webhook } from './admission.ts';
 import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
 

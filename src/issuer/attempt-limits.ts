@@ -4,7 +4,7 @@
  */
 
 import { isIPv6 } from 'node:net';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { sha256 } from './client.ts';
 
 export interface AttemptLimits {

@@ -1,4 +1,4 @@
-import { decodeFormComponent } from '../form.ts';
+import { decodeFormComponent } from '../platform/form.ts';
 
 /** One reading of a Basic field: the claimed identity, and the proof. */
 interface ClaimedCredentials {

@@ -5,8 +5,8 @@
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { createAttemptLimits, networkOf } from './attempt-limits.ts';
 import { readBasicCredentials } from './basic-credentials.ts';
 import { type Client, sha256 } from './client.ts';

@@ -1,7 +1,7 @@
 /** The registered clients as a live value: one immutable set at a time, replaced as a whole. */
 
-import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { decodeFormComponent } from '../form.ts';
+import { decodeFormComponent } from '../platform/form.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { type Client, type ClientDefinition, defineClient } from './client.ts';
 import type { ScryptCost } from './scrypt-hash.ts';
 

@@ -1,8 +1,8 @@
 /** A registered client: its secrets, and what it may be granted. */
 
 import { createHash } from 'node:crypto';
-import type { Problem } from '../config/problems.ts';
 import { duration } from '../config/values.ts';
+import type { Problem } from '../platform/problems.ts';
 import { parseScryptHash, type ScryptHash } from './scrypt-hash.ts';
 
 export interface Client {

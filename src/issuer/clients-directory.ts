@@ -5,9 +5,9 @@
 
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { type MountedSecret, readMountedSecret } from '../credentials/mounted-secret.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
+import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { type Client, type ClientField, defineClient, sha256 } from './client.ts';
 import { createClientSet } from './client-store.ts';
 import type { ClientsReading } from './clients-reading.ts';

@@ -1,4 +1,4 @@
-import type { Problem } from '../config/problems.ts';
+import type { Problem } from '../platform/problems.ts';
 import type { ClientSet } from './client-store.ts';
 
 /** A source's clients, or everything that is wrong with it. */

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JSONWebKeySet } from 'jose';
-import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
-import { formatAddress, type ListenAddress, reachableAddress } from '../net/address.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { createCallerVerification } from './caller-verification.ts';
 import type { ClientStore } from './client-store.ts';
 import { createDerivationQueue } from './derivation-queue.ts';

@@ -1,5 +1,5 @@
 import type { JSONWebKeySet } from 'jose';
-import { type Clock, type Instant, later } from '../clock.ts';
+import { type Clock, type Instant, later } from '../platform/time/clock.ts';
 import type { PublishedKey, SigningKey } from './signing-key.ts';
 
 /** The signing key, the public halves of former ones whose tokens may still be alive, and the additional published keys. */

@@ -1,6 +1,6 @@
-import { ConfigurationError, describeProblem } from '../config/problems.ts';
-import { type DirectoryWatchOptions, watchDirectory } from '../credentials/directory-watch.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type DirectoryWatchOptions, watchDirectory } from '../platform/mounted/directory-watch.ts';
+import { ConfigurationError, describeProblem } from '../platform/problems.ts';
 import { type ClientStore, createClientStore } from './client-store.ts';
 import type { ClientsReading, ReadClients } from './clients-reading.ts';
 import type { IssuerMetrics } from './metrics.ts';

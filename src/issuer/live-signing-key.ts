@@ -1,9 +1,9 @@
 import { basename, dirname } from 'node:path';
-import { ConfigurationError, describeProblem, type Problem } from '../config/problems.ts';
-import type { DirectoryWatchOptions } from '../credentials/directory-watch.ts';
-import { openLiveSecret } from '../credentials/live-secret.ts';
-import type { MountedSecret } from '../credentials/mounted-secret.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { DirectoryWatchOptions } from '../platform/mounted/directory-watch.ts';
+import { openLiveSecret } from '../platform/mounted/live-secret.ts';
+import type { MountedSecret } from '../platform/mounted/mounted-secret.ts';
+import { ConfigurationError, describeProblem, type Problem } from '../platform/problems.ts';
 import { createKeyRing, type KeyRing } from './key-ring.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { parseSigningKey, type SigningAlgorithm, type SigningKey } from './signing-key.ts';

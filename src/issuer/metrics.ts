@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { RefusalCode } from './refusal.ts';
 
 /** Every way a request to the token listener ends. */

@@ -5,10 +5,10 @@
 
 import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigurationError, describeProblem, type Problem } from '../config/problems.ts';
-import { watchDirectory } from '../credentials/directory-watch.ts';
-import { readMountedSecret } from '../credentials/mounted-secret.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
+import { watchDirectory } from '../platform/mounted/directory-watch.ts';
+import { readMountedSecret } from '../platform/mounted/mounted-secret.ts';
+import { ConfigurationError, describeProblem, type Problem } from '../platform/problems.ts';
 import type { KeyRing } from './key-ring.ts';
 import type { LiveSigningKeyOptions } from './live-signing-key.ts';
 import { type PublishedKey, parsePublishedKey } from './signing-key.ts';

@@ -2,14 +2,14 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { endUnlessAnswered } from '../answer-deadline.ts';
-import type { Clock } from '../clock.ts';
-import { SidecarError, systemCodeOf } from '../errors.ts';
-import { listenOn } from '../listen.ts';
-import type { Logger } from '../log/logger.ts';
-import type { ListenAddress } from '../net/address.ts';
-import { http } from '../node-http.ts';
-import { readBody } from '../request-body.ts';
+import { SidecarError, systemCodeOf } from '../platform/errors.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import { endUnlessAnswered } from '../platform/net/answer-deadline.ts';
+import { listenOn } from '../platform/net/listen.ts';
+import { http } from '../platform/net/node-http.ts';
+import { readBody } from '../platform/net/request-body.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';

@@ -3,9 +3,9 @@
  * documented in docs/reference/issuer.md: path, method, ambiguous head, client, media type, form, grant.
  */
 
-import type { Clock } from '../clock.ts';
-import { FormFault, parseForm } from '../form.ts';
-import type { Logger } from '../log/logger.ts';
+import { FormFault, parseForm } from '../platform/form.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { accessTokenClaims, issuedToken, signAccessToken } from './access-token.ts';
 import type { CallerVerification } from './caller-verification.ts';
 import { decideGrant } from './grant.ts';

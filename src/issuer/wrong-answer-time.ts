@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
 /**
  * When a wrong secret is answered: at a fixed time after it came, or whole steps later, so that the time reveals

@@ -3,7 +3,6 @@
  * change; the behaviour asserted in `test/wire` may not.
  */
 
-import type { Clock } from '../clock.ts';
 import type {
   AccessLogConfig,
   CaptureConfig,
@@ -14,8 +13,9 @@ import type {
   RedirectConfig,
   RouteConfig,
 } from '../config/config.ts';
-import type { Logger } from '../log/logger.ts';
-import type { ListenAddress } from '../net/address.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
 import type { AppContext } from './app/context.ts';
 import type { Service } from './app/listener.ts';

@@ -1,4 +1,4 @@
-import type { Labels, Registry } from '../prometheus.ts';
+import type { Labels, Registry } from '../platform/prometheus.ts';
 
 /** Upper bounds of the buckets, in seconds; longer durations have a bucket of their own. */
 export const BUCKETS_SECONDS: readonly number[] = [

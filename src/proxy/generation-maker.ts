@@ -1,12 +1,12 @@
 /** Turns a configuration into what requests are served by. */
 
-import type { Clock } from '../clock.ts';
 import type { ForwardProxyConfig, RouteConfig } from '../config/config.ts';
 import { policiesOf } from '../config/policies.ts';
-import { SidecarError } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
-import type { ListenAddress } from '../net/address.ts';
-import { pauseEvery } from '../next-turn.ts';
+import { SidecarError } from '../platform/errors.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import { pauseEvery } from '../platform/time/next-turn.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';
 import { capturedList } from './capture/captured-ports.ts';

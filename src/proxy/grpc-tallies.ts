@@ -1,5 +1,5 @@
-import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
-import { Counter, type Registry } from '../prometheus.ts';
+import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
+import { Counter, type Registry } from '../platform/prometheus.ts';
 
 /** Services may send any number: all that gRPC does not define share one label. */
 const LABELS: readonly string[] = [...Object.values(GRPC_STATUS).map(String), 'other', 'none'];

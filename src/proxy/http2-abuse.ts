@@ -1,4 +1,4 @@
-import { Counter, type Registry } from '../prometheus.ts';
+import { Counter, type Registry } from '../platform/prometheus.ts';
 import { ErrorCode } from './http2/error-code.ts';
 import { codeOf, FAULTS, type FaultReason } from './http2/fault.ts';
 

@@ -1,7 +1,6 @@
-import type { CountedErrorCode } from '../errors.ts';
-import { Counter, Gauge, type Registry } from '../prometheus.ts';
-import type { RouteFigures } from '../route-figures.ts';
-import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
+import type { CountedErrorCode } from '../platform/errors.ts';
+import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
+import type { CertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
 import { KNOWN_METHODS, methodIndexOf } from './http/methods.ts';
 import type { Protocol } from './http/protocol.ts';
@@ -10,6 +9,7 @@ import { CLIENT_CLOSED_REQUEST, type CountedRequest, type RouteObserver } from '
 import { createProtocolTallies } from './protocol-tallies.ts';
 import { redirectedCounter } from './redirected-counter.ts';
 import { createRequestDurations, type RouteDurations } from './request-durations.ts';
+import type { RouteFigures } from './route-figures.ts';
 import { createUpstreamMetrics } from './upstream-metrics.ts';
 
 /** The `route` label of requests that no route matched. */

@@ -1,6 +1,6 @@
 import type { RouteConfig } from '../config/config.ts';
-import type { CountedErrorCode, ProxyErrorCode } from '../errors.ts';
-import type { GrpcStatus } from '../grpc-status.ts';
+import type { CountedErrorCode, ProxyErrorCode } from '../platform/errors.ts';
+import type { GrpcStatus } from '../platform/grpc-status.ts';
 import type { GrantTrace } from '../token/bearer-source.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { TraceContext } from './http/trace-context.ts';

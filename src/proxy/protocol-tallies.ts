@@ -1,4 +1,4 @@
-import { Counter, type Registry } from '../prometheus.ts';
+import { Counter, type Registry } from '../platform/prometheus.ts';
 import type { Protocol } from './http/protocol.ts';
 
 const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];

@@ -5,9 +5,9 @@ import {
   messageOf,
   type ProxyErrorCode,
   SidecarError,
-} from '../errors.ts';
-import type { GrpcStatus } from '../grpc-status.ts';
-import type { Logger } from '../log/logger.ts';
+} from '../platform/errors.ts';
+import type { GrpcStatus } from '../platform/grpc-status.ts';
+import type { Logger } from '../platform/log/logger.ts';
 
 /** Turns anything thrown into an error that the proxy may answer; an unforeseen one shows none of its details. */
 export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {

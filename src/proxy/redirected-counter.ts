@@ -1,4 +1,4 @@
-import { Counter, type Registry } from '../prometheus.ts';
+import { Counter, type Registry } from '../platform/prometheus.ts';
 
 /** Registers the counter of connections that the system redirected here; once per registry. */
 export function redirectedCounter(registry: Registry): (result: string) => void {

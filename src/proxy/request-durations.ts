@@ -1,4 +1,4 @@
-import type { Registry } from '../prometheus.ts';
+import type { Registry } from '../platform/prometheus.ts';
 import { BUCKETS_SECONDS, DurationHistogram, type DurationTally } from './duration-histogram.ts';
 
 /** By the first digit of a status; there is no class 0. */

@@ -1,5 +1,5 @@
-import { SidecarError } from '../errors.ts';
-import type { ListenAddress } from '../net/address.ts';
+import { SidecarError } from '../platform/errors.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
 import type { AppContext } from './app/context.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';

@@ -1,5 +1,5 @@
-import { Counter, type Registry } from '../prometheus.ts';
-import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
+import { Counter, type Registry } from '../platform/prometheus.ts';
+import type { CertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import { DurationHistogram, type DurationTally } from './duration-histogram.ts';
 import type { UpstreamObserver } from './observer.ts';
 

@@ -1,4 +1,4 @@
-import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
+import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
 
 /** Links the span of a request to that of a grant. */
 export interface GrantTrace {

@@ -1,7 +1,7 @@
 /** All that is mounted for a credential: what proves its client, and what its grant needs. */
 
 import type { CredentialSettings } from '../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../credentials/mounted-secret.ts';
+import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
 import { type ClientCredentials, clientFiles, understandClient } from './client/client-credentials.ts';
 import { mountedFiles } from './client/mounted-files.ts';
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';

@@ -1,5 +1,5 @@
-import { type Instant, remainingMs } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import { type GrantInFlight, type TokenState, validToken } from './token-state.ts';
 

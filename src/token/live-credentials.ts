@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig } from '../config/config.ts';
-import type { WatchMode } from '../credentials/directory-watch.ts';
-import { type LiveSecretOptions, openLiveSecret } from '../credentials/live-secret.ts';
-import type { MountedSecret } from '../credentials/mounted-secret.ts';
+import type { WatchMode } from '../platform/mounted/directory-watch.ts';
+import { type LiveSecretOptions, openLiveSecret } from '../platform/mounted/live-secret.ts';
+import type { MountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { type CredentialsReading, credentialFiles, understandCredentials } from './credentials.ts';
 
 /** The client's credentials as a live value: always the newest reading, announced if it differs from the last. */

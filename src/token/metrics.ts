@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import type { GrantReason } from './token-state.ts';
 

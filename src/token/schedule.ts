@@ -3,8 +3,8 @@
  * what these rules mean for a whole fleet.
  */
 
-import { elapsedMs, type Instant } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
+import { elapsedMs, type Instant } from '../platform/time/clock.ts';
 
 /**
  * How long after sending the request for a token to renew it: a fraction of its lifetime minus jitter, leaving at least

@@ -1,4 +1,4 @@
-import type { WatchMode } from '../credentials/directory-watch.ts';
+import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import type { CredentialsReading } from './credentials.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import type { FailedGrant, GrantReason } from './token-state.ts';

@@ -3,11 +3,11 @@
  * callers that wait; every decision is the reducer's.
  */
 
-import { type Clock, type Instant, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
-import type { WatchMode } from '../credentials/directory-watch.ts';
-import type { CredentialsMetrics } from '../credentials/metrics.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { WatchMode } from '../platform/mounted/directory-watch.ts';
+import type { CredentialsMetrics } from '../platform/mounted/metrics.ts';
+import { type Clock, type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { BearerSource, BearerSupply, TokenWaiter } from './bearer-source.ts';
 import type { Credentials, CredentialsReading } from './credentials.ts';
 import { GrantHistory } from './grant-history.ts';

@@ -4,8 +4,8 @@
  * requested, `due` is when to look again.
  */
 
-import { elapsedMs, type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
+import { elapsedMs, type Instant, isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
   ENDED_TOKEN_DELAY_MS,

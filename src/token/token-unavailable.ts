@@ -1,4 +1,4 @@
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 
 /** No token, no request: the proxy answers 503 with `Retry-After`. */
 export class TokenUnavailable extends SidecarError<'token_unavailable'> {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import type { AwaitsGrant, GrantTrace, TokenWaiter } from './bearer-source.ts';
 import type { TokenUnavailable } from './token-unavailable.ts';
 

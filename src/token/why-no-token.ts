@@ -1,7 +1,7 @@
 /** Why there is no token, in one sentence for the person who has to mend it: where, what, and what to do. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
-import { shownUrl } from '../config/shown-text.ts';
+import { shownUrl } from '../platform/log/shown-text.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-refusals.ts';
 import type { FailedGrant } from './token-state.ts';
 

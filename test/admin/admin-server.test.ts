@@ -8,8 +8,8 @@ import { type AdminEndpoint, ANSWER_MS, plain, startAdminServer } from '../../sr
 import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
 import { quitEndpoint } from '../../src/admin/quit.ts';
 import { LONGEST_REST_MS } from '../../src/admin/renderings.ts';
-import type { ListenAddress } from '../../src/net/address.ts';
-import { Gauge, Registry } from '../../src/prometheus.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
+import { Gauge, Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,7 @@ import { setTimeout as timersTurn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
 import { MAX_CONNECTIONS, MAX_FURTHER, REQUEST_WITHIN_MS } from '../../src/admin/connections.ts';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

@@ -2,7 +2,7 @@
 
 import { openSync } from 'node:fs';
 import { registerProcessMetrics } from '../../src/admin/process-metrics.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 
 const registry = new Registry();
 registerProcessMetrics(registry);

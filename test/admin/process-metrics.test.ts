@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { registerProcessMetrics } from '../../src/admin/process-metrics.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 
 async function gaugeOf(registry: Registry, name: string): Promise<number> {
   const line = (await registry.metrics()).split('\n').find((candidate) => candidate.startsWith(`${name} `));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createTokenEndpoint, type TokenEndpointOptions } from '../../src/broker/token-endpoint.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { formOf } from './running-broker.ts';
 

@@ -7,7 +7,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import type { BrokerAnswer } from '../../src/broker/broker-answer.ts';
 import { BODY_BYTES, DEFAULT_LIMITS, startBrokerListener } from '../../src/broker/broker-listener.ts';
-import type { ServingCertificate } from '../../src/certificates/serving-certificate.ts';
+import type { ServingCertificate } from '../../src/platform/tls/serving-certificate.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

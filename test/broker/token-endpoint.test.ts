@@ -5,8 +5,8 @@ import {
   DECISION_MS,
   type TokenEndpointOptions,
 } from '../../src/broker/token-endpoint.ts';
-import { systemClock } from '../../src/clock.ts';
-import { createLogger } from '../../src/log/logger.ts';
+import { createLogger } from '../../src/platform/log/logger.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { answer, answerToken } from '../support/scripted-token-endpoint.ts';

@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { BrokerAnswer } from '../../src/broker/broker-answer.ts';
 import { createGrants, type Grants, LONGEST_WAIT_MS } from '../../src/broker/grants.ts';
-import { createLogger } from '../../src/log/logger.ts';
+import { createLogger } from '../../src/platform/log/logger.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { type ManualClock, settle } from '../support/manual-clock.ts';

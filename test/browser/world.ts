@@ -1,9 +1,9 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
+import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';

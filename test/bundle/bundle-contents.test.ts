@@ -56,7 +56,7 @@ describe('the sidecar’s file', () => {
 
   it('holds no module of the other domains', async () => {
     const sources = await sourcesOf('proxy.js');
-    expect(sources).toContain('../src/commands/proxy.ts');
+    expect(sources).toContain('../src/sidecar/program.ts');
     expect(sources.filter((source) => /^\.\.\/src\/(injector|issuer|demo)\//.test(source))).toEqual([]);
   });
 });
@@ -132,7 +132,7 @@ it('the status page is in a part of its own, with what runs in the browser in it
 describe('what profiles come to', () => {
   it('is in a part of its own, with the rules of the configuration file', async () => {
     expect(await packagesIn('inject-profile-rules.js')).toContain('valibot');
-    for (const file of ['inject.js', 'injector.js', 'injector-injector-cluster.js']) {
+    for (const file of ['inject.js', 'injector.js', 'injector-cluster-program.js']) {
       expect([file, [...(await packagesIn(file))]]).toEqual([file, expect.not.arrayContaining(['valibot'])]);
     }
   });

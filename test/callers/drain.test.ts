@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
 import { drain } from '../../src/callers/drain.ts';
-import { https } from '../../src/node-https.ts';
+import { https } from '../../src/platform/net/node-https.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** A server with one connection whose handshake does not begin. */

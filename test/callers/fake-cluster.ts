@@ -2,7 +2,7 @@
 
 import { createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { exportJWK, jwtVerify } from 'jose';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/platform/time/clock.ts';
 import { type Answer, FakeKubernetes } from '../integration/injector/fake-kubernetes.ts';
 
 export const AUDIENCE = 'token-sidecar-broker';

@@ -7,7 +7,7 @@ import {
   type KnownToken,
   MOST_KNOWN,
 } from '../../src/callers/known-tokens.ts';
-import { type Instant, later } from '../../src/clock.ts';
+import { type Instant, later } from '../../src/platform/time/clock.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
 import { volume } from '../support/volume.ts';
 

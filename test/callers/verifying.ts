@@ -3,8 +3,8 @@
 import { onTestFinished } from 'vitest';
 import { createCallerMetrics } from '../../src/callers/metrics.ts';
 import { CROWD, createServiceAccountVerifier } from '../../src/callers/service-account-verifier.ts';
-import { connectKubernetes } from '../../src/kubernetes/client.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { connectKubernetes } from '../../src/platform/kubernetes/client.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/file.ts';
-import { describeProblem, type Problem } from '../../src/config/problems.ts';
 import { resolveConfig } from '../../src/config/resolve-config.ts';
+import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { type Manifest, manifests, NAMESPACE, template } from './manifests.ts';
 
 const BOTH = 'gateway-values.yaml';

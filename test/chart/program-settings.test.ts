@@ -2,13 +2,13 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BROKER_SETTINGS } from '../../src/commands/broker-settings.ts';
-import { gateway } from '../../src/commands/gateway.ts';
-import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
-import { ISSUER_SETTINGS } from '../../src/commands/issuer-settings.ts';
+import { BROKER_SETTINGS } from '../../src/broker/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { PROXY_SETTINGS } from '../../src/config/proxy-settings.ts';
 import { environmentName, readSettings, type Settings } from '../../src/config/settings.ts';
+import { gateway } from '../../src/gateway/program.ts';
+import { INJECTOR_SETTINGS } from '../../src/injector/settings.ts';
+import { ISSUER_SETTINGS } from '../../src/issuer/settings.ts';
 import { containersOf, type Manifest, manifests, parseManifests, podOf } from './manifests.ts';
 import { ROOT } from './tools.ts';
 

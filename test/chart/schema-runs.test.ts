@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BROKER_SETTINGS, readBrokerConfig } from '../../src/commands/broker-settings.ts';
-import { INJECTOR_SETTINGS, readInjectorConfig } from '../../src/commands/injector-settings.ts';
-import { ISSUER_SETTINGS, readIssuerConfig } from '../../src/commands/issuer-settings.ts';
-import { describeProblem, type Problem } from '../../src/config/problems.ts';
+import { BROKER_SETTINGS, readBrokerConfig } from '../../src/broker/settings.ts';
 import { environmentName, readSettings, type Settings } from '../../src/config/settings.ts';
+import { INJECTOR_SETTINGS, readInjectorConfig } from '../../src/injector/settings.ts';
+import { ISSUER_SETTINGS, readIssuerConfig } from '../../src/issuer/settings.ts';
+import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { type Manifest, only, parseManifests, template } from './manifests.ts';
 import { CHART } from './tools.ts';
 

@@ -3,10 +3,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
-import { createLogger } from '../../src/log/logger.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { createLogger } from '../../src/platform/log/logger.ts';
+import { createCredentialsMetrics } from '../../src/platform/mounted/metrics.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { openLiveCredentials } from '../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';

@@ -1,8 +1,8 @@
 /** The Job that waits, after an installation or an upgrade, until API servers get answers from the webhook. */
 
 import { expect, test } from 'vitest';
-import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
 import { readSettings } from '../../src/config/settings.ts';
+import { INJECTOR_SETTINGS } from '../../src/injector/settings.ts';
 import { type Manifest, manifests, only } from './manifests.ts';
 
 const NAME = 'token-sidecar-startup-check';

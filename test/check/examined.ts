@@ -1,6 +1,6 @@
 import type { Examination } from '../../src/check/examination.ts';
 import type { Finding } from '../../src/check/finding.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 
 /** The system's clock, and no end of time. */
 export function examination(settings: Partial<Examination> = {}): Examination {

@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { examineTime } from '../../src/check/examine.ts';
 import { examineInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
-import { AT_ONCE } from '../../src/few-at-once.ts';
+import { AT_ONCE } from '../../src/platform/limits/few-at-once.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
 import { HOST, intercepting, startTlsUpstream } from '../proxy/tls/intercepting.ts';
 import { selfSigned } from '../wire/certificate.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { holderOf } from '../../src/address-conflicts.ts';
 import { examineListeners } from '../../src/check/listeners.ts';
+import { holderOf } from '../../src/config/address-conflicts.ts';
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { mountGateway } from '../gateway/running-gateway.ts';

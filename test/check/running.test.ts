@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { exitStatusOf } from '../../src/check/report.ts';
 import { examineRunning } from '../../src/check/running.ts';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/platform/version.ts';
 import { refusingPort } from '../support/free-port.ts';
 import { examination, lines } from './examined.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { ConfigurationError } from '../../src/config/problems.ts';
+import { ConfigurationError } from '../../src/platform/problems.ts';
 
 function load(credential: Record<string, unknown>) {
   const directory = mkdtempSync(join(tmpdir(), 'token-sidecar-config-'));

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { RouteConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/file.ts';
 import type { FileConfig } from '../../src/config/file-schema.ts';
-import { describeProblem, type Problem } from '../../src/config/problems.ts';
 import { resolveConfig } from '../../src/config/resolve-config.ts';
 import { resolveGateway } from '../../src/config/resolve-gateway.ts';
+import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 
 const FILES = { tls: { certFile: '/g/tls.crt', keyFile: '/g/tls.key' }, clientCaFile: '/c/ca.crt' };
 const CALLER = { name: 'web', match: { certificate: 'web.test' }, allowedRoutes: ['api'] };

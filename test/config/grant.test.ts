@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError } from '../../src/config/problems.ts';
+import { ConfigurationError } from '../../src/platform/problems.ts';
 import { resolveCredential } from '../token/grants/granting.ts';
 
 async function problemsOf(settings: Record<string, unknown>): Promise<string[]> {

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import type { ConfigurationError } from '../../src/config/problems.ts';
+import type { ConfigurationError } from '../../src/platform/problems.ts';
 import { turnsDuring } from '../support/turns.ts';
 
 interface Match {

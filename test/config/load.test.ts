@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { ConfigurationError } from '../../src/config/problems.ts';
 import { PROXY_SETTINGS } from '../../src/config/proxy-settings.ts';
 import { readSettings } from '../../src/config/settings.ts';
+import { ConfigurationError } from '../../src/platform/problems.ts';
 
 const SIMPLE = {
   TOKEN_SIDECAR_AUTH_URL: 'https://sso.example.com',

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/config/file.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Problem } from '../../src/config/problems.ts';
 import { parseShortJson } from '../../src/config/short-json.ts';
+import type { Problem } from '../../src/platform/problems.ts';
 
 const FILE = {
   credentials: [{ name: 'crm', authUrl: 'https://sso.example.com', dir: '/var/run/secrets/crm' }],

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/file.ts';
-import type { Problem } from '../../src/config/problems.ts';
 import { reportProblems } from '../../src/config/report.ts';
-import { quoted, shownLine, shownValue } from '../../src/config/shown-text.ts';
+import { quoted, shownLine, shownValue } from '../../src/platform/log/shown-text.ts';
+import type { Problem } from '../../src/platform/problems.ts';
 
 const KNOWN = ['name', 'upstream', 'dir', 'hosts'];
 const shown = (line: string, outer?: string) => shownLine(line, (key) => KNOWN.includes(key), outer).text;

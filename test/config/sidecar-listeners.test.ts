@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { ConfigurationError } from '../../src/config/problems.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
 import { sidecarListenerAt } from '../../src/config/sidecar-listeners.ts';
+import { ConfigurationError } from '../../src/platform/problems.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const CREDENTIAL = { name: 'default', tokenUrl: 'https://sso.example.com/token', output: { endpoint: true } };

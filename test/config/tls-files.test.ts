@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import type { ConfigurationError } from '../../src/config/problems.ts';
+import type { ConfigurationError } from '../../src/platform/problems.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const authority = createCertificateAuthority('servers');

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Problem } from '../../src/config/problems.ts';
 import { type IgnoredVariable, resolveTracing } from '../../src/config/resolve-tracing.ts';
+import type { Problem } from '../../src/platform/problems.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };

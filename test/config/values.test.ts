@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { duration, listenAddress, recoveryTime, serverUrl, size, upstream } from '../../src/config/values.ts';
-import { formatAddress, isLoopbackHost, reachableAddress } from '../../src/net/address.ts';
+import { formatAddress, isLoopbackHost, reachableAddress } from '../../src/platform/net/address.ts';
 
 describe('duration', () => {
   it.each([

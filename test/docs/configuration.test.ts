@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { parseConfig } from '../../src/config/file.ts';
-import { describeProblem, type Problem } from '../../src/config/problems.ts';
 import { resolveConfig } from '../../src/config/resolve-config.ts';
+import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { type Block, blocksOfKind } from './blocks.ts';
 
 interface File {

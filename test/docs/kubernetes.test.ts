@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { readInjectionDefaults } from '../../src/commands/injection-settings.ts';
+import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { PROFILE } from '../../src/injector/pod/annotations.ts';
 import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';

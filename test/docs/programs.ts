@@ -3,11 +3,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
-import { COMMANDS } from '../../src/commands/all.ts';
-import type { Command } from '../../src/commands/command.ts';
+import { COMMANDS } from '../../src/cli/all.ts';
+import type { Command } from '../../src/config/command.ts';
 import { unknownVariables } from '../../src/config/environment.ts';
-import { describeProblem } from '../../src/config/problems.ts';
 import { readSettings } from '../../src/config/settings.ts';
+import { describeProblem } from '../../src/platform/problems.ts';
 import { CHART, run } from '../chart/tools.ts';
 import { ROOT } from './blocks.ts';
 import type { SimpleCommand } from './shell.ts';

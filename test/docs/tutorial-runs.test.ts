@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { type KubeletSecret, layOutSecret } from '../../src/credentials/secret-layout.ts';
+import { type KubeletSecret, layOutSecret } from '../../src/platform/mounted/secret-layout.ts';
 import { run } from '../chart/tools.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand, runToEnd } from '../support/run-command.ts';

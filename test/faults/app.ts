@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 
 export interface AppAnswer {
   readonly status: number;

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand } from '../support/run-command.ts';
 import { App } from './app.ts';

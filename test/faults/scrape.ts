@@ -1,4 +1,4 @@
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 
 /** What `/metrics` of a sidecar says. */
 export class Scrape {

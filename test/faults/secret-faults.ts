@@ -3,7 +3,7 @@
 import { mkdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { layOutSecret } from '../../src/credentials/secret-layout.ts';
+import { layOutSecret } from '../../src/platform/mounted/secret-layout.ts';
 import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { World } from './world.ts';

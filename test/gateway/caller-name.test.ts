@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Caller } from '../../src/callers/caller.ts';
 import { keyOf } from '../../src/gateway/caller-name.ts';
 import { identityOf } from '../../src/gateway/certificate-identity.ts';
-import { certificatesIn } from '../../src/x509/pem.ts';
+import { certificatesIn } from '../../src/platform/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const authority = createCertificateAuthority('callers');

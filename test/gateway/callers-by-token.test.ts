@@ -5,7 +5,6 @@ import { Agent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/callers/caller.ts';
-import { systemClock } from '../../src/clock.ts';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import {
   type CallerGate,
@@ -14,7 +13,8 @@ import {
   MOST_WAITING_OF_ADDRESS,
 } from '../../src/gateway/caller-gate.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import type { IncomingRequest } from '../../src/proxy/streams/message.ts';
 import { AUDIENCE, FakeCluster } from '../callers/fake-cluster.ts';
 import { captureLog } from '../support/log-capture.ts';

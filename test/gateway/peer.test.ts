@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { peerOf } from '../../src/gateway/peer.ts';
 import { beginHandshake } from '../../src/gateway/tls-handshake.ts';
-import { certificatesIn } from '../../src/x509/pem.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
+import { certificatesIn } from '../../src/platform/x509/pem.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const trusted = createCertificateAuthority('callers');

@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { expect, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
-import { gatewayEntrance } from '../../src/commands/entrance.ts';
-import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import type { Config, GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { createLogger } from '../../src/log/logger.ts';
+import { gatewayEntrance } from '../../src/gateway/entrance.ts';
+import { createLogger } from '../../src/platform/log/logger.ts';
+import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
+import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 
 /** What the upstream wants to see; in no log line of the gateway. */

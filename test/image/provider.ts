@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { vi } from 'vitest';
-import type { KubeletSecret } from '../../src/credentials/secret-layout.ts';
+import type { KubeletSecret } from '../../src/platform/mounted/secret-layout.ts';
 import type { Container, Pod } from './pod.ts';
 import { runProgram } from './programs.ts';
 import { makeSecretVolume } from './secret-volume.ts';

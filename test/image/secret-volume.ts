@@ -1,7 +1,11 @@
 import { chmod, chown, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type KubeletSecret, layOutSecret, type SecretValues } from '../../src/credentials/secret-layout.ts';
+import {
+  type KubeletSecret,
+  layOutSecret,
+  type SecretValues,
+} from '../../src/platform/mounted/secret-layout.ts';
 
 /** The group that the kubelet gives the volume to (`fsGroup`). */
 const GROUP = 65_532;

@@ -3,7 +3,7 @@
 import { expect, it, vi } from 'vitest';
 import { createMutatingWebhook, createValidatingWebhook } from '../../src/injector/admission.ts';
 import { createInjectorMetrics } from '../../src/injector/metrics.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';

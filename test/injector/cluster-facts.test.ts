@@ -1,13 +1,13 @@
 /** What the injector knows of the cluster, and how long it goes by it. */
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAllowance } from '../../src/allowance.ts';
 import { followClusterVersion } from '../../src/injector/cluster/cluster-version.ts';
 import { createSecretExistence, LOOKUPS_AT_ONCE } from '../../src/injector/cluster/secret-existence.ts';
-import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { backoffMs, pause } from '../../src/kubernetes/backoff.ts';
-import { readLines } from '../../src/kubernetes/lines.ts';
-import { watchObject } from '../../src/kubernetes/object-watch.ts';
+import type { KubernetesApi } from '../../src/platform/kubernetes/api.ts';
+import { backoffMs, pause } from '../../src/platform/kubernetes/backoff.ts';
+import { readLines } from '../../src/platform/kubernetes/lines.ts';
+import { watchObject } from '../../src/platform/kubernetes/object-watch.ts';
+import { createAllowance } from '../../src/platform/limits/allowance.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
 import { scriptedKubernetes } from './scripted-kubernetes.ts';

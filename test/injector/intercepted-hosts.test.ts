@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Container, Pod } from '../../src/injector/pod/pod.ts';
-import { TRUST_VARIABLES } from '../../src/trust-variables.ts';
+import { TRUST_VARIABLES } from '../../src/platform/trust-variables.ts';
 import { DEFAULTS } from './defaults.ts';
 import { type PatchedPod, patched } from './patched.ts';
 

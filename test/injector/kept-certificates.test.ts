@@ -2,12 +2,6 @@
 
 import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import { createServedCertificate } from '../../src/certificates/served-certificate.ts';
-import {
-  certificateMissing,
-  outsideValidity,
-  parseServingCertificate,
-} from '../../src/certificates/serving-certificate.ts';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import {
   begunAuthorities,
@@ -18,7 +12,13 @@ import {
 } from '../../src/injector/certificate/stored-certificates.ts';
 import { collectionOf, trustAuthorities } from '../../src/injector/certificate/webhook-trust.ts';
 import { createInjectorMetrics } from '../../src/injector/metrics.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
+import { createServedCertificate } from '../../src/platform/tls/served-certificate.ts';
+import {
+  certificateMissing,
+  outsideValidity,
+  parseServingCertificate,
+} from '../../src/platform/tls/serving-certificate.ts';
 import { der, integer, oid, sequence, set, utcTime } from '../support/der.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

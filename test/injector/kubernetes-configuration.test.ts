@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { connectKubernetes } from '../../src/kubernetes/client.ts';
+import { connectKubernetes } from '../../src/platform/kubernetes/client.ts';
 import { freePort } from '../support/free-port.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

@@ -1,7 +1,7 @@
 /** When a replica may take the Lease, and how often it looks. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { contendForLeadership } from '../../src/kubernetes/leadership.ts';
+import { contendForLeadership } from '../../src/platform/kubernetes/leadership.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type Asked, scriptedKubernetes } from './scripted-kubernetes.ts';

@@ -1,11 +1,11 @@
 /** What the operator says of pods because of where they run: a registry with a login, a platform that assigns users. */
 
 import { expect, it } from 'vitest';
-import { INJECTION_SETTINGS, readInjectionDefaults } from '../../src/commands/injection-settings.ts';
-import { describeProblem, type Problem } from '../../src/config/problems.ts';
 import { readSettings } from '../../src/config/settings.ts';
+import { INJECTION_SETTINGS, readInjectionDefaults } from '../../src/injector/injection-settings.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod, PodSpec } from '../../src/injector/pod/pod.ts';
+import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { ASKING } from './defaults.ts';
 import { patched } from './patched.ts';
 

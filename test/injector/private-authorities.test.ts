@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readInjectionDefaults } from '../../src/commands/injection-settings.ts';
-import type { Problem } from '../../src/config/problems.ts';
+import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
+import type { Problem } from '../../src/platform/problems.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 
 const CA = 'token-sidecar.dev/ca-config-map';

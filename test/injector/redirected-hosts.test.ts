@@ -1,13 +1,13 @@
 /** Pods whose connections the system sends to the sidecar: `token-sidecar.dev/hosts` with the mode `redirect`. */
 
 import { describe, expect, it } from 'vitest';
-import { readInjectionDefaults } from '../../src/commands/injection-settings.ts';
-import type { Problem } from '../../src/config/problems.ts';
+import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
 import type { Cluster } from '../../src/injector/pod/cluster.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Container, Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { capturedPorts } from '../../src/injector/pod/redirected-hosts.ts';
+import type { Problem } from '../../src/platform/problems.ts';
 import { DEFAULTS as USUAL } from './defaults.ts';
 import { patched } from './patched.ts';
 

@@ -5,7 +5,7 @@ import { createEventTeller } from '../../src/injector/cluster/events.ts';
 import { createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
-import type { OwnerReference } from '../../src/kubernetes/api.ts';
+import type { OwnerReference } from '../../src/platform/kubernetes/api.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';

@@ -3,7 +3,7 @@ import {
   KubernetesApiError,
   type Query,
   type WatchEvent,
-} from '../../src/kubernetes/api.ts';
+} from '../../src/platform/kubernetes/api.ts';
 
 export interface Asked {
   readonly method: string;

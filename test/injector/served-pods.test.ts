@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { createServedPods } from '../../src/injector/watched-pods/served-pods.ts';
-import { type KubernetesApi, KubernetesApiError } from '../../src/kubernetes/api.ts';
+import { type KubernetesApi, KubernetesApiError } from '../../src/platform/kubernetes/api.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

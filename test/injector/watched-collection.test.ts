@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { watchCollection } from '../../src/kubernetes/collection-watch.ts';
+import { watchCollection } from '../../src/platform/kubernetes/collection-watch.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scriptedKubernetes } from './scripted-kubernetes.ts';

@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest';
 import { createCheckWebhook, waitForWebhook } from '../../src/injector/webhook-check.ts';
-import { type ApiRequestOptions, type KubernetesApi, KubernetesApiError } from '../../src/kubernetes/api.ts';
+import {
+  type ApiRequestOptions,
+  type KubernetesApi,
+  KubernetesApiError,
+} from '../../src/platform/kubernetes/api.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const REFUSED = new KubernetesApiError('POST /…: status 500: connection refused', 500);

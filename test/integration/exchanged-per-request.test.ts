@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import type { StatusReport } from '../../src/admin/status/report.ts';
-import { startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
+import { startSidecar } from '../../src/sidecar/sidecar.ts';
+import type { StatusReport } from '../../src/sidecar/status/report.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { answer, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';

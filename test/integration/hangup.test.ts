@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mountGateway } from '../gateway/running-gateway.ts';
-import { mountClient } from '../reload/running-sidecar.ts';
+import { mountClient } from '../sidecar/reload/running-sidecar.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand } from '../support/run-command.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';

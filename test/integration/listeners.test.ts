@@ -9,7 +9,7 @@ import { examineListeners } from '../../src/check/listeners.ts';
 import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { sidecarListeners } from '../../src/config/sidecar-listeners.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
 import { examination, lines } from '../check/examined.ts';
 import { freePort } from '../support/free-port.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
+import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';

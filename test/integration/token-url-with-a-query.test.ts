@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
+import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { runHere } from '../support/run-here.ts';

@@ -1,12 +1,12 @@
 /** What is read of addresses, fields, forms, hashes and keys: each limit, and what lies just beyond it. */
 
 import { describe, expect, it } from 'vitest';
-import { parseForm } from '../../src/form.ts';
 import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
 import { readBasicCredentials } from '../../src/issuer/basic-credentials.ts';
 import { isScopeToken, parseTokenLifetime } from '../../src/issuer/client.ts';
 import { parseScryptHash } from '../../src/issuer/scrypt-hash.ts';
 import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/signing-key.ts';
+import { parseForm } from '../../src/platform/form.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 describe('the network of an address', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FormFault, parseForm } from '../../src/form.ts';
+import { FormFault, parseForm } from '../../src/platform/form.ts';
 
 describe('parseForm', () => {
   it('reads what a form serializer writes', () => {

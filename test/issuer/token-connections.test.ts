@@ -10,7 +10,7 @@ import {
   type TokenListenerLimits,
 } from '../../src/issuer/token-listener.ts';
 import type { TokenMessage } from '../../src/issuer/token-service.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

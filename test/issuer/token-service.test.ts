@@ -3,7 +3,7 @@ import { createKeyRing } from '../../src/issuer/key-ring.ts';
 import { createIssuerMetrics } from '../../src/issuer/metrics.ts';
 import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { createTokenService } from '../../src/issuer/token-service.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

@@ -10,7 +10,7 @@ import { Refusal } from '../../src/issuer/refusal.ts';
 import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { DEFAULT_LIMITS, startTokenListener } from '../../src/issuer/token-listener.ts';
 import { createTokenService } from '../../src/issuer/token-service.ts';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

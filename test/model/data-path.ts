@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 export interface Product {
   readonly startProxy: typeof import('../../src/proxy/start-proxy.ts').startProxy;
   readonly createProxyMetrics: typeof import('../../src/proxy/metrics.ts').createProxyMetrics;
-  readonly createLogger: typeof import('../../src/log/logger.ts').createLogger;
-  readonly Registry: typeof import('../../src/prometheus.ts').Registry;
+  readonly createLogger: typeof import('../../src/platform/log/logger.ts').createLogger;
+  readonly Registry: typeof import('../../src/platform/prometheus.ts').Registry;
   readonly TokenUnavailable: typeof import('../../src/token/token-unavailable.ts').TokenUnavailable;
 }
 
@@ -17,8 +17,8 @@ export async function loadProduct(source: string): Promise<Product> {
     await Promise.all([
       load('proxy/start-proxy.ts'),
       load('proxy/metrics.ts'),
-      load('log/logger.ts'),
-      load('prometheus.ts'),
+      load('platform/log/logger.ts'),
+      load('platform/prometheus.ts'),
       load('token/token-unavailable.ts'),
     ]);
   return { startProxy, createProxyMetrics, createLogger, Registry, TokenUnavailable };

@@ -1,4 +1,4 @@
-import { type Instant, isPast, later } from '../../src/clock.ts';
+import { type Instant, isPast, later } from '../../src/platform/time/clock.ts';
 import type { BearerSource, BearerSupply } from '../../src/token/bearer-source.ts';
 import type { ModelClock } from './model-clock.ts';
 

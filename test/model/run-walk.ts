@@ -1,7 +1,7 @@
 import type { RouteConfig } from '../../src/config/config.ts';
+import type { CertificateMetrics } from '../../src/platform/x509/certificate-metrics.ts';
 import type { DataPath } from '../../src/proxy/data-path.ts';
 import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
-import type { CertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 import type { Product } from './data-path.ts';
 import { Model } from './model.ts';
 import { ModelBearer, TOKEN_MARK } from './model-bearer.ts';

@@ -1,4 +1,4 @@
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 
 /** A peer's end of a connection to the data path. */

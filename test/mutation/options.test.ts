@@ -20,7 +20,7 @@ it('finds the sources of a room and the suites that can notice their mutants', (
   const { files } = filesOf({ kind: 'rooms', rooms: ['token'] });
   expect(files).toContain('src/token/schedule.ts');
   expect(files.every((file) => roomOf(file) === 'token')).toBe(true);
-  expect(suitesFor(files)).toEqual(['test/token', 'test/credentials']);
+  expect(suitesFor(files)).toEqual(['test/token', 'test/platform/mounted']);
 });
 
 it('takes files and directories by name', () => {

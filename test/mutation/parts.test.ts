@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { MOST_FILES, partsOf } from '../../mutation/parts.ts';
 
-const few = ['src/token/a.ts', 'src/proxy/a.ts', 'src/x509/a.ts'];
+const few = ['src/token/a.ts', 'src/proxy/a.ts', 'src/platform/x509/a.ts'];
 const many = [
   ...few,
   ...Array.from({ length: 2 * MOST_FILES }, (_, n) => `src/proxy/${n}.ts`),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { CaptureConfig } from '../../src/config/config.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
 import { LeafContexts } from '../../src/proxy/tls/leaf-contexts.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Registry } from '../../src/prometheus.ts';
+import { Registry } from '../../src/platform/prometheus.ts';
 import type { Protocol } from '../../src/proxy/http/protocol.ts';
 import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';

@@ -7,7 +7,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 
 export interface AppRequest {
   readonly method?: string;

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type KubeletSecret, layOutSecret } from '../../src/credentials/secret-layout.ts';
+import { type KubeletSecret, layOutSecret } from '../../src/platform/mounted/secret-layout.ts';
 
 const FILE = 'token-sidecar.yaml';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type RawData, WebSocket } from 'ws';
-import { formatAddress } from '../../src/net/address.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
 import type { AppClient } from './app-client.ts';
 import { payloadFrom, randomOffset } from './payload.ts';
 import type { Tally } from './tally.ts';

@@ -1,4 +1,4 @@
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 import type { SoakConfiguration } from './configuration.ts';
 import type { Change } from './evenly.ts';
 import { pause } from './pause.ts';

@@ -1,4 +1,4 @@
-import { formatAddress, type ListenAddress } from '../../src/net/address.ts';
+import { formatAddress, type ListenAddress } from '../../src/platform/net/address.ts';
 
 const BOUND_MS = 10_000;
 

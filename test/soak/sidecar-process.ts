@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { listenAddress } from '../../src/config/values.ts';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { readShippedNode } from '../support/shipped-node.ts';
 
 const BUNDLE = join(import.meta.dirname, '../../dist/token-sidecar.js');

@@ -8,8 +8,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/errors.ts';
-import { formatAddress } from '../../src/net/address.ts';
+import { messageOf } from '../../src/platform/errors.ts';
+import { formatAddress } from '../../src/platform/net/address.ts';
 import { createConfiguration } from './configuration.ts';
 import { createIdentity } from './identity.ts';
 import { readOptions, type SoakOptions } from './options.ts';

@@ -1,5 +1,5 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import { messageOf, systemCodeOf } from '../../src/errors.ts';
+import { messageOf, systemCodeOf } from '../../src/platform/errors.ts';
 
 /** Milliseconds. */
 export interface Latencies {

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { EgressProxyConfig } from '../../src/config/config.ts';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 
 export interface ConnectProxyOptions {
   /** What is said to CONNECT, in place of a tunnel; undefined says nothing. */

@@ -2,7 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type KubeletSecret, layOutSecret, type SecretValues } from '../../src/credentials/secret-layout.ts';
+import {
+  type KubeletSecret,
+  layOutSecret,
+  type SecretValues,
+} from '../../src/platform/mounted/secret-layout.ts';
 
 /** A Secret volume that is gone after the test. */
 export async function mountSecret(values: SecretValues): Promise<KubeletSecret> {

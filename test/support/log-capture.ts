@@ -1,4 +1,4 @@
-import { createLogger, type Logger } from '../../src/log/logger.ts';
+import { createLogger, type Logger } from '../../src/platform/log/logger.ts';
 
 /** A real logger whose lines are kept, and nothing printed. */
 export function captureLog(): { readonly log: Logger; readonly lines: string[] } {

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../../src/clock.ts';
+import type { Clock, Instant } from '../../src/platform/time/clock.ts';
 
 interface Timer {
   readonly atMs: number;

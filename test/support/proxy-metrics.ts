@@ -1,6 +1,9 @@
-import type { Registry } from '../../src/prometheus.ts';
+import type { Registry } from '../../src/platform/prometheus.ts';
+import {
+  type CertificateMetrics,
+  createCertificateMetrics,
+} from '../../src/platform/x509/certificate-metrics.ts';
 import { createProxyMetrics, type ProxyMetrics } from '../../src/proxy/metrics.ts';
-import { type CertificateMetrics, createCertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 
 /** Registers the metrics of certificates; a file that cannot be read fails the test. */
 export function strictCertificateMetrics(registry: Registry): CertificateMetrics {

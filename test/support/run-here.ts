@@ -1,10 +1,5 @@
-import { COMMANDS } from '../../src/commands/all.ts';
-import {
-  commandNameOf,
-  describeFailure,
-  exitStatusOf,
-  runCommandLine,
-} from '../../src/commands/command-line.ts';
+import { COMMANDS } from '../../src/cli/all.ts';
+import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from '../../src/cli/command-line.ts';
 import type { Exit } from './run-command.ts';
 
 /**

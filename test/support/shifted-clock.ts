@@ -1,4 +1,4 @@
-import { type Clock, type Instant, systemClock } from '../../src/clock.ts';
+import { type Clock, type Instant, systemClock } from '../../src/platform/time/clock.ts';
 
 interface Timer {
   readonly atMs: number;

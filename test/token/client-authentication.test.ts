@@ -9,7 +9,7 @@ import {
 } from 'jose';
 import { describe, expect, it } from 'vitest';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
-import { UnusableFile } from '../../src/credentials/unusable-file.ts';
+import { UnusableFile } from '../../src/platform/mounted/unusable-file.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
 import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import { proveClient } from '../../src/token/client/client-proof.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import type { CertifiedClient } from '../../src/token/client/tls-client-auth.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { EgressProxyConfig } from '../../src/config/config.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { whyNoToken } from '../../src/token/why-no-token.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';

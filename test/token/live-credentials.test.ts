@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { watch } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { CredentialConfig } from '../../src/config/config.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import type { CredentialsReading } from '../../src/token/credentials.ts';
 import { openLiveCredentials } from '../../src/token/live-credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';

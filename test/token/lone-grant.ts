@@ -5,7 +5,7 @@
  *     node lone-grant.ts TOKEN_URL
  */
 
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 

@@ -1,7 +1,7 @@
 import { Registry } from '@prometheus-io/client';
 import { onTestFinished } from 'vitest';
-import type { WatchMode } from '../../src/credentials/directory-watch.ts';
-import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
+import type { WatchMode } from '../../src/platform/mounted/directory-watch.ts';
+import { createCredentialsMetrics } from '../../src/platform/mounted/metrics.ts';
 import type { CredentialsReading } from '../../src/token/credentials.ts';
 import type { GrantTracer } from '../../src/token/grant-tracer.ts';
 import type { LiveCredentials } from '../../src/token/live-credentials.ts';

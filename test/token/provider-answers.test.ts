@@ -2,11 +2,11 @@
 
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import type { CredentialSettings } from '../../src/config/config.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
+import { VERSION } from '../../src/platform/version.ts';
 import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
-import { VERSION } from '../../src/version.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { RENEWAL } from './policy.ts';

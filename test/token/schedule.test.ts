@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { later } from '../../src/clock.ts';
+import { later } from '../../src/platform/time/clock.ts';
 import {
   backoffBoundMs,
   type FailedAttempt,

@@ -4,7 +4,7 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
 import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import type { SigningClient } from '../../src/token/client/private-key-jwt.ts';

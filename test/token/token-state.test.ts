@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Instant, isPast, later } from '../../src/clock.ts';
+import { type Instant, isPast, later } from '../../src/platform/time/clock.ts';
 import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 import {
   type GrantInFlight,

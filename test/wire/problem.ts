@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { ERRORS, type ProxyErrorCode } from '../../src/errors.ts';
+import { ERRORS, type ProxyErrorCode } from '../../src/platform/errors.ts';
 import type { Answer } from './raw-client.ts';
 
 /** Asserts that the answer is the sidecar's own, with this code, and whole (RFC 9457). */

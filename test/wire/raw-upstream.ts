@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { inject, onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../src/net/address.ts';
+import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { type Certificate, selfSigned } from './certificate.ts';
 import {
   type Body,

@@ -1,6 +1,5 @@
 import { Registry } from '@prometheus-io/client';
 import { expect, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
 import type {
   AccessLogConfig,
   AllowedDestination,
@@ -12,7 +11,8 @@ import type {
   RouteTimeouts,
   Upstream,
 } from '../../src/config/config.ts';
-import { createLogger } from '../../src/log/logger.ts';
+import { createLogger } from '../../src/platform/log/logger.ts';
+import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import type { FindOriginal } from '../../src/proxy/capture/redirected-port.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Tracer } from '../../src/proxy/following/tracer.ts';

@@ -5,7 +5,7 @@ import type { BrokeredCredential } from '../../../src/broker/brokered-credential
 import { createGrants } from '../../../src/broker/grants.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
 import { DEFAULT_RENEWAL } from '../../../src/config/resolve-credentials.ts';
-import { createLogger } from '../../../src/log/logger.ts';
+import { createLogger } from '../../../src/platform/log/logger.ts';
 import type { LiveCredentials } from '../../../src/token/live-credentials.ts';
 import type { TokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
 import type { GrantedToken, RefusedGrant } from '../../../src/token/provider/token-response.ts';

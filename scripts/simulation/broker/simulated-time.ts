@@ -1,6 +1,6 @@
 /** A clock for code that is written with promises: what is due is called in order, and then all that it causes happens. */
 
-import type { Clock, Instant } from '../../../src/clock.ts';
+import type { Clock, Instant } from '../../../src/platform/time/clock.ts';
 import { instant } from '../fleet.ts';
 
 interface Due {

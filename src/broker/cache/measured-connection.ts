@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { connectTcp } from '../../net/connect.ts';
+import { connectTcp } from '../../platform/net/connect.ts';
 
 /** The client's own default: a connection whose other end has silently gone is closed. */
 const KEEP_ALIVE_AFTER_MS = 30_000;

@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Registry } from '../../prometheus.ts';
+import { Counter, Gauge, type Registry } from '../../platform/prometheus.ts';
 import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
 
 /**

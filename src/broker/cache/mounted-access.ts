@@ -1,12 +1,12 @@
 /** The files mounted for the cache: the key of its values, the login of its store, and the CAs that verify it. */
 
 import { basename, dirname, join, resolve } from 'node:path';
-import { ConfigurationError, type Problem } from '../../config/problems.ts';
-import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
-import { openLiveFiles } from '../../credentials/live-secret.ts';
-import type { MountedFile, MountedFiles } from '../../credentials/mounted-secret.ts';
-import type { Logger } from '../../log/logger.ts';
-import { parseAuthorities } from '../../x509/authorities.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { DirectoryWatchOptions } from '../../platform/mounted/directory-watch.ts';
+import { openLiveFiles } from '../../platform/mounted/live-secret.ts';
+import type { MountedFile, MountedFiles } from '../../platform/mounted/mounted-secret.ts';
+import { ConfigurationError, type Problem } from '../../platform/problems.ts';
+import { parseAuthorities } from '../../platform/x509/authorities.ts';
 import type { StoreAccess } from './redis-store.ts';
 import { type CacheKey, deriveKey, SECRET_BYTES } from './sealed-token.ts';
 import type { CacheKeys } from './token-cache.ts';

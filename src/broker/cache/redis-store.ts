@@ -5,12 +5,12 @@
  */
 
 import { createClient, ErrorReply } from '@redis/client';
-import type { Clock } from '../../clock.ts';
-import { pause } from '../../kubernetes/backoff.ts';
-import type { Logger } from '../../log/logger.ts';
-import { serverNameOf } from '../../net/server-name.ts';
-import { nextTurn } from '../../next-turn.ts';
-import { within } from '../../within.ts';
+import { pause } from '../../platform/kubernetes/backoff.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import { serverNameOf } from '../../platform/net/server-name.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import { nextTurn } from '../../platform/time/next-turn.ts';
+import { within } from '../../platform/time/within.ts';
 import { MeasuredConnection } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
 import { LONGEST_VALUE, NAME_PREFIX } from './sealed-token.ts';

@@ -1,7 +1,7 @@
 /** Why a Valkey or Redis server fails, from its client's errors. */
 
 import { ConnectionTimeoutError, ErrorReply, SocketClosedUnexpectedlyError } from '@redis/client';
-import { systemCodeOf } from '../../errors.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
 import { UnaskedBytes } from './measured-connection.ts';
 import type { StoreFailure } from './token-store.ts';
 

@@ -3,9 +3,9 @@
  * Whenever the store fails, a replica requests its own token.
  */
 
-import { type Clock, type Instant, later, remainingMs } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
-import { pause } from '../../kubernetes/backoff.ts';
+import { pause } from '../../platform/kubernetes/backoff.ts';
+import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
 import { grantIdentity } from './grant-identity.ts';

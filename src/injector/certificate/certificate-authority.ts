@@ -24,7 +24,7 @@ import {
   signCertificate,
   subjectKeyIdentifier,
   validity,
-} from '../../x509/certificate.ts';
+} from '../../platform/x509/certificate.ts';
 
 export interface IssuedCertificate {
   /** PEM of the CA, for the API server to trust. */

@@ -8,7 +8,7 @@
  */
 
 import { X509Certificate } from 'node:crypto';
-import { outsideValidity } from '../../certificates/serving-certificate.ts';
+import { outsideValidity } from '../../platform/tls/serving-certificate.ts';
 import { livingAuthorities, type StoredCertificates } from './stored-certificates.ts';
 
 export interface RotationPolicy {

@@ -1,20 +1,20 @@
 /** The certificate that the injector makes for itself: every replica serves what the Secret holds, and one maintains it. */
 
+import { messageOf } from '../../platform/errors.ts';
+import { type KubernetesApi, type OwnerReference, statusOf } from '../../platform/kubernetes/api.ts';
+import { type BackoffOptions, backoffMs } from '../../platform/kubernetes/backoff.ts';
+import { contendForLeadership } from '../../platform/kubernetes/leadership.ts';
+import { watchObject } from '../../platform/kubernetes/object-watch.ts';
+import type { Logger } from '../../platform/log/logger.ts';
 import {
   createServedCertificate,
   type ServedCertificateOptions,
-} from '../../certificates/served-certificate.ts';
+} from '../../platform/tls/served-certificate.ts';
 import {
   type CertificateSource,
   outsideValidity,
   type ServingCertificate,
-} from '../../certificates/serving-certificate.ts';
-import { messageOf } from '../../errors.ts';
-import { type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
-import { type BackoffOptions, backoffMs } from '../../kubernetes/backoff.ts';
-import { contendForLeadership } from '../../kubernetes/leadership.ts';
-import { watchObject } from '../../kubernetes/object-watch.ts';
-import type { Logger } from '../../log/logger.ts';
+} from '../../platform/tls/serving-certificate.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
 import {

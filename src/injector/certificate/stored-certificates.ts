@@ -1,9 +1,9 @@
 /** The Secret that the replicas share: the certificate in use, its successor until it takes over, and the CAs. */
 
 import { X509Certificate } from 'node:crypto';
-import { parseServingCertificate, type ServingCertificate } from '../../certificates/serving-certificate.ts';
-import type { ApiObject } from '../../kubernetes/api.ts';
-import { certificatesIn } from '../../x509/pem.ts';
+import type { ApiObject } from '../../platform/kubernetes/api.ts';
+import { parseServingCertificate, type ServingCertificate } from '../../platform/tls/serving-certificate.ts';
+import { certificatesIn } from '../../platform/x509/pem.ts';
 import type { IssuedCertificate } from './certificate-authority.ts';
 
 export interface CertificateSecret extends ApiObject {

@@ -3,7 +3,7 @@
  * While the certificate in use is trusted, its successor waits until API servers have had time to trust it too.
  */
 
-import { outsideValidity, type ServingCertificate } from '../../certificates/serving-certificate.ts';
+import { outsideValidity, type ServingCertificate } from '../../platform/tls/serving-certificate.ts';
 import type { TrustedAuthorities } from './trusted-authorities.ts';
 
 interface TakeoverOptions {

@@ -1,8 +1,8 @@
 /** Tracks which CAs the API server trusts when it calls our webhooks, and for how long, as this replica has seen it. */
 
 import { X509Certificate } from 'node:crypto';
-import { isIssuedBy } from '../../certificates/serving-certificate.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import { isIssuedBy } from '../../platform/tls/serving-certificate.ts';
 import { splitPem } from './stored-certificates.ts';
 import { type ConfigurationObject, caBundlesOf } from './webhook-trust.ts';
 

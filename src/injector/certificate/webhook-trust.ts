@@ -1,6 +1,6 @@
 /** The CAs that the API server trusts when it calls our webhooks. */
 
-import type { ApiObject, KubernetesApi } from '../../kubernetes/api.ts';
+import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
 import { splitPem } from './stored-certificates.ts';
 
 export interface WebhookConfiguration {

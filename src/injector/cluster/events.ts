@@ -1,8 +1,8 @@
 /** Events on objects: each is repeated only after a while, and their rate is bounded for the API server's sake. */
 
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
-import type { KubernetesApi, OwnerReference } from '../../kubernetes/api.ts';
+import type { KubernetesApi, OwnerReference } from '../../platform/kubernetes/api.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 
 type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 

@@ -4,10 +4,15 @@
  * it, and is written only on that owner.
  */
 
-import { createAllowance } from '../../allowance.ts';
-import type { Clock } from '../../clock.ts';
-import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
-import type { Logger } from '../../log/logger.ts';
+import {
+  type ApiObject,
+  type KubernetesApi,
+  type OwnerReference,
+  statusOf,
+} from '../../platform/kubernetes/api.ts';
+import { createAllowance } from '../../platform/limits/allowance.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
 import { secretMissing } from '../pod/obstacles.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.ts';
-import { type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
-import type { Logger } from '../../log/logger.ts';
+import { type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 
 /** Well within the webhook's timeout of 5 s: the answer is worth a warning, not a delayed pod. */
 const TIMEOUT_MS = 1000;

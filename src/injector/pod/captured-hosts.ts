@@ -1,7 +1,7 @@
 /** Mode `hosts`: the pod's hosts file sends listed hosts to loopback addresses, where the sidecar listens in their place. */
 
-import type { Problem } from '../../config/problems.ts';
 import { type NamedHost, namedHosts } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { itemsOf, type Pod, type PodSpec } from './pod.ts';
 import { takenPorts } from './taken-ports.ts';
 

@@ -1,4 +1,4 @@
-import type { LogLevel } from '../../log/logger.ts';
+import type { LogLevel } from '../../platform/log/logger.ts';
 import type { AllowLists } from './allow-lists.ts';
 import type { BrokerOfPods } from './broker.ts';
 

@@ -1,5 +1,5 @@
-import type { Problem } from '../../config/problems.ts';
 import { namedHosts } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost } from './allow-lists.ts';
 import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR } from './annotations.ts';
 import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';

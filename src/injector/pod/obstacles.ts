@@ -1,6 +1,6 @@
 /** What in a pod, apart from its annotations, prevents injection or deserves a warning. */
 
-import { describeProblem, type Problem } from '../../config/problems.ts';
+import { describeProblem, type Problem } from '../../platform/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
 import { appEnvironment } from './app-containers.ts';
 import { ADMIN_PORT, ADMIN_PORT_NAME, PROXY_PORT } from './names.ts';

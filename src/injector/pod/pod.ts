@@ -3,7 +3,7 @@
  * what changes.
  */
 
-import type { OwnerReference } from '../../kubernetes/api.ts';
+import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 
 export interface Pod {
   readonly metadata?: PodMetadata;

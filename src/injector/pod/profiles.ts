@@ -1,8 +1,8 @@
 /** Profiles as the injection of a pod sees them. The folder `profiles` finds and reads them. */
 
 import type { UpstreamProtocol } from '../../config/config.ts';
-import type { Problem } from '../../config/problems.ts';
 import type { ValueFormat } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
 import type { Namespace } from './pod.ts';
 import type { SidecarMount } from './sidecar-mounts.ts';

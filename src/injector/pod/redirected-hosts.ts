@@ -1,7 +1,7 @@
 /** Mode `redirect`: an init container with NET_ADMIN makes the system send the app's connections to the sidecar. */
 
-import type { Problem } from '../../config/problems.ts';
 import { namedHosts } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { MODE } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
 import { CONTAINER_NAME, REDIRECT_CONTAINER_NAME, REDIRECT_PORT, REDIRECT_USER } from './names.ts';

@@ -1,6 +1,6 @@
 /** Ports, paths and names that the sidecar's settings require, and what in a pod already occupies them. */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { type AppSettings, sidecarMounts } from './app-containers.ts';
 import { REDIRECT_CONTAINER_NAME, TOKEN_ENDPOINT_PORT } from './names.ts';
 import { containersOf, itemsOf, type PodSpec } from './pod.ts';

@@ -1,7 +1,7 @@
 /** The sidecar's environment variables. */
 
 import type { UpstreamProtocol } from '../../config/config.ts';
-import type { LogLevel } from '../../log/logger.ts';
+import type { LogLevel } from '../../platform/log/logger.ts';
 import { captureSetting } from './captured-hosts.ts';
 import { CA_DIRECTORY, CA_KEY, TRUST_DIRECTORY } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';

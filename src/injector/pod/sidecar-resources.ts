@@ -1,6 +1,6 @@
 /** CPU and memory of the sidecar, from annotations or the operator's defaults. */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { type Annotation, CPU_LIMIT, CPU_REQUEST, MEMORY_LIMIT, MEMORY_REQUEST } from './annotations.ts';
 import type { SidecarResources } from './injection-defaults.ts';
 import { type Quantity, quantity } from './quantity.ts';

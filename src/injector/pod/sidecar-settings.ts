@@ -1,10 +1,10 @@
 /** Resolves annotations and defaults to the settings of this pod's sidecar. */
 
-import type { Problem } from '../../config/problems.ts';
 import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
 import { oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
-import { LOG_LEVELS } from '../../log/logger.ts';
-import { isLoopbackHost } from '../../net/address.ts';
+import { LOG_LEVELS } from '../../platform/log/logger.ts';
+import { isLoopbackHost } from '../../platform/net/address.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import { grantValue, imageReference, objectName } from './annotation-formats.ts';
 import {

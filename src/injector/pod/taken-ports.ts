@@ -1,6 +1,6 @@
 /** Ports of a pod's containers that the sidecar needs for itself. */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { containersOf, itemsOf, type PodSpec } from './pod.ts';
 
 /** @param expectedAt what a container should have instead of a port; undefined if it may keep it. */

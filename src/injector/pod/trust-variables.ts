@@ -1,6 +1,6 @@
 /** The variables that make the runtimes of apps trust the interception authority, and use the proxy that intercepts. */
 
-import { TRUST_VARIABLES, type TrustEffect } from '../../trust-variables.ts';
+import { TRUST_VARIABLES, type TrustEffect } from '../../platform/trust-variables.ts';
 import { PROXY_PORT, TRUST_DIRECTORY } from './names.ts';
 import type { LiteralVariable } from './pod.ts';
 

@@ -1,5 +1,5 @@
-import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/suggestion.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { ANNOTATION_PREFIX, ANNOTATIONS } from './annotations.ts';
 
 /** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */

@@ -1,7 +1,7 @@
 /** What is mounted for a credential: of its Secret, only the files that its client and its grant read. */
 
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import type { OwnedCredential } from './profile-entries.ts';
 
 /** Names of the files that a credential's client and grant read. */

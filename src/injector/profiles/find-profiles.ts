@@ -1,6 +1,6 @@
 /** The profiles that a pod names: of its own namespace, or of the cluster if they admit the namespace. */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
 import { PROFILE } from '../pod/annotations.ts';
 import type { Namespace } from '../pod/pod.ts';

@@ -1,7 +1,7 @@
 /** Annotations of a pod that override its profiles. They name no credential and no route, so there must be only one. */
 
-import type { Problem } from '../../config/problems.ts';
 import { namedHosts } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';
 import type { ProfileOverrides } from '../pod/profiles.ts';
 import type { FileRoute, OwnedCredential, ProfileEntries } from './profile-entries.ts';

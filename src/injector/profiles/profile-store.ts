@@ -3,11 +3,11 @@
  * While the API server is away, its last state stays.
  */
 
-import { messageOf } from '../../errors.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
-import type { BackoffOptions } from '../../kubernetes/backoff.ts';
-import { type CollectionListener, watchCollection } from '../../kubernetes/collection-watch.ts';
-import type { Logger } from '../../log/logger.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
+import type { BackoffOptions } from '../../platform/kubernetes/backoff.ts';
+import { type CollectionListener, watchCollection } from '../../platform/kubernetes/collection-watch.ts';
+import type { Logger } from '../../platform/log/logger.ts';
 import {
   type JudgedProfile,
   PROFILE_API_VERSION,

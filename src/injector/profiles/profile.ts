@@ -1,6 +1,6 @@
 /** A TokenProfile or ClusterTokenProfile, judged once when it is first seen. */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import type { LabelSelector } from '../label-selector.ts';
 import type { ProfileSpec } from './profile-schema.ts';
 

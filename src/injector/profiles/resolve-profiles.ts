@@ -1,8 +1,8 @@
 /** Combines profiles and a pod's own annotations into its sidecar's configuration and mounts. */
 
 import type { Config, Upstream } from '../../config/config.ts';
-import type { Problem } from '../../config/problems.ts';
-import { isLoopbackHost } from '../../net/address.ts';
+import { isLoopbackHost } from '../../platform/net/address.ts';
+import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
 import { PROFILE } from '../pod/annotations.ts';
 import type { SidecarMode } from '../pod/injection-defaults.ts';

@@ -3,7 +3,7 @@
  * token to authenticate with. The client's proof and the request's parameters stay with the broker.
  */
 
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import type { BrokerOfPods } from '../pod/broker.ts';
 import { called } from './profile.ts';
 import type { FileCredential, OwnedCredential } from './profile-entries.ts';

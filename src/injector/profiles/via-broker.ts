@@ -1,7 +1,7 @@
 /** What the broker holds for the pods of a ClusterTokenProfile: each of its credentials that is `via: broker`, separately. */
 
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Problem } from '../../config/problems.ts';
+import type { Problem } from '../../platform/problems.ts';
 import type { SidecarMount } from '../pod/sidecar-mounts.ts';
 import { credentialSources, type FilesOf } from './credential-sources.ts';
 import type { ValidProfile } from './profile.ts';

@@ -4,13 +4,13 @@
  * this.
  */
 
-import { createAllowance } from '../../allowance.ts';
-import { messageOf } from '../../errors.ts';
-import { type KubernetesApi, KubernetesApiError, statusOf } from '../../kubernetes/api.ts';
-import type { BackoffOptions } from '../../kubernetes/backoff.ts';
-import { watchAsLeader } from '../../kubernetes/leader-watch.ts';
-import type { LeadershipOptions } from '../../kubernetes/leadership.ts';
-import type { Logger } from '../../log/logger.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { type KubernetesApi, KubernetesApiError, statusOf } from '../../platform/kubernetes/api.ts';
+import type { BackoffOptions } from '../../platform/kubernetes/backoff.ts';
+import { watchAsLeader } from '../../platform/kubernetes/leader-watch.ts';
+import type { LeadershipOptions } from '../../platform/kubernetes/leadership.ts';
+import { createAllowance } from '../../platform/limits/allowance.ts';
+import type { Logger } from '../../platform/log/logger.ts';
 import type { Finding, Subject, TellEvent } from '../cluster/events.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';

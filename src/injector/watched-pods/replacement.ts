@@ -1,6 +1,6 @@
 /** What would replace a pod if it were made anew: judged by its owner's template, and by whether the webhook answers. */
 
-import type { ApiObject, KubernetesApi } from '../../kubernetes/api.ts';
+import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
 import { ownerPath, readOwner } from '../cluster/owner-events.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import type { Injection } from '../pod/inject.ts';

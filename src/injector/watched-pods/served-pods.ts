@@ -1,8 +1,13 @@
 /** Whether the webhook is called for a pod at all: by the selectors of its configuration and the namespace's labels. */
 
-import type { Clock } from '../../clock.ts';
-import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
-import type { Logger } from '../../log/logger.ts';
+import {
+  type ApiObject,
+  type KubernetesApi,
+  type OwnerReference,
+  statusOf,
+} from '../../platform/kubernetes/api.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import { SYSTEM_NAMESPACES } from '../pod/inject.ts';

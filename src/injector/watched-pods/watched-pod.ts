@@ -1,6 +1,6 @@
 /** What a pod in the API shows of its sidecar: that it lacks it, or that it gets no token. */
 
-import type { OwnerReference } from '../../kubernetes/api.ts';
+import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { CONTAINER_NAME } from '../pod/names.ts';

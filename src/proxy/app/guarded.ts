@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Logger } from '../../log/logger.ts';
+import type { Logger } from '../../platform/log/logger.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 
 /**

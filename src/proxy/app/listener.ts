@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net';
-import { SidecarError } from '../../errors.ts';
-import { listenOn } from '../../listen.ts';
-import type { ListenAddress } from '../../net/address.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
+import { listenOn } from '../../platform/net/listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
 import { isDraining } from '../exchange/proxy-load.ts';
 import type { Protocol } from '../http/protocol.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { Network } from '../io/network.ts';
 import type { Peer } from '../io/peer-socket.ts';
 

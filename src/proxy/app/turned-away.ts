@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ProxyErrorCode } from '../../errors.ts';
+import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
 import type { Fields } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';

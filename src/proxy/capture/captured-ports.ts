@@ -1,6 +1,6 @@
 import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
-import { SidecarError } from '../../errors.ts';
-import type { ListenAddress } from '../../net/address.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Service } from '../app/listener.ts';

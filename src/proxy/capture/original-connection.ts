@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { TakeBytes } from '../io/shared-read.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 
 /**
  * The connections to where apps were going. One that is itself redirected comes back, and would be passed on forever:

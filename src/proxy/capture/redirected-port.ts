@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { ForwardProxyConfig, RedirectConfig } from '../../config/config.ts';
 import { redirectListeners, WITHOUT_FAMILY } from '../../config/sidecar-listeners.ts';
-import { SidecarError, systemCodeOf } from '../../errors.ts';
-import type { ListenAddress } from '../../net/address.ts';
+import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Listener, Service } from '../app/listener.ts';
 import { logFailure } from '../proxy-error.ts';

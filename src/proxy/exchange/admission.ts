@@ -1,4 +1,4 @@
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import { hasPassed } from '../streams/header-rules.ts';
 import type { Admission, ArrivalRule, DestinationRule } from './admission-rules.ts';
 import { refuseCrossSite } from './cross-site-requests.ts';

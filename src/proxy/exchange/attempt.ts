@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import { UpstreamReset } from '../streams/upstream-reset.ts';
 import type {

@@ -1,4 +1,4 @@
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import type { Logger } from '../../log/logger.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { RuleContext } from './admission-rules.ts';

@@ -1,9 +1,9 @@
 /** Refuses requests that web pages make a browser send to the proxy, which would add a token (`crossSiteRequests: refuse`). */
 
 import type { RouteConfig } from '../../config/config.ts';
-import { type Caller, type CrossSite, crossSite, hostOf } from '../../cross-site.ts';
-import { SidecarError } from '../../errors.ts';
-import type { ListenAddress } from '../../net/address.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
+import { type Caller, type CrossSite, crossSite, hostOf } from '../../platform/net/cross-site.ts';
 import { fieldValues } from '../http/fields.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { Destination } from '../routing/destination.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RouteConfig } from '../../config/config.ts';
-import { ERRORS, type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import type { GrpcStatus } from '../../grpc-status.ts';
+import { ERRORS, type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import type { GrpcStatus } from '../../platform/grpc-status.ts';
 import { type Fields, octetsOf } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';

@@ -1,4 +1,4 @@
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { authenticatesConnection } from '../http/connection-authentication.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { asProxyError } from '../proxy-error.ts';

@@ -1,7 +1,7 @@
 /** Access control in front of the routes of a listener that other pods reach. */
 
 import type { GatewayCaller, RouteConfig } from '../../config/config.ts';
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 
 /** The policy of one configuration: from callers to routes. The first entry that matches a caller applies. */

@@ -1,4 +1,4 @@
-import type { GrpcStatus } from '../../grpc-status.ts';
+import type { GrpcStatus } from '../../platform/grpc-status.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
 
 /** `grpc-status`: decimal digits without leading zeros. */

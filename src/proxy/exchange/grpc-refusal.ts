@@ -1,5 +1,5 @@
-import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
-import { GRPC_STATUS, type GrpcStatusName } from '../../grpc-status.ts';
+import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatusName } from '../../platform/grpc-status.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import type { OwnAnswer } from '../streams/message.ts';
 import { UpstreamReset } from '../streams/upstream-reset.ts';

@@ -1,4 +1,4 @@
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { DestinationRule } from './admission-rules.ts';
 import { keepsOwn } from './own-identity.ts';
 

@@ -1,4 +1,4 @@
-import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
+import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import type { OwnAnswer } from '../streams/message.ts';
 import { retryAfterSeconds } from './retry-after.ts';

@@ -1,5 +1,5 @@
 import type { ProxyLimits } from '../../config/config.ts';
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { CallerHeldBack } from './gatekeeper.ts';
 

@@ -1,6 +1,6 @@
 /** The token that a request brings, to be exchanged for another (RFC 8693). */
 
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { fieldValues } from '../http/fields.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';

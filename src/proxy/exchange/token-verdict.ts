@@ -1,4 +1,4 @@
-import { GRPC_STATUS, type GrpcStatus } from '../../grpc-status.ts';
+import { GRPC_STATUS, type GrpcStatus } from '../../platform/grpc-status.ts';
 import { grpcProvesAcceptance, provesAcceptance } from '../../token/bearer-source.ts';
 import type { Fields } from '../http/fields.ts';
 import { isGrpc } from '../http/grpc-call.ts';

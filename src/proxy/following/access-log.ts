@@ -1,5 +1,5 @@
 import type { AccessLogConfig } from '../../config/config.ts';
-import type { Logger } from '../../log/logger.ts';
+import type { Logger } from '../../platform/log/logger.ts';
 import type { UnreadRequest } from '../observer.ts';
 
 /** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
-import type { ProxyErrorCode } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import type { ProxyErrorCode } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 import { isNamed } from '../http/field-names.ts';
 import { hasField } from '../http/fields.ts';

@@ -1,5 +1,5 @@
 import type { RouteConfig } from '../../config/config.ts';
-import type { ProxyErrorCode } from '../../errors.ts';
+import type { ProxyErrorCode } from '../../platform/errors.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 import type { TraceContext } from '../http/trace-context.ts';
 import type { EndedRequest } from '../observer.ts';

@@ -3,7 +3,7 @@
  * the rule by it, and nothing of the message itself (which may hold a token) goes into the text.
  */
 
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 
 export const REFUSALS = {
   // Octets and lines (RFC 9112 §2.2, RFC 9110 §5.5)

@@ -3,7 +3,7 @@
  * in one write with the first octets of its body.
  */
 
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import { isLasting, MadeOf } from '../http/lasting-fields.ts';
 import { ownText } from '../http/own-text.ts';

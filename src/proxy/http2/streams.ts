@@ -3,7 +3,7 @@
  * 9113 §5.1). Only clients open streams, as nobody pushes; a server's connection learns of them by HEADERS.
  */
 
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import type { FaultReason } from './fault.ts';
 import { MAX_31_BITS } from './frame-type.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import { afterPoll } from './after-poll.ts';
 
 /** A timer this late means that the process was stopped or busy, not only waiting. */

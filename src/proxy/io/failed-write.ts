@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { systemCodeOf } from '../../errors.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
 
 /** What a write fails with once the peer has closed the connection. */
 const PEER_GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);

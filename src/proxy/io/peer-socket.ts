@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { systemCodeOf } from '../../errors.ts';
-import { inHex, MAPPED, octetsOf } from '../../socket-tables.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
+import { inHex, MAPPED, octetsOf } from '../../platform/net/socket-tables.ts';
 
 /**
  * Whether a process holds the other end of a connection. `unlisted`: the kernel does not know that end, as when it is

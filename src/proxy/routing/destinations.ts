@@ -1,5 +1,5 @@
-import { SidecarError } from '../../errors.ts';
-import type { ListenAddress } from '../../net/address.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';

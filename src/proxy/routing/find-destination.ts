@@ -1,4 +1,4 @@
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';

@@ -2,7 +2,7 @@
 
 import type { AllowedDestination, ForwardProxyConfig, Upstream } from '../../config/config.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
-import { isDnsName, withoutBrackets } from '../../net/address.ts';
+import { isDnsName, withoutBrackets } from '../../platform/net/address.ts';
 
 /** Where an app asks to go: the authority of an absolute-form or CONNECT target (RFC 9112 §3.2). */
 export interface AskedDestination {

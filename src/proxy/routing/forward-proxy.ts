@@ -6,10 +6,10 @@ import type {
   Upstream,
 } from '../../config/config.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
-import { SidecarError } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
-import { isLoopbackHost, isName, type ListenAddress } from '../../net/address.ts';
-import { withoutRootDot } from '../../net/server-name.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import { isLoopbackHost, isName, type ListenAddress } from '../../platform/net/address.ts';
+import { withoutRootDot } from '../../platform/net/server-name.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { IncomingRequest } from '../streams/message.ts';

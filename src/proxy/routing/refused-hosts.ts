@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 
 export interface RefusedHost {
   /** As it was asked for, with its port if one was named. */

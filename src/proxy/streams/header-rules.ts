@@ -1,6 +1,6 @@
 /** Which fields pass, which are dropped, which are remade. */
 
-import { HOP_FIELD } from '../../hop-field.ts';
+import { HOP_FIELD } from '../../platform/net/hop-field.ts';
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';

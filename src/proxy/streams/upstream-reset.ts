@@ -1,4 +1,4 @@
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 
 /** An HTTP/2 upstream has reset the request (RFC 9113 §6.4). */
 export class UpstreamReset extends SidecarError<'upstream_protocol_error'> {

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';

@@ -28,8 +28,8 @@ import {
   signCertificate,
   subjectKeyIdentifier,
   validity,
-} from '../../x509/certificate.ts';
-import { INTERCEPTION_ROOT } from '../../x509/interception-root.ts';
+} from '../../platform/x509/certificate.ts';
+import { INTERCEPTION_ROOT } from '../../platform/x509/interception-root.ts';
 
 /** What a server shows: PEM, the leaf first, and its key. */
 export interface LeafCertificate {

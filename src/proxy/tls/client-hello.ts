@@ -3,7 +3,7 @@
  * shown: the name it asks for and the protocols it offers. Keys are left to OpenSSL, which gets the same octets.
  */
 
-import { withoutRootDot } from '../../net/server-name.ts';
+import { withoutRootDot } from '../../platform/net/server-name.ts';
 
 /** With post-quantum key shares, a ClientHello takes two kilobytes. */
 export const MOST_HELLO_BYTES = 16 * 1024;

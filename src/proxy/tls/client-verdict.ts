@@ -1,5 +1,5 @@
-import { systemCodeOf } from '../../errors.ts';
-import { rejectionOf } from '../../x509/rejection.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
+import { rejectionOf } from '../../platform/x509/rejection.ts';
 
 /** How a handshake with an app failed. */
 type HandshakeFailure = 'client_rejected_certificate' | 'client_tls_error';

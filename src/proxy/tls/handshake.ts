@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
-import { type CountedErrorCode, SidecarError } from '../../errors.ts';
+import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';

@@ -1,4 +1,4 @@
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Interceptor } from '../exchange/interceptor.ts';
 import type { RequestService, ServedExchange } from '../exchange/request-service.ts';

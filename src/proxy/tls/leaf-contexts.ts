@@ -1,5 +1,5 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { Authority } from './authority.ts';
 
 /** Wildcards would otherwise let an app have any number of certificates made. */

@@ -1,5 +1,5 @@
 import type { SecureContext, TLSSocket } from 'node:tls';
-import { type CountedErrorCode, SidecarError } from '../../errors.ts';
+import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import { isDraining } from '../exchange/proxy-load.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { systemCodeOf } from '../../errors.ts';
-import { trustStoreOf } from '../../x509/trust-store.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
+import { trustStoreOf } from '../../platform/x509/trust-store.ts';
 
 /** Trust files for apps: for runtimes that add to what they trust, for those that replace it, and for the JVM. */
 const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { PassedBytes } from './passed-bytes.ts';
 import type { TunnelEvents, TunnelSide } from './tunnel-side.ts';

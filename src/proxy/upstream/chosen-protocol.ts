@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { Protocol } from '../http/protocol.ts';
 
 /** Which version of HTTP an upstream speaks, as it chose last: known to all connections of its route. */

@@ -1,10 +1,10 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
-import { serverNameOf } from '../../net/server-name.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import { serverNameOf } from '../../platform/net/server-name.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { Network } from '../io/network.ts';
 import type { UpstreamObserver } from '../observer.ts';
 import type { EgressDial } from './egress-dial.ts';

@@ -1,7 +1,7 @@
 import { type OnReadOpts, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import { Deadline } from '../io/deadline.ts';
 import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
 import { asProxyError } from '../proxy-error.ts';

@@ -1,4 +1,4 @@
-import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../../errors.ts';
+import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import { type ErrorCode, errorCodeName } from '../http2/error-code.ts';
 import { FAULTS, type FaultReason } from '../http2/fault.ts';
 import { asProxyError } from '../proxy-error.ts';

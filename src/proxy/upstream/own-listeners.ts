@@ -1,8 +1,8 @@
 /** This program's own listeners, which its forward proxy does not reach for apps. */
 
 import type { Socket } from 'node:net';
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { formatAddress, isLoopbackHost, type ListenAddress } from '../../net/address.ts';
+import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import { formatAddress, isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 
 /** Where connections may not lead. */
 export interface KeptFrom {

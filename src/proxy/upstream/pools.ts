@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
-import { SidecarError } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { Network } from '../io/network.ts';

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { MAX_PEM_BYTES, readBoundedFile, readBoundedFileSync } from '../../bounded-file.ts';
-import type { Clock } from '../../clock.ts';
 import type { RouteConfig, TlsConfig } from '../../config/config.ts';
-import { messageOf, SidecarError } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { messageOf, SidecarError } from '../../platform/errors.ts';
+import { MAX_PEM_BYTES, readBoundedFile, readBoundedFileSync } from '../../platform/files/bounded-file.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { UpstreamObserver } from '../observer.ts';
 
 /** How often the files are checked. Certificates are renewed long before they expire. */

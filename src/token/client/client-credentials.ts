@@ -1,7 +1,7 @@
 /** What a client proves itself with: which mounted files its method needs, and what they must hold. */
 
 import type { ClientAuthentication, CredentialSettings } from '../../config/config.ts';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import type { BasicClient, PostClient } from './client-secret.ts';
 import { type AttestedClient, attestedClient } from './kubernetes-jwt.ts';
 import type { MountedFiles } from './mounted-files.ts';

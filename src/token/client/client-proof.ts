@@ -1,6 +1,6 @@
 /** How the client proves itself to the token endpoint (RFC 6749 §2.3): one file per method. */
 
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import type { ClientCredentials } from './client-credentials.ts';
 import { proveInForm, proveInHeader } from './client-secret.ts';
 import { proveByAttestation } from './kubernetes-jwt.ts';

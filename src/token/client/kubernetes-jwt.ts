@@ -1,8 +1,8 @@
 /** `kubernetes_jwt`: the cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2). */
 
 import { join } from 'node:path';
-import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
-import { UnusableFile } from '../../credentials/unusable-file.ts';
+import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
 import { isJwt, type MountedFiles } from './mounted-files.ts';
 import { assertionParameters, type ProofOfClient } from './proof-of-client.ts';
 

@@ -1,7 +1,7 @@
 /** The files that a credential reads in its directory, for whoever has to understand them. */
 
 import { join } from 'node:path';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 
 export interface MountedFiles {
   readonly directory: string;

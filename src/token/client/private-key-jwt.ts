@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { PrivateKeyJwt } from '../../config/config.ts';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import { type AssertionKey, parseAssertionKey } from './assertion-key.ts';
 import type { MountedFiles } from './mounted-files.ts';
 import { assertionParameters, type ProofOfClient } from './proof-of-client.ts';

@@ -1,6 +1,6 @@
 /** `tls_client_auth`: a certificate, shown in the handshake (RFC 8705 §2). */
 
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import { parsePrivateKey } from './assertion-key.ts';
 import { parseCertificate } from './certificate.ts';
 import type { MountedFiles } from './mounted-files.ts';

@@ -3,7 +3,7 @@
  * callers are not told apart, one has all of the room.
  */
 
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 
 interface ExchangeLineLimits {
   /** More than one. */

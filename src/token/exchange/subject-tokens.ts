@@ -5,8 +5,8 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type Clock, type Instant, isPast, later } from '../../clock.ts';
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import { type Clock, type Instant, isPast, later } from '../../platform/time/clock.ts';
 import type { AwaitsGrant, GrantTrace, TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { CredentialSettings, JwtBearerGrant } from '../../config/config.ts';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import { type AssertionKey, parseAssertionKey } from '../client/assertion-key.ts';
 import type { MountedFiles } from '../client/mounted-files.ts';
 import { signAssertion } from '../client/signed-assertion.ts';

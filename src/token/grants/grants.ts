@@ -1,7 +1,7 @@
 /** Every grant: the files it reads, what they must hold, and its request to the provider. */
 
 import type { CredentialSettings, JwtBearerGrant } from '../../config/config.ts';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import type { MountedFiles } from '../client/mounted-files.ts';
 import { askForClient } from './client-credentials-grant.ts';
 import { askForInstallation, type GithubApp, githubApp } from './github-app.ts';

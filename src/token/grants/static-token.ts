@@ -1,7 +1,7 @@
 /** `static`: the token is mounted, and no provider is asked. */
 
 import type { StaticGrant } from '../../config/config.ts';
-import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
 import type { MountedFiles } from '../client/mounted-files.ts';
 import { ownLifetime } from '../provider/token-lifetime.ts';
 import { type TokenResponse, wrongToken } from '../provider/token-response.ts';

@@ -5,8 +5,8 @@
 
 import { join } from 'node:path';
 import type { CredentialSettings, TokenExchangeGrant } from '../../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
-import { UnusableFile } from '../../credentials/unusable-file.ts';
+import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
 import type { MountedFiles } from '../client/mounted-files.ts';
 import { formRequest, type GrantOccasion, type GrantRequest } from './grant-request.ts';
 

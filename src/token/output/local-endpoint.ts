@@ -5,14 +5,14 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { endUnlessAnswered } from '../../answer-deadline.ts';
-import { type Clock, remainingMs } from '../../clock.ts';
-import { crossSite, hostOf } from '../../cross-site.ts';
-import { HOP_FIELD } from '../../hop-field.ts';
-import { listenOn } from '../../listen.ts';
-import type { Logger } from '../../log/logger.ts';
-import { isLoopbackHost, type ListenAddress } from '../../net/address.ts';
-import { http } from '../../node-http.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import { isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
+import { endUnlessAnswered } from '../../platform/net/answer-deadline.ts';
+import { crossSite, hostOf } from '../../platform/net/cross-site.ts';
+import { HOP_FIELD } from '../../platform/net/hop-field.ts';
+import { listenOn } from '../../platform/net/listen.ts';
+import { http } from '../../platform/net/node-http.ts';
+import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 

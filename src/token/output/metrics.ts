@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from '../../prometheus.ts';
+import { Gauge, type Registry } from '../../platform/prometheus.ts';
 
 export interface TokenFileMetrics {
   /** @param isCurrent whether the file is as it should be: with the held token, or absent where none may be sent. */

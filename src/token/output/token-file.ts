@@ -3,10 +3,10 @@
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type Clock, remainingMs } from '../../clock.ts';
 import type { TokenFileConfig } from '../../config/config.ts';
-import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
 import type { TokenFileMetrics } from './metrics.ts';
 

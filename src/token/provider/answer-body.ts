@@ -1,6 +1,6 @@
 /** Turns the bytes of an answer into text: decompressed, decoded, and bounded before and after. */
 
-import { systemCodeOf } from '../../errors.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
 
 /** A token and its JSON are a few KiB; more than this is not read. Bytes, before and after decompression. */
 export const MAX_ANSWER_BYTES = 256 * 1024;

@@ -1,6 +1,6 @@
 /** Finds an issuer's token endpoint in its metadata, which is kept and looked up again now and then. */
 
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/time/clock.ts';
 import {
   type IssuerExpectation,
   type IssuerMetadata,

@@ -2,11 +2,11 @@
 
 import type { Agent } from 'node:http';
 import type { ConnectionOptions } from 'node:tls';
-import type { Clock } from '../../clock.ts';
 import type { EgressProxyConfig } from '../../config/config.ts';
-import { EgressTunnel } from '../../egress/egress-tunnel.ts';
-import { goesThrough } from '../../egress/goes-through.ts';
-import { connectTcp, connectTls } from '../../net/connect.ts';
+import { connectTcp, connectTls } from '../../platform/net/connect.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import { EgressTunnel } from '../egress/egress-tunnel.ts';
+import { goesThrough } from '../egress/goes-through.ts';
 
 interface EgressOptions {
   readonly proxy: EgressProxyConfig;

@@ -4,9 +4,9 @@
  * address.
  */
 
-import { shownUrl } from '../../config/shown-text.ts';
 import { tokenEndpointUrl } from '../../config/values.ts';
-import { isLoopbackHost } from '../../net/address.ts';
+import { shownUrl } from '../../platform/log/shown-text.ts';
+import { isLoopbackHost } from '../../platform/net/address.ts';
 import { parseObject } from '../json-object.ts';
 
 export interface IssuerMetadata {

@@ -3,15 +3,15 @@
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
-import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
-import { UnusableFile } from '../../credentials/unusable-file.ts';
-import { messageOf, systemCodeOf } from '../../errors.ts';
-import { byTheRules } from '../../net/connect.ts';
-import { http } from '../../node-http.ts';
-import { https } from '../../node-https.ts';
-import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
+import { messageOf, systemCodeOf } from '../../platform/errors.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../../platform/files/bounded-file.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import { byTheRules } from '../../platform/net/connect.ts';
+import { http } from '../../platform/net/node-http.ts';
+import { https } from '../../platform/net/node-https.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
 import type { ClientCredentials } from '../client/client-credentials.ts';
 
 interface ProviderConnections {

@@ -2,9 +2,9 @@
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { systemCodeOf } from '../../errors.ts';
-import { http } from '../../node-http.ts';
-import { VERSION } from '../../version.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
+import { http } from '../../platform/net/node-http.ts';
+import { VERSION } from '../../platform/version.ts';
 import { decodeBody, MAX_ANSWER_BYTES, OverlongAnswer } from './answer-body.ts';
 
 export interface ProviderRequest {

@@ -2,16 +2,16 @@
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
-import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
-import { shownUrl } from '../../config/shown-text.ts';
-import { UnusableFile } from '../../credentials/unusable-file.ts';
-import type { EgressFailure } from '../../egress/egress-tunnel.ts';
-import { systemCodeOf } from '../../errors.ts';
-import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
+import { systemCodeOf } from '../../platform/errors.ts';
+import { shownUrl } from '../../platform/log/shown-text.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
 import { proveClient } from '../client/client-proof.ts';
 import { basicPair } from '../client/client-secret.ts';
 import type { Credentials } from '../credentials.ts';
+import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import { type GrantMaterial, grantRequest } from '../grants/grants.ts';
 import { readMountedToken } from '../grants/static-token.ts';
 import { exchangesForRequests } from '../grants/token-exchange.ts';

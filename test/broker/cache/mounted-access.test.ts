@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { followAccess } from '../../../src/broker/cache/mounted-access.ts';
 import { deriveKey } from '../../../src/broker/cache/sealed-token.ts';
-import { systemClock as clock } from '../../../src/clock.ts';
+import { systemClock as clock } from '../../../src/platform/time/clock.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';

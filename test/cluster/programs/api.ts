@@ -2,7 +2,7 @@
 
 import { createRemoteJWKSet } from 'jose';
 import { startProtectedApi } from '../../../src/demo/protected-api.ts';
-import { EVERY_ADDRESS } from '../../../src/net/address.ts';
+import { EVERY_ADDRESS } from '../../../src/platform/net/address.ts';
 
 const { JWKS_URL = '', ISSUER = '', AUDIENCE = '' } = process.env;
 await startProtectedApi({

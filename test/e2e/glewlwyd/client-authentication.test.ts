@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SecretValues } from '../../../src/credentials/secret-layout.ts';
+import type { SecretValues } from '../../../src/platform/mounted/secret-layout.ts';
 import { GLEWLWYD } from '../providers.ts';
 import { describeProvider } from '../support/describe-provider.ts';
 import { runSidecar } from '../support/sidecar.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { SecretValues } from '../../../src/credentials/secret-layout.ts';
+import type { SecretValues } from '../../../src/platform/mounted/secret-layout.ts';
 import { KEYCLOAK } from '../providers.ts';
 import { describeProvider } from '../support/describe-provider.ts';
 import { runSidecar } from '../support/sidecar.ts';

@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
-import type { SecretValues } from '../../../src/credentials/secret-layout.ts';
+import type { SecretValues } from '../../../src/platform/mounted/secret-layout.ts';
 import { type Certificate, createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { runSidecar, type SidecarUnderTest } from '../support/sidecar.ts';

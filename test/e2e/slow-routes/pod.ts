@@ -10,10 +10,10 @@ import { promisify } from 'node:util';
 import { Registry } from '@prometheus-io/client';
 import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
 import { openRedisStore } from '../../../src/broker/cache/redis-store.ts';
-import { systemClock } from '../../../src/clock.ts';
-import { messageOf } from '../../../src/errors.ts';
-import { connectKubernetes } from '../../../src/kubernetes/client.ts';
-import { createLogger } from '../../../src/log/logger.ts';
+import { messageOf } from '../../../src/platform/errors.ts';
+import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
+import { createLogger } from '../../../src/platform/log/logger.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { FAR, type Naming, type Outcome, PORTS } from './surroundings.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');

@@ -1,6 +1,6 @@
 import type { JWTPayload } from 'jose';
 import { expect, it } from 'vitest';
-import type { SecretValues } from '../../../src/credentials/secret-layout.ts';
+import type { SecretValues } from '../../../src/platform/mounted/secret-layout.ts';
 import { runSidecarProcess, type SidecarProcess } from './sidecar-process.ts';
 import { trafficUntilNewToken } from './traffic.ts';
 import { startUpstream, type VerifyToken } from './upstream.ts';

@@ -1,7 +1,7 @@
 /** However many profiles and pods a cluster has, the injector keeps no more of them than it says. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { judge } from '../../../src/commands/profile-rules.ts';
+import { judge } from '../../../src/injector/profile-rules.ts';
 import { keptStatus } from '../../../src/injector/profiles/profile-status.ts';
 import { LISTED_ANEW_AFTER_MS, watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
 import { createProfileUsage } from '../../../src/injector/profiles/profile-usage.ts';

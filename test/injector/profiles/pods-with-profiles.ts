@@ -1,7 +1,7 @@
-import { judge, profilesOf } from '../../../src/commands/profile-rules.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../../src/injector/pod/injection-defaults.ts';
 import type { Namespace, Pod } from '../../../src/injector/pod/pod.ts';
+import { judge, profilesOf } from '../../../src/injector/profile-rules.ts';
 import type { JudgedProfile, ProfileKind } from '../../../src/injector/profiles/profile.ts';
 import { DEFAULTS } from '../defaults.ts';
 import { patched } from '../patched.ts';

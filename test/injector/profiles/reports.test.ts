@@ -1,7 +1,7 @@
 /** Who reports on profiles, and in which order, whatever becomes of single writes. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { judge } from '../../../src/commands/profile-rules.ts';
+import { judge } from '../../../src/injector/profile-rules.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
 import { keptStatus, type ProfileStatus } from '../../../src/injector/profiles/profile-status.ts';
 import type { KeptProfile } from '../../../src/injector/profiles/profile-store.ts';

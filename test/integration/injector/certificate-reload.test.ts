@@ -1,11 +1,11 @@
 /** Whatever takes the place of the certificate's files, the last good one stays, and the next good one is taken. */
 
 import { expect, it } from 'vitest';
-import { createServedCertificate } from '../../../src/certificates/served-certificate.ts';
-import { parseServingCertificate } from '../../../src/certificates/serving-certificate.ts';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
-import { Registry } from '../../../src/prometheus.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
+import { createServedCertificate } from '../../../src/platform/tls/served-certificate.ts';
+import { parseServingCertificate } from '../../../src/platform/tls/serving-certificate.ts';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { connectKubernetes } from '../../../src/kubernetes/client.ts';
-import { contendForLeadership, type Leadership } from '../../../src/kubernetes/leadership.ts';
+import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
+import { contendForLeadership, type Leadership } from '../../../src/platform/kubernetes/leadership.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';

@@ -2,10 +2,10 @@
 
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { judge } from '../../../src/commands/profile-rules.ts';
+import { judge } from '../../../src/injector/profile-rules.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
 import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
-import { connectKubernetes } from '../../../src/kubernetes/client.ts';
+import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { onTestFinished } from 'vitest';
-import { injector } from '../../../src/commands/injector.ts';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
+import { injector } from '../../../src/injector/program.ts';
 
 export const HOST = 'injector.system.svc';
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { injector } from '../../../src/commands/injector.ts';
+import { injector } from '../../../src/injector/program.ts';
 
 const REFUSAL = { kind: 'Status', message: 'failed calling webhook "check.token-sidecar.dev": x509' };
 const ANSWER = {

@@ -2,9 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
 import { deriveScrypt, hashSecret } from '../../../src/issuer/scrypt-hash.ts';
 import type { TokenListenerLimits } from '../../../src/issuer/token-listener.ts';
+import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { connectClient, type RawClient } from '../../wire/raw-client.ts';
 import { basic, FORM, type RunningIssuer, runIssuer, SHOP } from './running-issuer.ts';
 

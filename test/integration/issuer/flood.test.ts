@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { askForToken, basic, type RunningIssuer, runIssuer } from './running-issuer.ts';
 
 /** Dear enough for a flood to fill the queue. */

@@ -1,7 +1,7 @@
 /** The issuer as a command, in this process. */
 
 import { onTestFinished } from 'vitest';
-import { issuer } from '../../../src/commands/issuer.ts';
+import { issuer } from '../../../src/issuer/program.ts';
 
 export type LogLine = Readonly<Record<string, unknown>>;
 

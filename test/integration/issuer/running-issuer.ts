@@ -1,14 +1,14 @@
 /** An issuer on a loopback port, in this process, with clients of every kind. */
 
 import { Registry } from '@prometheus-io/client';
-import { systemClock } from '../../../src/clock.ts';
 import type { ClientDefinition } from '../../../src/issuer/client.ts';
 import { type ClientStore, createClientStore, defineClients } from '../../../src/issuer/client-store.ts';
 import { type Issuer, type IssuerOptions, startIssuer } from '../../../src/issuer/issuer.ts';
 import { createKeyRing, type KeyRing } from '../../../src/issuer/key-ring.ts';
 import { createIssuerMetrics } from '../../../src/issuer/metrics.ts';
 import { generateSigningKey, type SigningAlgorithm } from '../../../src/issuer/signing-key.ts';
-import { createLogger } from '../../../src/log/logger.ts';
+import { createLogger } from '../../../src/platform/log/logger.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 
 export const SHOP: ClientDefinition = {
   clientId: 'shop',

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { Version } from '../walk.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';

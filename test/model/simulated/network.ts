@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { OnReadOpts, Server, Socket, TcpNetConnectOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import type { Network } from '../../../src/proxy/io/network.ts';
 import type { Version } from '../walk.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
 import { findPeers, peerNames, type TablesRead } from '../../../src/proxy/io/peer-socket.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

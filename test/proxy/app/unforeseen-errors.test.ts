@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { writeBlock } from '../../wire/http2/field-block.ts';
 import { Flag, frame, PREFACE, Type } from '../../wire/http2/frames.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, createServer, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { FIRST_WORD_MS, NAMING_MS } from '../../../src/proxy/capture/redirected-connection.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';

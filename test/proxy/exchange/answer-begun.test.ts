@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import type { RequestFate } from '../../../src/proxy/streams/upstream-stream.ts';
 import { FakeBearer, SECOND } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/attempt.ts';
 import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';

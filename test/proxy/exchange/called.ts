@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import type { Protocol } from '../../../src/proxy/http/protocol.ts';

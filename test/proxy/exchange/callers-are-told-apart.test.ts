@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GatewayCaller } from '../../../src/config/config.ts';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Gatekeeper, IdentifiedCaller } from '../../../src/proxy/exchange/gatekeeper.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import { settle } from '../../support/manual-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import { FakeBearer } from '../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from '../../wire/messages.ts';
 import { type Ports, serve } from './ported-exchange.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { renewable } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
-import { GRPC_STATUS } from '../../../src/grpc-status.ts';
+import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
+import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
 import { grpcRefusalOf } from '../../../src/proxy/exchange/grpc-refusal.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST, renewable, SECOND } from '../../wire/fake-bearer.ts';
 import { type Asked, call } from './called.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
+import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { ownAnswerMessage as problemMessage } from '../../../src/proxy/app/own-answer.ts';
 import { problemOf } from '../../../src/proxy/exchange/problem-answer.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { AccessLog } from '../../../src/proxy/following/access-log.ts';
 import { following } from '../../../src/proxy/following/followed-request.ts';
 import { captureLog } from '../../support/log-capture.ts';

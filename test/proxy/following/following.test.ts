@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { createLogger, setLogLevel } from '../../../src/log/logger.ts';
+import { createLogger, setLogLevel } from '../../../src/platform/log/logger.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { AccessLog } from '../../../src/proxy/following/access-log.ts';
 import { following } from '../../../src/proxy/following/followed-request.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/following/tracer.ts';

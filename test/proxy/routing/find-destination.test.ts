@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SidecarError } from '../../../src/errors.ts';
+import type { SidecarError } from '../../../src/platform/errors.ts';
 import { formOf } from '../../../src/proxy/http/target-form.ts';
 import type { RequestHead } from '../../../src/proxy/http1/request-head.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';

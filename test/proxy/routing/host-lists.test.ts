@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { ForwardProxy } from '../../../src/proxy/routing/forward-proxy.ts';
 import { HOST_LISTS, type HostList } from '../../../src/proxy/routing/host-list.ts';
 import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';

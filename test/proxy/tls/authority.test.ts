@@ -16,12 +16,6 @@ import {
 } from '@peculiar/asn1-x509';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  type Authority,
-  createAuthority,
-  LEAF_MS,
-  type LeafCertificate,
-} from '../../../src/proxy/tls/authority.ts';
-import {
   authorityKeyIdentifier,
   commonName,
   extension,
@@ -29,7 +23,13 @@ import {
   newKeyPairNow,
   signCertificate,
   validity,
-} from '../../../src/x509/certificate.ts';
+} from '../../../src/platform/x509/certificate.ts';
+import {
+  type Authority,
+  createAuthority,
+  LEAF_MS,
+  type LeafCertificate,
+} from '../../../src/proxy/tls/authority.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 
 const NOW_MS = Date.now();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CountedErrorCode } from '../../../src/errors.ts';
+import type { CountedErrorCode } from '../../../src/platform/errors.ts';
 import { VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
 import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
 import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { openInterception } from '../../../src/commands/interception.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
+import { blocksOf } from '../../../src/platform/x509/pem.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
-import { blocksOf } from '../../../src/x509/pem.ts';
+import { openInterception } from '../../../src/sidecar/interception.ts';
 import { captureLog } from '../../support/log-capture.ts';
 
 async function directory(): Promise<string> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../../src/errors.ts';
+import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Protocol } from '../../../src/proxy/http/protocol.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {

@@ -1,6 +1,6 @@
 import { Socket, type TcpNetConnectOpts } from 'node:net';
 import { expect, it } from 'vitest';
-import { Registry } from '../../../src/prometheus.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { Dialer } from '../../../src/proxy/upstream/dialer.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -1,7 +1,7 @@
 /** A connection that Node will not even begin: it throws at once, for a name with a NUL in it for one. */
 
 import { expect, it } from 'vitest';
-import { Registry } from '../../../src/prometheus.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
 import { Dialer } from '../../../src/proxy/upstream/dialer.ts';

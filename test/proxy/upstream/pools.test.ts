@@ -5,10 +5,10 @@ import { createServer as createHttp2, createSecureServer, type Http2SecureServer
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { UpstreamProtocol } from '../../../src/config/config.ts';
-import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
-import { Registry } from '../../../src/prometheus.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
+import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { RouteConfig, TlsConfig } from '../../../src/config/config.ts';
-import { createLogger } from '../../../src/log/logger.ts';
+import { createLogger } from '../../../src/platform/log/logger.ts';
 import { UpstreamTls } from '../../../src/proxy/upstream/tls.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';

@@ -1,7 +1,7 @@
 import { Registry } from '@prometheus-io/client';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { createCredentialsMetrics } from '../../../src/credentials/metrics.ts';
+import { createCredentialsMetrics } from '../../../src/platform/mounted/metrics.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { openSubjectSource } from '../../../src/token/exchange/subject-source.ts';
 import { openLiveCredentials } from '../../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../../src/token/metrics.ts';

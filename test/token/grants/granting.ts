@@ -1,9 +1,9 @@
 /** A credential of the configuration file against a provider that the test scripts: whole, from YAML-like settings to a verdict. */
 
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { readCredentials } from '../../../src/token/credentials.ts';
 import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type JWTPayload, jwtVerify } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
 import { answer, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
 import { openGrant, resolveCredential } from './granting.ts';

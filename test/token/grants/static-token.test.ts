@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { createCredentialsMetrics } from '../../../src/credentials/metrics.ts';
-import { Registry } from '../../../src/prometheus.ts';
+import { createCredentialsMetrics } from '../../../src/platform/mounted/metrics.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
+import { systemClock } from '../../../src/platform/time/clock.ts';
 import { openLiveCredentials } from '../../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../../src/token/metrics.ts';
 import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';

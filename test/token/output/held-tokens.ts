@@ -1,4 +1,4 @@
-import { later } from '../../../src/clock.ts';
+import { later } from '../../../src/platform/time/clock.ts';
 import type { GivenToken } from '../../../src/token/token-source.ts';
 import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
 import type { ManualClock } from '../../support/manual-clock.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger } from '../../../src/log/logger.ts';
+import { createLogger } from '../../../src/platform/log/logger.ts';
 import { openTokenFile } from '../../../src/token/output/token-file.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { heldTokens } from './held-tokens.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { TokenFileConfig } from '../../../src/config/config.ts';
-import { Registry } from '../../../src/prometheus.ts';
+import { Registry } from '../../../src/platform/prometheus.ts';
 import { createTokenFileMetrics } from '../../../src/token/output/metrics.ts';
 import { openTokenFile } from '../../../src/token/output/token-file.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { overTls } from '../raw-upstream.ts';
 import { loopbackCertificate } from './node-upstream.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { until } from '../../support/until.ts';
 import type { FrameUpstream } from './frame-upstream.ts';
 

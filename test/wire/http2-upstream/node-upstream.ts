@@ -12,7 +12,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { UpstreamProtocol } from '../../../src/config/config.ts';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { type Certificate, selfSigned } from '../certificate.ts';
 import { overTls } from '../raw-upstream.ts';
 import { temporaryFile } from '../temporary-file.ts';

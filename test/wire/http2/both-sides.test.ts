@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ListenAddress } from '../../../src/net/address.ts';
+import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { until } from '../../support/until.ts';
 import { FIRST } from '../fake-bearer.ts';
 import { type Answering, HTTP2, respond, startHttp2 } from '../http2-upstream/node-upstream.ts';

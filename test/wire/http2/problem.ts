@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { ERRORS, type ProxyErrorCode } from '../../../src/errors.ts';
+import { ERRORS, type ProxyErrorCode } from '../../../src/platform/errors.ts';
 import type { Http2Answer } from './raw-http2-client.ts';
 
 /** Asserts that the answer is the sidecar's own, with this code, and says nothing of a connection (RFC 9457). */

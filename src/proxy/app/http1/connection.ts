@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { SidecarError } from '../../../errors.ts';
+import { SidecarError } from '../../../platform/errors.ts';
 import { problemOf } from '../../exchange/problem-answer.ts';
 import { isDraining } from '../../exchange/proxy-load.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { SidecarError } from '../../../errors.ts';
+import { SidecarError } from '../../../platform/errors.ts';
 import { isDraining } from '../../exchange/proxy-load.ts';
 import { refusalOf } from '../../exchange/refusal.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import { Deadline } from '../../io/deadline.ts';
 import { Turns } from '../../io/turns.ts';
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';

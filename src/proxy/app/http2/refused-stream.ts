@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';

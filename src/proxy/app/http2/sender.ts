@@ -1,4 +1,4 @@
-import type { Clock } from '../../../clock.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';

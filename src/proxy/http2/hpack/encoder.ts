@@ -11,7 +11,7 @@
  * ```
  */
 
-import { SidecarError } from '../../../errors.ts';
+import { SidecarError } from '../../../platform/errors.ts';
 import { isLasting, MadeOf } from '../../http/lasting-fields.ts';
 import type { FrameOutput } from '../frame-output.ts';
 import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';

@@ -1,8 +1,8 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
-import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../errors.ts';
+import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../platform/errors.ts';
+import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../platform/time/clock.ts';
 import { challengesConnection } from '../../http/connection-authentication.ts';
 import { frameResponse } from '../../http1/body-framing.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';

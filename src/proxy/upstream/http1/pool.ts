@@ -1,6 +1,6 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import type { Clock } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import { Members } from '../../io/members.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { Dialer } from '../dialer.ts';

@@ -1,4 +1,4 @@
-import type { Instant } from '../../../clock.ts';
+import type { Instant } from '../../../platform/time/clock.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { AnswerInProgress } from './answer.ts';

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import type { RequestFate } from '../../streams/upstream-stream.ts';

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
-import { type Clock, type Instant, isPast, later } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
-import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
+import { type Clock, type Instant, isPast, later } from '../../../platform/time/clock.ts';
 import { ClientConnection } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { afterPoll } from '../../io/after-poll.ts';

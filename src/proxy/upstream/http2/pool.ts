@@ -1,6 +1,6 @@
-import type { Clock } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
-import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import type { IncomingRequest } from '../../streams/message.ts';
 import type { UpstreamStream, UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { ChosenProtocol } from '../chosen-protocol.ts';

@@ -1,4 +1,4 @@
-import { SidecarError } from '../../../errors.ts';
+import { SidecarError } from '../../../platform/errors.ts';
 import { lowerCaseName } from '../../http/field-names.ts';
 import type { Fields } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';

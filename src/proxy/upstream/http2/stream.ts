@@ -1,4 +1,4 @@
-import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import { isGrpcCall } from '../../http/grpc-call.ts';
 import { permittedMetadata, permittedTrailers } from '../../http/trailer-fields.ts';

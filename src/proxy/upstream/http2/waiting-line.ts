@@ -1,5 +1,5 @@
-import type { Clock } from '../../../clock.ts';
-import { SidecarError } from '../../../errors.ts';
+import { SidecarError } from '../../../platform/errors.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import { Deadline } from '../../io/deadline.ts';
 import { MOST_WAITING } from './limits.ts';
 import type { Http2UpstreamStream } from './stream.ts';

@@ -1,6 +1,6 @@
 import { connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../../src/clock.ts';
+import { systemClock } from '../../../../src/platform/time/clock.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Registry } from '../../../../src/prometheus.ts';
+import { Registry } from '../../../../src/platform/prometheus.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
 import { ConnectionOwner } from '../../../../src/proxy/streams/connection-owner.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import type { ProxyErrorCode, SidecarError } from '../../../../src/errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../../src/platform/errors.ts';
 import type { Dialling } from '../../../../src/proxy/upstream/dialling.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import type { CarriedStream } from '../../../../src/proxy/upstream/http2/carried-stream.ts';

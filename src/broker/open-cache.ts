@@ -1,0 +1,43 @@
+/** The cache that the broker's replicas share. Loaded only if one is configured: it contains the store's client. */
+
+import type { Logger } from '../platform/log/logger.ts';
+import type { Registry } from '../platform/prometheus.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import { createCacheMetrics } from './cache/metrics.ts';
+import { followAccess } from './cache/mounted-access.ts';
+import { openRedisStore } from './cache/redis-store.ts';
+import { createTokenCache, type TokenCache } from './cache/token-cache.ts';
+import type { BrokerCacheConfig } from './cache-settings.ts';
+
+/** How often files are read even without a notification. */
+const POLL_MS = 30_000;
+
+interface BrokerCacheOptions {
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+}
+
+/**
+ * Resolves once a connection to the store has been tried, so that the first request finds it connected.
+ * @throws {ConfigurationError} if the files mounted for it cannot be used.
+ */
+export async function openBrokerCache(
+  config: BrokerCacheConfig,
+  { registry, clock, random, log }: BrokerCacheOptions,
+): Promise<TokenCache & { close(): Promise<void> }> {
+  const mounted = await followAccess(config, { clock, pollMs: POLL_MS, log });
+  const metrics = createCacheMetrics(registry);
+  const { address, timeoutMs } = config;
+  const store = openRedisStore({ address, access: mounted.access, timeoutMs, clock, random, metrics, log });
+  mounted.onAccess(() => store.reconnect());
+  await store.tried;
+  return {
+    ...createTokenCache({ store, keys: mounted.keys, clock, random, metrics }),
+    async close() {
+      mounted.close();
+      await store.close();
+    },
+  };
+}

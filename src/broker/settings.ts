@@ -1,0 +1,125 @@
+/** The settings of `token-sidecar broker`, read and checked. */
+
+import { dirname } from 'node:path';
+import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import { objectName } from '../injector/pod/annotation-formats.ts';
+import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
+import type { CertificateFiles } from '../platform/tls/file-certificate.ts';
+import { BROKER_CACHE_SETTINGS, type BrokerCacheConfig, readBrokerCache } from './cache-settings.ts';
+
+export const BROKER_SETTINGS = {
+  listen: {
+    argument: 'HOST:PORT',
+    description: 'Where pods ask for tokens, over TLS',
+    default: '0.0.0.0:15084',
+  },
+  'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
+  'tls-cert-file': {
+    argument: 'PATH',
+    description: 'Serving certificate in PEM, with its chain; followed when it changes',
+  },
+  'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
+  audience: {
+    argument: 'NAME',
+    description: "The one audience that pods' service account tokens have",
+    default: 'token-sidecar-broker',
+  },
+  kubeconfig: {
+    argument: 'PATH',
+    description: "Reach the API by this file, not by the pod's service account",
+  },
+  namespace: {
+    argument: 'NAME',
+    description: 'Our own namespace, whose Secrets and ConfigMaps profiles name',
+    default: 'that of the service account or the kubeconfig',
+  },
+  'secrets-dir': {
+    argument: 'PATH',
+    description:
+      'Where those Secrets are laid out as files while they are in use: a volume in memory; 88 bytes at most',
+    default: '/var/run/token-sidecar/secrets',
+  },
+  ...BROKER_CACHE_SETTINGS,
+  'drain-delay': {
+    argument: 'DURATION',
+    description: 'How long to go on serving when stopped, until no request is sent here any more',
+    default: '5s',
+  },
+  'drain-timeout': {
+    argument: 'DURATION',
+    description: 'How long requests in flight may then take to finish',
+    default: '10s',
+  },
+  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+} as const satisfies Settings;
+
+export interface BrokerConfig {
+  readonly listen: ListenAddress;
+  readonly adminListen: ListenAddress;
+  /** Missing only if `problems` says why. */
+  readonly certificate?: CertificateFiles;
+  readonly audience: string;
+  readonly kubeconfig?: string;
+  readonly namespace?: string;
+  readonly secretsDirectory: string;
+  /** If absent, each replica requests its own tokens. */
+  readonly cache?: BrokerCacheConfig;
+  readonly drainDelayMs: number;
+  readonly drainTimeoutMs: number;
+  readonly logLevel: LogLevel;
+}
+
+type Given = GivenValues<typeof BROKER_SETTINGS>;
+
+const audience: ValueFormat<string> = {
+  expected: 'a name without white space',
+  parse: (text) => (/^[\x21-\x7e]{1,253}$/.test(text) ? text : undefined),
+};
+
+const directory: ValueFormat<string> = {
+  expected: 'an absolute path',
+  parse: (text) => (text.startsWith('/') ? text : undefined),
+};
+
+/** A mistake is added to `problems` and leaves its default in the result. */
+export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfig {
+  const certificate = readCertificate(given, problems);
+  const namespace = readValue(given.namespace, objectName, problems);
+  const cache = readBrokerCache(given, problems);
+  return {
+    listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_084 },
+    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+      host: '0.0.0.0',
+      port: 15_081,
+    },
+    ...(certificate === undefined ? {} : { certificate }),
+    audience: readValue(given.audience, audience, problems) ?? 'token-sidecar-broker',
+    ...(given.kubeconfig === undefined ? {} : { kubeconfig: given.kubeconfig.text }),
+    ...(namespace === undefined ? {} : { namespace }),
+    secretsDirectory:
+      readValue(given['secrets-dir'], directory, problems) ?? '/var/run/token-sidecar/secrets',
+    ...(cache === undefined ? {} : { cache }),
+    drainDelayMs: readValue(given['drain-delay'], duration, problems) ?? 5000,
+    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
+  };
+}
+
+function readCertificate(given: Given, problems: Problem[]): CertificateFiles | undefined {
+  const [certFile, keyFile] = [given['tls-cert-file'], given['tls-key-file']];
+  if (certFile === undefined || keyFile === undefined) {
+    const expected = 'the path of a PEM file: tokens are given over TLS alone';
+    if (certFile === undefined) problems.push({ key: '--tls-cert-file', expected });
+    if (keyFile === undefined) problems.push({ key: '--tls-key-file', expected });
+    return undefined;
+  }
+  if (dirname(certFile.text) !== dirname(keyFile.text)) {
+    const expected = `a file in the directory of ${certFile.key}`;
+    problems.push({ key: keyFile.key, value: keyFile.text, expected });
+    return undefined;
+  }
+  return { certFile: certFile.text, keyFile: keyFile.text, key: certFile.key };
+}

@@ -1,0 +1,143 @@
+/** Picks a command by the command line, and words the error that ends it. */
+
+import type { Command, CommandContext } from '../config/command.ts';
+import { reportProblems } from '../config/report.ts';
+import { describeSettings } from '../config/settings.ts';
+import { didYouMean } from '../config/suggestion.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import type { Problem } from '../platform/problems.ts';
+import { REVISION, VERSION } from '../platform/version.ts';
+
+/** By name; each is loaded only when run or described. */
+export type Commands = Readonly<Record<string, () => Promise<Command>>>;
+
+const DEFAULT_COMMAND = 'proxy';
+
+/**
+ * @returns the exit status.
+ * @throws {SidecarError} `usage`, or what the command throws.
+ */
+export async function runCommandLine(
+  argv: readonly string[],
+  commands: Commands,
+  contextOf: (args: readonly string[]) => CommandContext,
+): Promise<number> {
+  const print = (text: string): number => {
+    contextOf(argv).stdout.write(`${text}\n`);
+    return 0;
+  };
+  const [first, second] = argv;
+  const asked = wordsBeforeEnd(argv);
+  if (first === 'help' && second !== undefined && !isHelp(second)) {
+    return print(describeCommand(second, await load(second, commands)));
+  }
+  if (first === undefined ? false : isHelp(first) || first === 'help') return print(await overview(commands));
+  if (first === 'completion') return print(await completionFor(second, argv.slice(2), commands));
+  const isNamed = first !== undefined && !first.startsWith('-');
+  if (!isNamed && asked.some(isVersion)) return print(version());
+  const name = isNamed ? first : DEFAULT_COMMAND;
+  const command = await load(name, commands);
+  if (asked.some(isHelp)) return print(describeCommand(name, command));
+  if (asked.some(isVersion)) return print(version());
+  return await command.run(contextOf(isNamed ? argv.slice(1) : argv));
+}
+
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
+const isVersion = (word: string): boolean => word === '--version' || word === '-V';
+
+/** Words after `--` are no flags. */
+function wordsBeforeEnd(argv: readonly string[]): readonly string[] {
+  const end = argv.indexOf('--');
+  return end === -1 ? argv : argv.slice(0, end);
+}
+
+/** @throws {SidecarError} `usage` for an unknown command. */
+async function load(name: string, commands: Commands): Promise<Command> {
+  const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (found !== undefined) return await found();
+  const known = [...Object.keys(commands), 'completion', 'help'];
+  throw new SidecarError('usage', `unknown command ${shownValue(name) ?? MASK}${didYouMean(name, known)}`);
+}
+
+function version(): string {
+  return `token-sidecar ${VERSION} (revision ${REVISION}, Node ${process.versions.node})`;
+}
+
+/** @throws {SidecarError} `usage` for an unknown shell. */
+async function completionFor(
+  shell: string | undefined,
+  others: readonly string[],
+  commands: Commands,
+): Promise<string> {
+  const { COMPLETIONS } = await import('./completion.ts');
+  if (shell === undefined || !Object.hasOwn(COMPLETIONS, shell) || others.length > 0) {
+    throw new SidecarError('usage', `completion takes one word: ${Object.keys(COMPLETIONS).join(', ')}`);
+  }
+  const all = await Promise.all(
+    Object.entries(commands).map(async ([name, loadCommand]) => [name, await loadCommand()] as const),
+  );
+  return COMPLETIONS[shell as keyof typeof COMPLETIONS](Object.fromEntries(all));
+}
+
+async function overview(commands: Commands): Promise<string> {
+  const lines = await Promise.all(
+    Object.entries(commands).map(
+      async ([name, loadCommand]) => `  ${name.padEnd(12)}${(await loadCommand()).summary}`,
+    ),
+  );
+  return [
+    `token-sidecar ${VERSION}: gives a pod OAuth 2.0 access tokens.`,
+    '',
+    'Usage: token-sidecar [COMMAND] [FLAGS]',
+    '',
+    'Commands:',
+    ...lines,
+    '  completion  Print what makes bash, zsh or fish complete commands and flags',
+    '  help        Describe a command: help COMMAND',
+    '',
+    'token-sidecar COMMAND --help lists its flags. Each flag can be given as an environment variable instead.',
+    '-h stands for --help, -V for --version.',
+  ].join('\n');
+}
+
+function describeCommand(name: string, { summary, operands, settings, examples }: Command): string {
+  const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
+  const flags = Object.keys(settings).length === 0 ? [] : [`Flags:\n${describeSettings(settings)}`];
+  const shown = examples.map(([line, does]) => `  ${line}\n      ${does}`);
+  return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
+}
+
+/** The command of a command line; undefined if it names an unknown one, or one that this file handles itself. */
+export function commandNameOf([first]: readonly string[], commands: Commands): string | undefined {
+  if (first === undefined || first.startsWith('-')) return DEFAULT_COMMAND;
+  return Object.hasOwn(commands, first) ? first : undefined;
+}
+
+interface FailedCommand {
+  /** Its name, if known. */
+  readonly command: string | undefined;
+  readonly colour: boolean;
+}
+
+/** Recognizes errors by shape, not by class: each bundle has its own copy of the class. */
+export function exitStatusOf(error: unknown): number | undefined {
+  const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
+  return name === 'SidecarError' ? exitCode : undefined;
+}
+
+/** A port that another program holds is no mistake in the configuration. */
+function headingOf(problems: readonly Problem[]): string {
+  const isOfAddress = ({ code }: Problem): boolean => code?.startsWith('address_') ?? false;
+  return problems.every(isOfAddress) ? 'it cannot listen' : 'the configuration is not valid';
+}
+
+/** The text that a person reads about the error that ended a command. */
+export function describeFailure(error: unknown, { command, colour }: FailedCommand): string {
+  const status = exitStatusOf(error);
+  if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const { message, problems = [] } = error as Error & { readonly problems?: readonly Problem[] };
+  if (problems.length > 0) return `${headingOf(problems)}\n\n${reportProblems(problems, { colour })}`;
+  if (status !== 64) return message;
+  return `${message}\nTry ${['token-sidecar', command, '--help'].filter((word) => word !== undefined).join(' ')}.`;
+}

@@ -1,0 +1,184 @@
+/** Finds every address of a program that cannot be listened on, and who holds it. Loaded only when that is in question. */
+
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { createServer, isIP } from 'node:net';
+import { systemCodeOf } from '../platform/errors.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
+import { listenOn } from '../platform/net/listen.ts';
+import { inHex, MAPPED, octetsOf } from '../platform/net/socket-tables.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
+import { placedInFile } from './load.ts';
+import { WITHOUT_FAMILY } from './sidecar-listeners.ts';
+
+/** An address and the flag, variable or key of the file that named it. */
+export interface NamedAddress {
+  readonly key: string;
+  readonly address: ListenAddress;
+  /** The machine may lack its address family; that is no conflict. */
+  readonly mayLack?: true;
+}
+
+/** A process, as far as this one may see it. */
+export interface Holder {
+  readonly pid: number;
+  /** Program and arguments. Never shown: arguments may hold anything. */
+  readonly commandLine: string;
+}
+
+/** No more processes than this are looked through. */
+const MOST_PROCESSES = 2000;
+
+/** A file that named addresses. */
+export interface ReadFile {
+  readonly path: string;
+  readonly text: string | undefined;
+}
+
+/**
+ * Explains why an address could not be listened on, by throwing in place of `error`; returns if `error` has another
+ * cause.
+ * @param file shows where in it an address stands.
+ * @throws {ConfigurationError} with every address that cannot be had.
+ */
+export async function explainConflicts(
+  error: unknown,
+  addresses: readonly NamedAddress[],
+  file?: ReadFile,
+): Promise<void> {
+  if (!isOfAddress((error as { cause?: unknown } | null)?.cause)) return;
+  const problems = await conflictsOf(addresses);
+  if (problems.length === 0) return;
+  throw new ConfigurationError(file === undefined ? problems : await placedInFile(problems, file));
+}
+
+function isOfAddress(cause: unknown): boolean {
+  const code = systemCodeOf(cause);
+  return code === 'EADDRINUSE' || code === 'EACCES' || WITHOUT_FAMILY.has(code);
+}
+
+async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  /** The keys whose addresses a demo holds, by its process: each demo is reported once. */
+  const ofDemos = new Map<number, { readonly keys: string[]; readonly index: number }>();
+  for (const { key, address, mayLack } of addresses) {
+    const code = await refusalOf(address);
+    if (code === undefined || (mayLack && WITHOUT_FAMILY.has(code))) continue;
+    const value = formatAddress(address);
+    if (code !== 'EADDRINUSE') {
+      problems.push({
+        key,
+        value,
+        expected: `an address to listen on (${code})`,
+        code: 'address_unavailable',
+      });
+      continue;
+    }
+    const holder = await holderOf(address);
+    const expected =
+      holder === undefined
+        ? 'an address that is free'
+        : `an address that is free: ${nameOf(holder)} listens there`;
+    const problem: Problem = { key, value, expected, code: 'address_in_use' };
+    if (holder === undefined || commandOf(holder) !== 'demo') {
+      problems.push(problem);
+      continue;
+    }
+    const known = ofDemos.get(holder.pid) ?? { keys: [], index: problems.length };
+    ofDemos.set(holder.pid, known);
+    known.keys.push(key);
+    const first = problems[known.index] ?? problem;
+    problems[known.index] = { ...first, remedy: remedyFor(holder, known.keys) };
+  }
+  return problems;
+}
+
+function remedyFor({ pid }: Holder, keys: readonly string[]): string {
+  const others = keys.length === 1 ? 'another port' : `other ports: ${keys.join(', ')}`;
+  return `A demo is running already: end process ${pid} by Ctrl-C, or choose ${others}.`;
+}
+
+/** The command of this program that a process runs, `proxy` if it names none; undefined for other programs. */
+export function commandOf({ commandLine }: Holder): string | undefined {
+  const [whole, word = ''] =
+    /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(commandLine) ?? [];
+  if (whole === undefined) return undefined;
+  return word === '' || word.startsWith('-') ? 'proxy' : word;
+}
+
+const THIS_PROGRAM = /^(?:\S*\/)?node(?: -\S+)* (?:\S*\/)?token-sidecar(?:\.js)?(?: |$)/;
+
+/** Names only the program: `nginx (process 123)`. This program goes by its own name, though Node runs it. */
+export function nameOf({ pid, commandLine }: Holder): string {
+  if (THIS_PROGRAM.test(commandLine)) return `token-sidecar (process ${pid})`;
+  const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
+  return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
+}
+
+/** The system's error code if an address cannot be listened on at this moment. */
+export async function refusalOf(address: ListenAddress): Promise<string | undefined> {
+  const server = createServer();
+  try {
+    await listenOn(server, address, 'listener');
+    return undefined;
+  } catch (error) {
+    const { cause } = error as { cause?: unknown };
+    return isOfAddress(cause) ? systemCodeOf(cause) : undefined;
+  } finally {
+    server.close();
+  }
+}
+
+/**
+ * Who listens at an address, or at all addresses, of this network, by proc(5); undefined if that cannot be seen.
+ * @param signal stops the search, which is long where there are very many descriptors.
+ */
+export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
+  const sockets = new Set(await socketsListeningAt(address));
+  if (sockets.size === 0) return undefined;
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids.slice(0, MOST_PROCESSES)) {
+    const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const descriptor of descriptors) {
+      if (signal?.aborted) return undefined;
+      const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '');
+      if (!sockets.has(target)) continue;
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return { pid: Number(pid), commandLine: commandLine.split('\0').join(' ').trim() };
+    }
+  }
+  return undefined;
+}
+
+/** As links of descriptors name them: `socket:[12345]`. */
+async function socketsListeningAt({ host, port }: ListenAddress): Promise<string[]> {
+  const tables = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),
+  );
+  return tables.flatMap((table) =>
+    table.split('\n').flatMap((line) => {
+      const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/);
+      const [address = '', hexPort = ''] = local.split(':');
+      const isListening = state === '0A' && Number.parseInt(hexPort, 16) === port;
+      return isListening && isInTheWay(address, host) && inode !== undefined ? [`socket:[${inode}]`] : [];
+    }),
+  );
+}
+
+/**
+ * Whether a socket listening at `local` keeps others from `host`. A host name may stand for any address. A socket at
+ * all IPv6 addresses takes the IPv4 ones too, unless set otherwise, which its table does not show; an IPv4 socket takes
+ * no IPv6 address.
+ */
+function isInTheWay(local: string, host: string): boolean {
+  if (isIP(host) === 0) return true;
+  const octets = octetsOf(host);
+  const wanted = inHex(octets);
+  const mapped = inHex([...MAPPED, ...octets]);
+  if (isEvery(local)) return isEvery(wanted) || local.length >= wanted.length;
+  if (isEvery(wanted)) return wanted.length >= local.length || local.startsWith(inHex(MAPPED));
+  return local === wanted || local === mapped;
+}
+
+function isEvery(address: string): boolean {
+  return /^0+$/.test(address);
+}

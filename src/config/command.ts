@@ -1,0 +1,40 @@
+import type { LogOutput } from '../platform/log/output.ts';
+import type { Shutdown } from '../platform/process/shutdown.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import type { Settings } from './settings.ts';
+
+/** What a command gets from the outside world; tests pass their own. */
+export interface CommandContext {
+  /** Arguments after the command's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: { write(text: string): void };
+  /** Whether standard output is a terminal that wants colours. */
+  readonly colour?: boolean;
+  /** The log's way to standard output. */
+  readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
+  /** Text beside the output, for commands whose output is read by programs. */
+  readonly stderr: { write(text: string): void };
+  /** Standard input, for commands that read it. */
+  readonly stdin: AsyncIterable<Buffer>;
+  /** The process's termination signals, see `Shutdown`. */
+  readonly shutdown: Shutdown;
+  /** The clock of broker, issuer and injector; the system's by default. */
+  readonly clock?: Clock;
+}
+
+/** A subcommand: a composition root, the only kind of place that builds things and wires them. */
+export interface Command {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** The words after the command's name in its `--help`, such as `hash [SECRET]`; empty for most. */
+  readonly operands?: string;
+  readonly settings: Settings;
+  /** Command lines, with what each does. */
+  readonly examples: readonly (readonly [line: string, does: string])[];
+  /**
+   * Runs until done or asked to end; resolves to the exit status.
+   * @throws {SidecarError} whose `exitCode` becomes the process's.
+   */
+  run(context: CommandContext): Promise<number>;
+}

@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createRemoteJWKSet } from 'jose';
+import { startAdminServer } from '../admin/admin-server.ts';
+import type { Command } from '../config/command.ts';
+import type { Config } from '../config/config.ts';
+import { unknownVariables } from '../config/environment.ts';
+import { loadConfig } from '../config/load.ts';
+import { readFlags, readValue, type Settings } from '../config/settings.ts';
+import { duration, listenAddress } from '../config/values.ts';
+import { issuerAdminEndpoints } from '../issuer/admin.ts';
+import { createClientStore, defineClients } from '../issuer/client-store.ts';
+import { startIssuer } from '../issuer/issuer.ts';
+import { createKeyRing } from '../issuer/key-ring.ts';
+import { createIssuerMetrics } from '../issuer/metrics.ts';
+import { generateSigningKey } from '../issuer/signing-key.ts';
+import { createLogger } from '../platform/log/logger.ts';
+import { layOutSecret } from '../platform/mounted/secret-layout.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
+import { whenAborted } from '../platform/process/shutdown.ts';
+import { Registry } from '../platform/prometheus.ts';
+import { systemClock } from '../platform/time/clock.ts';
+import { startSidecar } from '../sidecar/sidecar.ts';
+import { keepCalling } from './app.ts';
+import { createControls, KEYS } from './controls.ts';
+import { takeKeys } from './keyboard.ts';
+import { narrate } from './narration.ts';
+import { startProtectedApi } from './protected-api.ts';
+import { openProviderLine } from './provider-line.ts';
+import { whenStarterGone } from './starter.ts';
+
+const SETTINGS = {
+  listen: { argument: 'HOST:PORT', description: 'The sidecar', default: '127.0.0.1:15080' },
+  'admin-listen': {
+    argument: 'HOST:PORT',
+    description: "The sidecar's probes, metrics and status page",
+    default: '127.0.0.1:15081',
+  },
+  'issuer-listen': { argument: 'HOST:PORT', description: 'The token endpoint', default: '127.0.0.1:15090' },
+  'issuer-admin-listen': {
+    argument: 'HOST:PORT',
+    description: "The issuer's public keys",
+    default: '127.0.0.1:15091',
+  },
+  'api-listen': { argument: 'HOST:PORT', description: 'The protected API', default: '127.0.0.1:15092' },
+  'token-lifetime': { argument: 'DURATION', description: 'Life of each token', default: '20s' },
+  'rotate-after': {
+    argument: 'DURATION',
+    description: 'Change the client secret once, while requests go on',
+  },
+} as const satisfies Settings;
+
+/** Each listener with its flag. */
+const LISTENERS = [
+  ['listen', 'proxy'],
+  ['admin-listen', 'admin'],
+  ['issuer-listen', 'issuer'],
+  ['issuer-admin-listen', 'issuerAdmin'],
+  ['api-listen', 'api'],
+] as const;
+
+/** How long a slow provider takes to answer, if tokens live long enough. */
+const SLOW_MS = 3000;
+
+const CLIENT_ID = 'demo-app';
+const AUDIENCE = 'demo-api';
+
+export const demo: Command = {
+  summary: 'Run an issuer, a protected API and the sidecar on loopback, to see it work',
+  settings: SETTINGS,
+  examples: [
+    ['token-sidecar demo', 'until Ctrl-C'],
+    ['token-sidecar demo --rotate-after 10s', 'with a changed client secret on the way'],
+  ],
+  async run({ args, env, logOutput, shutdown, stdin }) {
+    const given = readFlags(SETTINGS, args, env);
+    const problems: Problem[] = unknownVariables(SETTINGS, env);
+    const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
+      readValue(given[flag], listenAddress, problems) ??
+      (listenAddress.parse(SETTINGS[flag].default) as ListenAddress);
+    const listen = {
+      proxy: address('listen'),
+      admin: address('admin-listen'),
+      issuer: address('issuer-listen'),
+      issuerAdmin: address('issuer-admin-listen'),
+      api: address('api-listen'),
+    };
+    const tokenLifetimeMs = readValue(given['token-lifetime'], duration, problems) ?? 20_000;
+    const rotateAfterMs = readValue(given['rotate-after'], duration, problems);
+    if (tokenLifetimeMs < 2000) {
+      problems.push({ key: '--token-lifetime', value: `${tokenLifetimeMs}ms`, expected: 'at least 2s' });
+    }
+    if (problems.length > 0) throw new ConfigurationError(problems);
+
+    const secretDirectory = await mkdtemp(join(tmpdir(), 'token-sidecar-demo-'));
+    const endWatch = whenStarterGone(env, systemClock, () => shutdown.request());
+    /** In order of starting; undone in reverse. */
+    const closers: (() => Promise<unknown>)[] = [() => rm(secretDirectory, { recursive: true, force: true })];
+    closers.push(async () => endWatch());
+    try {
+      const silent = createLogger('silent');
+      const clientSecret = newSecret();
+      const secret = await layOutSecret(secretDirectory, {
+        client_id: CLIENT_ID,
+        client_secret: clientSecret,
+      });
+
+      const clients = createClientStore(clientsWith(clientSecret, tokenLifetimeMs));
+      const line = await openProviderLine(listen.issuer, systemClock);
+      closers.push(() => line.cut());
+      const issuer = await startIssuer({
+        listen: { host: '127.0.0.1', port: 0 },
+        authUrl: new URL(`http://${formatAddress(line.address)}`),
+        realm: 'dx',
+        clients,
+        keys: createKeyRing(await generateSigningKey('ES256'), systemClock),
+        tokenLifetimeSeconds: tokenLifetimeMs / 1000,
+        metrics: createIssuerMetrics(new Registry()),
+        clock: systemClock,
+        log: silent,
+      });
+      line.leadTo(issuer.address);
+      closers.push(() => issuer.close(0));
+      const issuerAdmin = await startAdminServer(
+        listen.issuerAdmin,
+        issuerAdminEndpoints(
+          issuer,
+          () => shutdown.signal.aborted,
+          () => `http://${formatAddress(listen.issuerAdmin)}`,
+        ),
+        silent,
+      );
+      closers.push(() => issuerAdmin.close());
+
+      let refusesTokens = false;
+      const api = await startProtectedApi({
+        listen: listen.api,
+        keys: createRemoteJWKSet(new URL(`http://${formatAddress(issuerAdmin.address)}/jwks`)),
+        issuer: issuer.issuer,
+        audience: AUDIENCE,
+        refuses: () => refusesTokens,
+      });
+      closers.push(() => api.close());
+
+      const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
+      const narration = narrate((line) => {
+        logOutput.write(`${line}\n`);
+        // The demo is useless once nobody watches it.
+        if (logOutput.failure === 'EPIPE') shutdown.request();
+      });
+      const sidecar = await startSidecar({
+        config,
+        log: createLogger('info', narration),
+        quit: () => shutdown.request(),
+      });
+      closers.push(() => sidecar.stop());
+      await sidecar.ready;
+      logOutput.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
+
+      const app = keepCalling(
+        `http://${formatAddress(sidecar.proxyAddress)}/whoami`,
+        systemClock,
+        (refused) =>
+          narration.tellOfApp(
+            refused
+              ? 'The app gets 401: the API refuses the new token, too.'
+              : "The API takes the token: the app's requests succeed again.",
+            !refused,
+          ),
+      );
+      narration.add(() => app.summary());
+      closers.push(() => app.stop());
+      const controls = createControls(
+        {
+          async changeSecret() {
+            const next = newSecret();
+            // The provider forgets the old secret at once, as Keycloak does without a rotation policy.
+            clients.replace(clientsWith(next, tokenLifetimeMs));
+            return next;
+          },
+          mountSecret: (next) => secret.update({ client_id: CLIENT_ID, client_secret: next }),
+          cutProvider: () => line.cut(),
+          mendProvider: () => line.mend(),
+          delayProvider: (delayMs) => line.delay(delayMs),
+          refuseTokens(refused) {
+            refusesTokens = refused;
+          },
+          say: (sentence) => narration.say(sentence),
+        },
+        clientSecret,
+        Math.min(SLOW_MS, tokenLifetimeMs / 4),
+      );
+      closers.push(() => controls.settled());
+      if (rotateAfterMs !== undefined) {
+        const cancelRotation = systemClock.after(rotateAfterMs, controls.rotate);
+        closers.push(async () => cancelRotation());
+      }
+      const quit = (): void => shutdown.request();
+      const leaveKeys = takeKeys(stdin, { ...controls.keys, q: quit }, quit);
+      if (leaveKeys !== undefined) {
+        closers.push(async () => leaveKeys());
+        logOutput.write(`${KEYS}\n`);
+      }
+      await whenAborted(shutdown.signal);
+      narration.say('The demo ends.');
+      return 0;
+    } catch (error) {
+      // Listeners that are already open would count as addresses in use.
+      for (const close of closers.splice(0).reverse()) await close();
+      const { explainConflicts } = await import('../config/address-conflicts.ts');
+      await explainConflicts(
+        error,
+        LISTENERS.map(([flag, part]) => ({ key: given[flag]?.key ?? `--${flag}`, address: listen[part] })),
+      );
+      throw error;
+    } finally {
+      for (const close of closers.reverse()) await close();
+    }
+  },
+};
+
+function newSecret(): string {
+  return randomBytes(24).toString('base64');
+}
+
+function clientsWith(clientSecret: string, tokenLifetimeMs: number) {
+  return defineClients([
+    {
+      clientId: CLIENT_ID,
+      clientSecret,
+      scopes: ['read', 'write'],
+      audience: [AUDIENCE],
+      tokenLifetime: `${Math.round(tokenLifetimeMs / 1000)}s`,
+    },
+  ]);
+}
+
+function sidecarConfig(
+  listen: { readonly proxy: ListenAddress; readonly admin: ListenAddress },
+  tokenUrl: string,
+  api: ListenAddress,
+  secretDirectory: string,
+): Promise<Config> {
+  const setting = (text: string) => ({ key: 'demo', text });
+  return loadConfig({
+    'token-url': setting(tokenUrl),
+    upstream: setting(`http://${formatAddress(api)}`),
+    'credentials-dir': setting(secretDirectory),
+    listen: setting(formatAddress(listen.proxy)),
+    'admin-listen': setting(formatAddress(listen.admin)),
+  });
+}
+
+function introduction(
+  proxy: ListenAddress,
+  admin: ListenAddress,
+  api: ListenAddress,
+  tokenLifetimeMs: number,
+): string {
+  const [sidecarAt, adminAt, apiAt] = [proxy, admin, api].map(
+    (address) => `http://${formatAddress(address)}`,
+  );
+  return `
+An issuer, a protected API and the sidecar are running. Tokens live ${tokenLifetimeMs / 1000} s. Try:
+
+  curl ${sidecarAt}/whoami            through the sidecar: it adds the token, the API says who called
+  curl -i ${apiAt}/whoami         around it: 401
+  curl ${adminAt}/readyz
+  curl ${adminAt}/api/status
+  curl -s ${adminAt}/metrics | grep token_sidecar_
+
+Status page: ${adminAt}/    Ctrl-C ends. What the sidecar does:
+
+`;
+}

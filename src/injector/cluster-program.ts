@@ -1,0 +1,142 @@
+/** The injector's connection to the Kubernetes API. Loaded only if the API is used: the client takes some 30 MB. */
+
+import { SidecarError } from '../platform/errors.ts';
+import type { KubernetesApi } from '../platform/kubernetes/api.ts';
+import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
+import { connectKubernetes } from '../platform/kubernetes/client.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
+import type { ClusterContact } from './admission.ts';
+import { manageCertificate } from './certificate/self-managed-certificate.ts';
+import { followClusterVersion } from './cluster/cluster-version.ts';
+import { createEventTeller } from './cluster/events.ts';
+import { createOwnerEvents } from './cluster/owner-events.ts';
+import { createSecretExistence } from './cluster/secret-existence.ts';
+import type { InjectorMetrics } from './metrics.ts';
+import type { Cluster } from './pod/cluster.ts';
+import { inject } from './pod/inject.ts';
+import type { InjectionDefaults } from './pod/injection-defaults.ts';
+import type { Pod } from './pod/pod.ts';
+import { startProfileReports } from './profiles/profile-reports.ts';
+import { watchProfiles } from './profiles/profile-store.ts';
+import type { KubernetesConfig, SelfManagedConfig } from './settings.ts';
+import { startPodController } from './watched-pods/pod-controller.ts';
+import { createReplacements } from './watched-pods/replacement.ts';
+import { createServedPods, webhookAsOwner } from './watched-pods/served-pods.ts';
+
+interface ClusterOptions extends KubernetesConfig, BackoffOptions {
+  /** This replica's identity. */
+  readonly identity: string;
+  readonly defaults: InjectionDefaults;
+  readonly metrics: InjectorMetrics;
+  readonly log: Logger;
+}
+
+interface ConnectedCluster {
+  readonly cluster: () => Cluster;
+  /** Whether the existing profiles have been read, or need not be. */
+  profilesRead(): boolean;
+  readonly contact: ClusterContact;
+  keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
+  close(): Promise<void>;
+}
+
+/** @throws {SidecarError} `configuration` if there is no API server to be found. */
+export async function connectCluster(options: ClusterOptions): Promise<ConnectedCluster> {
+  const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
+  const api = connectKubernetes(options.kubeconfig, clock);
+  const version = followClusterVersion(api, options);
+  const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
+  const profiles = options.profiles && (await followProfiles(api, options.profiles.leaseName));
+  const cluster = (): Cluster =>
+    profiles === undefined
+      ? version.current()
+      : { ...version.current(), profiles: profiles.profiles, namespaceLabels: profiles.store.labels };
+  const verdictOf = (pod: Pod, namespace: string) => inject(pod, { name: namespace }, defaults, cluster());
+  const tell = createEventTeller(api, clock);
+
+  function ownNamespace(): string {
+    const namespace = options.namespace ?? api.namespace;
+    if (namespace !== undefined) return namespace;
+    throw new SidecarError('configuration', '--namespace: expected the namespace that the injector runs in');
+  }
+
+  /** Imported separately, because the rules of the configuration file are slow to load. */
+  async function followProfiles(client: KubernetesApi, leaseName: string) {
+    const namespace = ownNamespace();
+    const { judge, profilesOf } = await import('./profile-rules.ts');
+    const store = watchProfiles(client, { judge, clock, random, log });
+    const reports = startProfileReports(client, {
+      store,
+      namespace,
+      leaseName,
+      identity,
+      clock,
+      random,
+      log,
+    });
+    return { profiles: profilesOf(store), store, reports };
+  }
+
+  const { pods } = options;
+  const configuration = pods?.configuration;
+  const podController =
+    pods &&
+    startPodController(api, {
+      namespace: ownNamespace(),
+      ...pods,
+      identity,
+      ...(configuration === undefined ? {} : { owner: () => webhookAsOwner(api, configuration) }),
+      served: createServedPods(api, { configuration, clock, log }),
+      replacements: createReplacements(api, {
+        namespace: ownNamespace(),
+        verdictOf: (pod, namespace) => inject(pod, namespace, defaults, cluster()),
+      }),
+      ...(events ? { tell } : {}),
+      clock,
+      random,
+      metrics,
+      log,
+    });
+  return {
+    cluster,
+    profilesRead: () => profiles === undefined || profiles.store.settled(),
+    contact: {
+      ...secrets,
+      ...(events ? { lookAtOwner: createOwnerEvents(api, { clock, log, tell, verdictOf, ...secrets }) } : {}),
+    },
+    async keepCertificate(config) {
+      const namespace = ownNamespace();
+      const { issueCertificate } = await import('./certificate/certificate-authority.ts');
+      const { secretName, serviceName, mutatingConfiguration, validatingConfiguration } = config;
+      const host = `${serviceName}.${namespace}.svc`;
+      return manageCertificate(api, {
+        namespace,
+        secretName,
+        webhooks: [
+          { kind: 'mutating', name: mutatingConfiguration },
+          ...(validatingConfiguration === undefined
+            ? []
+            : [{ kind: 'validating', name: validatingConfiguration } as const]),
+        ],
+        policy: {
+          lifetimeMs: config.lifetimeMs,
+          propagationMs: config.propagationMs,
+          hosts: [host, `${host}.cluster.local`],
+        },
+        identity,
+        issue: issueCertificate,
+        clock,
+        random,
+        metrics,
+        log,
+      });
+    },
+    async close() {
+      version.close();
+      profiles?.store.close();
+      await profiles?.reports.close();
+      await podController?.close();
+    },
+  };
+}

@@ -1,0 +1,234 @@
+/** The defaults for a pod's annotations: one setting for each annotation that can have one. */
+
+import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
+import { LOG_LEVELS } from '../platform/log/logger.ts';
+import { isLoopbackHost } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
+import { VERSION } from '../platform/version.ts';
+import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
+import { allowedHost, allowedImage } from './pod/allow-lists.ts';
+import { grantValue, imageReference, objectName } from './pod/annotation-formats.ts';
+import {
+  DEFAULT_MODES,
+  type InjectionDefaults,
+  SIDECAR_MODES,
+  USUAL_MODES,
+} from './pod/injection-defaults.ts';
+import { SIDECAR_USER } from './pod/names.ts';
+import { quantity } from './pod/quantity.ts';
+
+/** Published by the release workflow. */
+const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;
+const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const;
+
+export const INJECTION_SETTINGS = {
+  'default-image': {
+    argument: 'IMAGE',
+    description: 'Image of the sidecar; the public one is published by the release workflow',
+    default: DEFAULT_IMAGE,
+  },
+  'default-image-pull-policy': {
+    argument: 'POLICY',
+    description: `One of ${PULL_POLICIES.join(', ')}`,
+    default: 'IfNotPresent',
+  },
+  'default-image-pull-secrets': {
+    argument: 'NAMES',
+    description:
+      "Secrets, by commas, that the sidecar's image is pulled with; they have to be in the pod's namespace",
+    default: 'none',
+  },
+  'default-run-as-user': {
+    argument: 'UID',
+    description:
+      "User and group of the sidecar, and group of the pod's volumes; none where the platform assigns them, as OpenShift does",
+    default: String(SIDECAR_USER),
+  },
+  'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
+  'default-auth-url': { argument: 'URL', description: 'Base URL of the identity provider' },
+  'default-realm': { argument: 'NAME', description: 'Realm name', default: 'dx' },
+  'default-allow-insecure-token-url': {
+    argument: 'BOOLEAN',
+    description: 'Allow http:// to a token endpoint on another host: the client secret travels in clear',
+    default: 'false',
+  },
+  'default-scope': { argument: 'SCOPE', description: 'Scope sent with the grant' },
+  'default-audience': { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
+  'default-upstream': {
+    argument: 'URL',
+    description: "Where the apps' requests go, with an optional base path",
+  },
+  'default-ca-config-map': {
+    argument: 'NAME',
+    description:
+      "ConfigMap of the pod's namespace with key ca.crt: CAs in PEM that the sidecar trusts besides the public ones",
+  },
+  'default-mode': { argument: 'MODE', description: `One of ${DEFAULT_MODES.join(', ')}`, default: 'reverse' },
+  'default-native-sidecar': {
+    argument: 'BOOLEAN',
+    description: 'Use native sidecars',
+    default: "true, or what the cluster's version allows where it is known",
+  },
+  'default-log-level': {
+    argument: 'LEVEL',
+    description: `Log level of the sidecar, one of ${LOG_LEVELS.join(', ')}`,
+    default: 'info',
+  },
+  'default-cpu-request': { argument: 'QUANTITY', description: 'CPU requested', default: '10m' },
+  'default-cpu-limit': { argument: 'QUANTITY', description: 'CPU limit', default: 'none' },
+  'default-memory-request': { argument: 'QUANTITY', description: 'Memory requested', default: '48Mi' },
+  'default-memory-limit': { argument: 'QUANTITY', description: 'Memory limit', default: '128Mi' },
+  'default-startup-seconds': {
+    argument: 'SECONDS',
+    description: 'Within which the first token must be obtained before the kubelet restarts the sidecar',
+    default: '120',
+  },
+  'default-prometheus-annotations': {
+    argument: 'BOOLEAN',
+    description: 'Mark pods with prometheus.io/scrape, port and path, unless they are marked already',
+    default: 'true',
+  },
+  'allowed-auth-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts, by commas, that the annotation auth-url may name, over TLS unless listed as http://HOST: they get the client secret',
+    default: 'any',
+  },
+  'allowed-upstream-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts, by commas, that the annotation upstream may name, over TLS unless listed as http://HOST: they get access tokens',
+    default: 'any',
+  },
+  'allowed-images': {
+    argument: 'IMAGES',
+    description:
+      'Images without tag, or prefixes that end in "/", by commas, that the annotation image may name: they read the Secret',
+    default: 'any, or the default alone where hosts are limited',
+  },
+  'allowed-config-maps': {
+    argument: 'NAMES',
+    description: 'ConfigMaps, by commas, that the annotation config-map may name; * for any',
+    default: 'any, or none where hosts are limited',
+  },
+  'allowed-modes': {
+    argument: 'MODES',
+    description: `Modes, by commas, that pods may have besides the default, of ${SIDECAR_MODES.join(', ')}: redirect adds an init container with NET_ADMIN`,
+    default: USUAL_MODES.join(),
+  },
+  ...BROKER_OF_PODS_SETTINGS,
+} as const satisfies Settings;
+
+const boolean = oneOf(['true', 'false']);
+
+const configMapName: ValueFormat<string> = {
+  expected: 'names of ConfigMaps by commas, or *',
+  parse: (text) => (text === '*' ? text : objectName.parse(text)),
+};
+
+function byCommas<T>({ expected, parse }: ValueFormat<T>): ValueFormat<readonly T[]> {
+  return {
+    expected,
+    parse(text) {
+      const values = text.split(',').map((each) => parse(each.trim()));
+      return values.every((value) => value !== undefined) ? values : undefined;
+    },
+  };
+}
+
+const seconds: ValueFormat<number> = {
+  expected: 'a whole number of seconds from 1 to 86400',
+  parse: (text) => (/^\d{1,5}$/.test(text) && +text >= 1 && +text <= 86_400 ? Number(text) : undefined),
+};
+
+const userId: ValueFormat<number | 'none'> = {
+  expected: 'a number from 1 to 2147483647, or none',
+  parse(text) {
+    if (text === 'none') return text;
+    return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= 2_147_483_647 ? Number(text) : undefined;
+  },
+};
+
+/** A mistake is added to `problems` and leaves its default in the result. */
+export function readInjectionDefaults(
+  given: GivenValues<typeof INJECTION_SETTINGS>,
+  problems: Problem[],
+): InjectionDefaults {
+  type Flag = keyof typeof INJECTION_SETTINGS;
+  const read = <T>(flag: Flag, format: ValueFormat<T>): T | undefined =>
+    readValue(given[flag], format, problems);
+  /** The text as given, once its format is right. */
+  const readText = <Key extends string>(
+    key: Key,
+    flag: Flag,
+    format: ValueFormat<unknown>,
+  ): Partial<Record<Key, string>> => {
+    const value = given[flag];
+    if (value === undefined || read(flag, format) === undefined) return {};
+    return { [key]: value.text } as Record<Key, string>;
+  };
+
+  const listOf = <T>(flag: Flag, format: ValueFormat<T>) => read(flag, byCommas(format));
+  const authHosts = listOf('allowed-auth-hosts', allowedHost);
+  const upstreamHosts = listOf('allowed-upstream-hosts', allowedHost);
+  const images = listOf('allowed-images', allowedImage);
+  const configMaps = listOf('allowed-config-maps', configMapName);
+  const allowedModes = listOf('allowed-modes', oneOf(SIDECAR_MODES));
+  const caConfigMap = given['default-ca-config-map'];
+  if (caConfigMap !== undefined && (authHosts !== undefined || upstreamHosts !== undefined)) {
+    const expected =
+      'nothing where hosts are limited: whoever writes that ConfigMap could pass for any of them';
+    problems.push({ key: caConfigMap.key, value: caConfigMap.text, expected });
+  }
+  const native = read('default-native-sidecar', boolean);
+  const allowInsecureTokenUrl = read('default-allow-insecure-token-url', boolean) === 'true';
+  const authUrl = readText('authUrl', 'default-auth-url', serverUrl);
+  if (authUrl.authUrl !== undefined && !allowInsecureTokenUrl) checkSecure(authUrl.authUrl, problems, given);
+  return {
+    image: read('default-image', imageReference) ?? DEFAULT_IMAGE,
+    imagePullPolicy: read('default-image-pull-policy', oneOf(PULL_POLICIES)) ?? 'IfNotPresent',
+    imagePullSecrets: listOf('default-image-pull-secrets', objectName) ?? [],
+    runAsUser: read('default-run-as-user', userId) ?? SIDECAR_USER,
+    ...readText('secret', 'default-secret', objectName),
+    ...authUrl,
+    realm: read('default-realm', grantValue) ?? 'dx',
+    allowInsecureTokenUrl,
+    ...readText('scope', 'default-scope', grantValue),
+    ...readText('audience', 'default-audience', grantValue),
+    ...readText('upstream', 'default-upstream', upstream),
+    ...readText('caConfigMap', 'default-ca-config-map', objectName),
+    mode: read('default-mode', oneOf(DEFAULT_MODES)) ?? 'reverse',
+    ...(allowedModes === undefined ? {} : { allowedModes }),
+    ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
+    logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',
+    resources: {
+      cpuRequest: '10m',
+      memoryRequest: '48Mi',
+      memoryLimit: '128Mi',
+      ...readText('cpuRequest', 'default-cpu-request', quantity),
+      ...readText('cpuLimit', 'default-cpu-limit', quantity),
+      ...readText('memoryRequest', 'default-memory-request', quantity),
+      ...readText('memoryLimit', 'default-memory-limit', quantity),
+    },
+    startupSeconds: read('default-startup-seconds', seconds) ?? 120,
+    prometheusAnnotations: read('default-prometheus-annotations', boolean) !== 'false',
+    allowed: {
+      ...(authHosts === undefined ? {} : { authHosts }),
+      ...(upstreamHosts === undefined ? {} : { upstreamHosts }),
+      ...(images === undefined ? {} : { images }),
+      ...(configMaps === undefined ? {} : { configMaps }),
+    },
+  };
+}
+
+function checkSecure(url: string, problems: Problem[], given: GivenValues<typeof INJECTION_SETTINGS>): void {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'https:' || isLoopbackHost(hostname)) return;
+  problems.push({
+    key: given['default-auth-url']?.key ?? '--default-auth-url',
+    value: url,
+    expected:
+      'https, because the client secret travels there; --default-allow-insecure-token-url permits http',
+  });
+}

@@ -1,0 +1,22 @@
+/** What profiles resolve to. The injector and `inject` load this only if there are profiles. */
+
+import { credentialFiles } from '../token/credentials.ts';
+import type { Profiles } from './pod/profiles.ts';
+import { judgeProfile } from './profiles/judge-profile.ts';
+import { manifestProfiles } from './profiles/manifest-profiles.ts';
+import type { JudgedProfile, ProfileIdentity } from './profiles/profile.ts';
+import type { ProfileSource } from './profiles/profile-source.ts';
+import { createProfiles } from './profiles/resolve-profiles.ts';
+
+export function judge(identity: ProfileIdentity, spec: unknown): JudgedProfile {
+  return judgeProfile(identity, spec, credentialFiles);
+}
+
+export function profilesOf(source: ProfileSource): Profiles {
+  return createProfiles(source, credentialFiles);
+}
+
+/** @param namespace for profiles that name none. */
+export function profilesInManifests(manifests: readonly unknown[], namespace: string): Profiles {
+  return profilesOf(manifestProfiles(manifests, namespace, credentialFiles));
+}

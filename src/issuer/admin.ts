@@ -1,0 +1,57 @@
+import { type AdminEndpoint, json } from '../admin/admin-server.ts';
+import { probes } from '../admin/probes.ts';
+import type { Issuer } from './issuer.ts';
+
+/**
+ * What the issuer's admin listener serves besides metrics: the probes; the public keys, at `/jwks` and, for verifiers
+ * that know only the realm, at Keycloak's path below the issuer; and the discovery documents of OpenID Connect and of
+ * RFC 8414, where clients look for them given the issuer. An issuer exists only once its clients and its key are loaded
+ * and it listens, so nothing can be missing any more.
+ * @param adminUrl where others reach this listener, for `jwks_uri`; without it there is no discovery.
+ */
+export function issuerAdminEndpoints(
+  issuer: Issuer,
+  draining: () => boolean,
+  adminUrl?: () => string,
+): Readonly<Record<string, AdminEndpoint>> {
+  const path = new URL(issuer.issuer).pathname;
+  const certs = `${path}/protocol/openid-connect/certs`;
+  const jwks: AdminEndpoint = {
+    method: 'GET',
+    audience: 'everybody',
+    answer: () => json(200, issuer.jwks()),
+  };
+  return {
+    ...probes({ draining, started: () => true, missing: () => [] }),
+    '/jwks': jwks,
+    [certs]: jwks,
+    ...(adminUrl === undefined ? {} : discovery(() => `${adminUrl().replace(/\/+$/, '')}${certs}`)),
+  };
+
+  function discovery(jwksUri: () => string): Readonly<Record<string, AdminEndpoint>> {
+    const endpoint: AdminEndpoint = {
+      method: 'GET',
+      audience: 'everybody',
+      answer: () => json(200, describeIssuer(issuer, jwksUri())),
+    };
+    return {
+      [`${path}/.well-known/openid-configuration`]: endpoint,
+      [`/.well-known/oauth-authorization-server${path}`]: endpoint,
+    };
+  }
+}
+
+/** RFC 8414 §2 and OpenID Connect Discovery §3. */
+function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Record<string, unknown> {
+  return {
+    issuer,
+    token_endpoint: tokenUrl,
+    jwks_uri: jwksUri,
+    grant_types_supported: ['client_credentials'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic'],
+    // Both specifications require these, although there are neither an authorization endpoint nor ID tokens.
+    response_types_supported: [],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...new Set(jwks().keys.map(({ alg }) => alg))],
+  };
+}

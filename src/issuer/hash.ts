@@ -1,0 +1,41 @@
+import type { CommandContext } from '../config/command.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { hashSecret } from './scrypt-hash.ts';
+
+/** Far above any secret: longer input was piped in by mistake. */
+const MAX_SECRET_BYTES = 64 * 1024;
+
+/**
+ * Reads a client secret from standard input, without the line end that `echo` leaves, and prints its scrypt hash. Never
+ * from the command line, which shows in the process list and stays in the shell's history.
+ * @throws {SidecarError} `usage` if there is no secret, or it is no UTF-8 text.
+ */
+export async function printSecretHash({
+  stdin,
+  stdout,
+}: Pick<CommandContext, 'stdin' | 'stdout'>): Promise<number> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_SECRET_BYTES) {
+      throw new SidecarError(
+        'usage',
+        `the secret on standard input is larger than ${MAX_SECRET_BYTES} bytes`,
+      );
+    }
+  }
+  const secret = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
+  if (secret === '') throw new SidecarError('usage', 'there is no secret on standard input');
+  stdout.write(`${await hashSecret(secret)}\n`);
+  return 0;
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new SidecarError('usage', 'the secret on standard input is not UTF-8 text', { cause });
+  }
+}

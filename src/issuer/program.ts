@@ -1,0 +1,196 @@
+import { startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import type { Command, CommandContext } from '../config/command.ts';
+import { unknownVariables } from '../config/environment.ts';
+import { explainingConflicts } from '../config/explain-conflicts.ts';
+import { readSettings } from '../config/settings.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { createLogger } from '../platform/log/logger.ts';
+import { formatAddress, reachableAddress } from '../platform/net/address.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
+import { whenAborted } from '../platform/process/shutdown.ts';
+import { Registry } from '../platform/prometheus.ts';
+import { systemClock } from '../platform/time/clock.ts';
+import { issuerAdminEndpoints } from './admin.ts';
+import { readClientsDirectory } from './clients-directory.ts';
+import { readClientsFile } from './clients-file.ts';
+import { printSecretHash } from './hash.ts';
+import { startIssuer } from './issuer.ts';
+import { createKeyRing } from './key-ring.ts';
+import { followClients, type LiveClients } from './live-clients.ts';
+import { followSigningKey, type LiveSigningKey } from './live-signing-key.ts';
+import { createIssuerMetrics } from './metrics.ts';
+import { openPublishedKeys } from './published-keys.ts';
+import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
+import { generateSigningKey } from './signing-key.ts';
+
+/** How often files are read even without a notification. */
+const POLL_MS = 30_000;
+
+export const issuer: Command = {
+  summary: 'Run the Token Issuance Service, or hash a client secret for it',
+  operands: '[hash < SECRET]',
+  settings: ISSUER_SETTINGS,
+  examples: [
+    ['token-sidecar issuer --clients-file clients.yaml', 'with the clients of a file'],
+    ['printf %s "$SECRET" | token-sidecar issuer hash', 'a hash to put in place of a secret'],
+  ],
+  async run(context) {
+    const { given, positionals } = readSettings(ISSUER_SETTINGS, context.args, context.env);
+    const [operand, ...others] = positionals;
+    if (operand === undefined) {
+      const problems: Problem[] = unknownVariables(ISSUER_SETTINGS, context.env);
+      const config = readIssuerConfig(given, problems);
+      return await explainingConflicts(
+        () => serve(config, problems, context),
+        [
+          { key: given.listen?.key ?? '--listen', address: config.listen },
+          { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
+        ],
+      );
+    }
+    // It may be a secret, so it is not repeated.
+    if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');
+    if (others.length > 0)
+      throw new SidecarError('usage', 'issuer hash reads the secret from standard input');
+    return await printSecretHash(context);
+  },
+};
+
+/** @throws {ConfigurationError} with `problems` and those of the files, before anything listens. */
+async function serve(
+  config: IssuerConfig,
+  problems: readonly Problem[],
+  { logOutput, shutdown, clock = systemClock }: CommandContext,
+): Promise<number> {
+  const log = createLogger(config.logLevel, logOutput);
+  const registry = new Registry();
+  const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
+  const metrics = createIssuerMetrics(registry);
+  const live = { clock, pollMs: POLL_MS, metrics, log };
+
+  const [clients, key] = await allOrProblems(problems, openClients(config, live), openKeys(config, live));
+  const closers: (() => Promise<void> | void)[] = [clients.close, key.close];
+  try {
+    const service = await startIssuer({
+      listen: config.listen,
+      ...(config.authUrl === undefined ? {} : { authUrl: config.authUrl }),
+      realm: config.realm,
+      clients: clients.store,
+      keys: key.keys,
+      tokenLifetimeSeconds: config.tokenLifetimeSeconds,
+      metrics,
+      clock,
+      log,
+    });
+    closers.unshift(() => service.close(config.drainTimeoutMs));
+    let adminUrl = '';
+    const admin = await startAdminServer(
+      config.adminListen,
+      {
+        ...issuerAdminEndpoints(
+          service,
+          () => shutdown.signal.aborted,
+          () => adminUrl,
+        ),
+        '/metrics': metricsEndpoint(registry),
+      },
+      log,
+      { metrics: adminMetrics },
+    );
+    closers.push(admin.close);
+    // In the same turn in which the listener began to accept, so that no request can have come yet.
+    adminUrl = config.adminUrl?.href ?? `http://${formatAddress(reachableAddress(admin.address))}`;
+    log.info(
+      {
+        issuer: service.issuer,
+        tokenUrl: service.tokenUrl,
+        listen: formatAddress(service.address),
+        admin: formatAddress(admin.address),
+        kid: key.keys.current().keyId,
+        alg: key.keys.current().algorithm,
+      },
+      'ready',
+    );
+    await whenAborted(shutdown.signal);
+    log.info({ drainTimeoutMs: config.drainTimeoutMs }, 'draining');
+    const lost = key.keys.lostAtEnd().map(({ keyId }) => keyId);
+    if (lost.length > 0) {
+      log.warn(
+        { kids: lost },
+        'keys with living tokens end with this process: publish them by --published-keys-dir',
+      );
+    }
+  } finally {
+    for (const close of closers) await close();
+  }
+  log.info('stopped');
+  return 0;
+}
+
+async function openClients(
+  { clients }: IssuerConfig,
+  live: Parameters<typeof followClients>[1],
+): Promise<LiveClients> {
+  // The settings have already reported it.
+  if (clients === undefined) throw new ConfigurationError([]);
+  const read = clients.kind === 'file' ? readClientsFile : readClientsDirectory;
+  return await followClients(() => read(clients.path, clients.key), live);
+}
+
+async function openKeys(
+  config: IssuerConfig,
+  live: Parameters<typeof followSigningKey>[1],
+): Promise<LiveSigningKey> {
+  if (config.publishedKeysDirectory === undefined) return await openSigningKey(config, live);
+  const [signing, published] = await allOrProblems(
+    [],
+    openSigningKey(config, live),
+    openPublishedKeys(config.publishedKeysDirectory, live),
+  );
+  published.showIn(signing.keys);
+  return {
+    keys: signing.keys,
+    close() {
+      signing.close();
+      published.close();
+    },
+  };
+}
+
+async function openSigningKey(
+  { signingAlgorithm, signingKeyFile }: IssuerConfig,
+  live: Parameters<typeof followSigningKey>[1],
+): Promise<LiveSigningKey> {
+  if (signingKeyFile !== undefined) {
+    return await followSigningKey({ ...signingKeyFile, algorithm: signingAlgorithm }, live);
+  }
+  const key = await generateSigningKey(signingAlgorithm);
+  live.log.warn(
+    { kid: key.keyId, alg: key.algorithm },
+    'signing with a key made at start: its tokens cannot be verified after a restart or at another replica',
+  );
+  return { keys: createKeyRing(key, live.clock), close: () => undefined };
+}
+
+/**
+ * Both values; or, if one fails, the problems of all, with the other closed again.
+ * @throws {ConfigurationError}
+ */
+async function allOrProblems<A extends { close(): void }, B extends { close(): void }>(
+  problems: readonly Problem[],
+  a: Promise<A>,
+  b: Promise<B>,
+): Promise<[A, B]> {
+  const settled = await Promise.allSettled([a, b]);
+  const [first, second] = settled;
+  if (problems.length === 0 && first.status === 'fulfilled' && second.status === 'fulfilled') {
+    return [first.value, second.value];
+  }
+  for (const outcome of settled) if (outcome.status === 'fulfilled') outcome.value.close();
+  const errors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+  const unforeseen = errors.find((error) => !(error instanceof ConfigurationError));
+  if (unforeseen !== undefined) throw unforeseen;
+  throw new ConfigurationError([...problems, ...errors.flatMap((error) => error.problems)]);
+}

@@ -1,0 +1,156 @@
+/** Resolves names by DNS alone: the hosts file is bypassed, as it may lead a name back to this very program. */
+
+import type { LookupAddress, LookupOptions, Resolver } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { systemCodeOf } from '../errors.ts';
+import type { Clock } from '../time/clock.ts';
+import { candidatesFor, type SearchList } from './search-list.ts';
+
+/** An answer is kept for its own time to live, but no longer than this. */
+export const LONGEST_KEPT_MS = 300_000;
+
+/** If only one of the two families was answered: the other's addresses may be the reachable ones. */
+export const LONGEST_HALF_KEPT_MS = 1000;
+
+/** Names whose addresses are kept. */
+export const MOST_KEPT = 128;
+
+export interface DnsLookupOptions {
+  readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;
+  readonly searchList: SearchList;
+  readonly clock: Clock;
+  /** The family to try first if a name has addresses of both. */
+  readonly preferred: () => 4 | 6;
+}
+
+interface Found {
+  /** At least one. */
+  readonly addresses: readonly LookupAddress[];
+  /** In monotonic time. */
+  readonly untilMs: number;
+}
+
+interface Answer {
+  readonly addresses: readonly { readonly address: string; readonly ttl: number }[];
+  /** The resolver's code; undefined if it answered, even if there is no address. */
+  readonly failure: string | undefined;
+}
+
+/** Codes for a name that does not exist, or has no address of this type: another name may have one. */
+const NOT_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
+
+/** The server refused: as in the C library, the next name of the search list is tried. */
+const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP', 'EFORMERR']);
+
+/**
+ * A `lookup` for sockets. As with every resolver, the servers follow CNAMEs; concurrent requests for one name share
+ * their queries.
+ */
+export function dnsLookup(options: DnsLookupOptions): LookupFunction {
+  /** The oldest first. */
+  const kept = new Map<string, Found>();
+  const asked = new Map<string, Promise<Found>>();
+
+  async function find(name: string): Promise<Found> {
+    const known = kept.get(name);
+    if (known !== undefined && options.clock.monotonicMs() < known.untilMs) return known;
+    const underWay = asked.get(name);
+    if (underWay !== undefined) return await underWay;
+    const asking = resolve(name, options).finally(() => asked.delete(name));
+    asked.set(name, asking);
+    const found = await asking;
+    kept.delete(name);
+    kept.set(name, found);
+    for (const oldest of kept.keys()) {
+      if (kept.size <= MOST_KEPT) break;
+      kept.delete(oldest);
+    }
+    return found;
+  }
+
+  return (hostname, lookupOptions, callback) => {
+    find(hostname.toLowerCase()).then(
+      ({ addresses }) => answer(hostname, addresses, lookupOptions, callback),
+      (error: Error) => callback(error as NodeJS.ErrnoException, []),
+    );
+  };
+}
+
+function answer(
+  hostname: string,
+  addresses: readonly LookupAddress[],
+  { all, family }: LookupOptions,
+  callback: Parameters<LookupFunction>[2],
+): void {
+  const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : undefined;
+  const usable = addresses.filter((one) => wanted === undefined || one.family === wanted);
+  const [first] = usable;
+  // In its own turn: errors that the callback throws are not ours to catch.
+  process.nextTick(() => {
+    if (first === undefined) callback(failure(hostname, 'ENOTFOUND'), []);
+    else if (all === true) callback(null, [...usable]);
+    else callback(null, first.address, first.family);
+  });
+}
+
+/** @throws {Error} `ENOTFOUND` if no candidate has an address, `EAI_AGAIN` if that is not known. */
+async function resolve(name: string, options: DnsLookupOptions): Promise<Found> {
+  let unwilling: string | undefined;
+  for (const candidate of candidatesFor(name, options.searchList)) {
+    const [four, six] = await Promise.all([
+      ask('resolve4', candidate, options),
+      ask('resolve6', candidate, options),
+    ]);
+    const found = ordered(four, six, options.preferred());
+    const failures = [four.failure, six.failure].filter((code) => code !== undefined);
+    if (found.length > 0) {
+      const longestMs = failures.length > 0 ? LONGEST_HALF_KEPT_MS : LONGEST_KEPT_MS;
+      return keptFor(found, longestMs, options.clock.monotonicMs());
+    }
+    const final = failures.find((code) => !UNWILLING.has(code));
+    if (final !== undefined) throw failure(name, final);
+    unwilling ??= failures[0];
+  }
+  throw failure(name, unwilling ?? 'ENOTFOUND');
+}
+
+function ask(
+  question: 'resolve4' | 'resolve6',
+  name: string,
+  { resolver }: DnsLookupOptions,
+): Promise<Answer> {
+  return new Promise((settle) => {
+    resolver[question](name, { ttl: true }, (error, addresses) => {
+      const code = error === null ? undefined : (systemCodeOf(error) ?? 'EBADRESP');
+      settle({
+        addresses: error === null ? addresses : [],
+        failure: code === undefined || NOT_THERE.has(code) ? undefined : code,
+      });
+    });
+  });
+}
+
+type Family = 4 | 6;
+type Timed = LookupAddress & { readonly ttl: number };
+
+function ordered(four: Answer, six: Answer, preferred: Family): readonly Timed[] {
+  const of = (answer: Answer, family: Family): Timed[] =>
+    answer.addresses.map(({ address, ttl }) => ({ address, ttl, family }));
+  return preferred === 4 ? [...of(four, 4), ...of(six, 6)] : [...of(six, 6), ...of(four, 4)];
+}
+
+function keptFor(found: readonly Timed[], longestMs: number, nowMs: number): Found {
+  const lifetimeMs = Math.min(...found.map(({ ttl }) => ttl)) * 1000;
+  return {
+    addresses: found.map(({ address, family }) => ({ address, family })),
+    untilMs: nowMs + Math.min(lifetimeMs, longestMs),
+  };
+}
+
+/** With the C library's codes: the resolver's own, such as ECONNREFUSED, would be taken for the host's. */
+function failure(name: string, found: string): NodeJS.ErrnoException {
+  const [code, words] = NOT_THERE.has(found)
+    ? ['ENOTFOUND', `DNS has no address for ${name}`]
+    : ['EAI_AGAIN', `no name server says where ${name} is`];
+  return Object.assign(new Error(`${words}: ${found}`), { code, hostname: name });
+}

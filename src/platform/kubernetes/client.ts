@@ -1,0 +1,135 @@
+/**
+ * The Kubernetes API by way of @kubernetes/client-node, of which only the parts are imported that find the server,
+ * its CA and our token: the whole client would cost 50 MB more (docs/decisions/0007). Import this file lazily, so that
+ * an injector without the API does not load even those.
+ */
+
+import { type HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js';
+import { IsomorphicFetchHttpLibrary } from '@kubernetes/client-node/dist/gen/http/isomorphic-fetch.js';
+import type { Clock } from '../time/clock.ts';
+import {
+  type ApiMethod,
+  type ApiRequestOptions,
+  type KubernetesApi,
+  KubernetesApiError,
+  type WatchEvent,
+} from './api.ts';
+import { loadConfiguration } from './configuration.ts';
+import { refused, refuseUnsendable, unreachable, unusable } from './failures.ts';
+import { readLines } from './lines.ts';
+
+/** How long connections are kept before the CA is read anew. */
+const RECONNECT_AFTER_MS = 300_000;
+
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** The server sends a bookmark about every minute: a watch that is silent for longer may be dead. */
+const SILENCE_MS = 150_000;
+
+interface KubernetesClient extends KubernetesApi {
+  /** The namespace that we run in, as far as the configuration says. */
+  readonly namespace: string | undefined;
+}
+
+type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
+type Response = Awaited<ReturnType<ReturnType<IsomorphicFetchHttpLibrary['send']>['toPromise']>>;
+
+/**
+ * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
+ * @throws {SidecarError} `configuration` when neither leads to a server.
+ */
+export function connectKubernetes(kubeconfig: string | undefined, clock: Clock): KubernetesClient {
+  const { config, server, tokenFile } = loadConfiguration(kubeconfig, clock);
+  const http = new IsomorphicFetchHttpLibrary();
+  let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
+
+  /** The client makes a connection pool for each request; one is kept, or each request would be a TLS handshake. */
+  function keepConnections(request: RequestContext): void {
+    const fresh = request.getDispatcher();
+    if (fresh === undefined) return;
+    const { monotonicMs } = clock.now();
+    if (shared === undefined || monotonicMs - shared.sinceMs > RECONNECT_AFTER_MS) {
+      shared = { dispatcher: fresh, sinceMs: monotonicMs };
+    }
+    request.setDispatcher(shared.dispatcher);
+  }
+
+  /** @throws {KubernetesApiError} */
+  async function send(
+    method: ApiMethod,
+    path: string,
+    { query = {}, body, contentType, accept, explainRefusal }: ApiRequestOptions,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const url = new URL(server + path);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+    const request = new RequestContext(url.href, method as HttpMethod);
+    request.setHeaderParam('Accept', accept ?? 'application/json');
+    if (body !== undefined) {
+      request.setHeaderParam('Content-Type', contentType ?? 'application/json');
+      request.setBody(JSON.stringify(body));
+    }
+    request.setSignal(signal);
+    try {
+      await config.applySecurityAuthentication(request);
+    } catch (error) {
+      throw unusable(`${method} ${path}`, error);
+    }
+    refuseUnsendable(`${method} ${path}`, request);
+    let response: Response;
+    try {
+      keepConnections(request);
+      response = await http.send(request).toPromise();
+    } catch (error) {
+      throw unreachable(`${method} ${path}`, error);
+    }
+    if (response.httpStatusCode >= 200 && response.httpStatusCode <= 299) return response;
+    if (response.httpStatusCode === 401) tokenFile?.refused();
+    // To its end, so that the connection can be used again.
+    const answer = await response.body.text().catch(() => '');
+    throw refused(`${method} ${path}`, response, explainRefusal === true ? answer : '');
+  }
+
+  return {
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace,
+
+    async request<T>(method: ApiMethod, path: string, options: ApiRequestOptions = {}): Promise<T> {
+      const timeout = AbortSignal.timeout(options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+      const either = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal]);
+      const response = await send(method, path, options, either);
+      const text = await response.body.text().catch((error: unknown) => {
+        throw unreachable(`${method} ${path}`, error);
+      });
+      return parseAnswer<T>(`${method} ${path}`, text);
+    },
+
+    async watch(path, query, onEvent, signal): Promise<void> {
+      const silence = new AbortController();
+      let cancel = clock.after(SILENCE_MS, () => silence.abort());
+      try {
+        const either = AbortSignal.any([signal, silence.signal]);
+        const response = await send('GET', path, { query: { ...query, watch: true } }, either);
+        for await (const line of readLines(response.body.stream())) {
+          cancel();
+          cancel = clock.after(SILENCE_MS, () => silence.abort());
+          const { type, object } = parseAnswer<WatchEvent>(`WATCH ${path}`, line);
+          onEvent({ type, object });
+        }
+      } catch (error) {
+        if (signal.aborted || silence.signal.aborted) return;
+        throw error instanceof KubernetesApiError ? error : unreachable(`WATCH ${path}`, error);
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+/** The parser's own complaint would quote the answer, which may be a Secret. */
+function parseAnswer<T>(what: string, text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new KubernetesApiError(`${what}: the answer is no JSON`);
+  }
+}

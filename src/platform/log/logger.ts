@@ -1,0 +1,128 @@
+/**
+ * The logger, and what it must never print.
+ *
+ * Call sites log names and figures, never requests, headers or answers of the token endpoint. The redaction is the second
+ * line of defence, for the day somebody logs an object that carries one of these.
+ */
+
+import pino, { type Logger } from 'pino';
+import { type Clock, systemClock } from '../time/clock.ts';
+import { describeError } from './error-description.ts';
+import type { LogLosses } from './output.ts';
+import { withoutSecrets } from './redaction.ts';
+import { RepeatLimit } from './repeat-limit.ts';
+
+export type { Logger };
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The allowed levels, as the setting's description lists them. */
+export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
+
+/** The fields that distinguish kinds of warnings besides their text: those with few values. */
+const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
+
+/** Takes lines, each with its line end. */
+interface LogDestination {
+  write(line: string): void;
+  readonly losses?: LogLosses;
+  /** Has `write` called once before the log ends. */
+  beforeEnd?(write: () => void): void;
+}
+
+/**
+ * JSON lines, one per event, with `time` in ISO 8601 so that log collectors need no special rule. Of each kind of
+ * warning and error the first ten in ten seconds are printed, and then how many more there were: a fault in every
+ * request must not cost a line for each.
+ */
+export function createLogger(
+  level: LogLevel,
+  destination: LogDestination = NOWHERE,
+  clock: Clock = systemClock,
+): Logger {
+  const limit = new RepeatLimit(clock);
+  destination.beforeEnd?.(() => limit.summarizeOpen());
+  const children = new Set<WeakRef<Logger>>();
+  const logger = pino(
+    {
+      level,
+      onChild: (child) => {
+        for (const reference of children) if (reference.deref() === undefined) children.delete(reference);
+        children.add(new WeakRef(child));
+      },
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }), log: (facts) => withoutSecrets(facts) },
+      serializers: { err: describeError },
+      hooks: {
+        logMethod(args, method, severity) {
+          const [facts, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
+          const kind = LIMITED.has(severity) && !WHOLE.has(this) ? kindOf(facts) : undefined;
+          const passes =
+            kind === undefined ||
+            limit.admits(keyOf(this, severity, text, kind), ({ leftOut, withinMs, mixed }) =>
+              mixed
+                ? method.apply(this, [{ leftOut, withinMs }, 'more lines of many kinds were left out'])
+                : method.apply(this, [
+                    { ...kind, leftOut, withinMs },
+                    `${text}: more of the same were left out`,
+                  ]),
+            );
+          if (passes) method.apply(this, args);
+          else if (destination.losses !== undefined) destination.losses.repeated += 1;
+        },
+      },
+    },
+    destination,
+  );
+  // Its children inherit this method.
+  const { child } = logger;
+  logger.child = function (this: Logger, bindings: object, options?: object) {
+    return child.call(this, withoutSecrets(bindings), options);
+  } as typeof child;
+  CHILDREN.set(logger, children);
+  return logger;
+}
+
+/** Loggers made from each, which have a level of their own. */
+const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
+
+/** Sets the level of a logger from `createLogger`, and of all loggers made from it. */
+export function setLogLevel(logger: Logger, level: LogLevel): void {
+  logger.level = level;
+  for (const reference of CHILDREN.get(logger) ?? []) {
+    const child = reference.deref();
+    if (child !== undefined) child.level = level;
+  }
+}
+
+/** Loggers whose lines are all printed. */
+const WHOLE = new WeakSet<Logger>();
+
+/** A logger with the same level and output that prints all repeated warnings: for lines that are bounded elsewhere. */
+export function withoutRepeatLimit(logger: Logger): Logger {
+  const whole = logger.child({});
+  WHOLE.add(whole);
+  return whole;
+}
+
+const NOWHERE: LogDestination = { write: () => undefined };
+/** Information is printed as it happens, and debugging needs every line. */
+const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']]);
+
+type Facts = Readonly<Record<string, unknown>>;
+
+function kindOf(facts: unknown): Facts {
+  const given = (facts ?? {}) as Facts;
+  // Beside an error the status may be any of hundreds that an upstream chooses; the error identifies the kind.
+  const tells = (name: string) =>
+    given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
+  return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
+}
+
+function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
+  // The fields that a child logger adds to each line, as text.
+  const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
+  return [severity, text, bindings, JSON.stringify(kind)].join('\0');
+}

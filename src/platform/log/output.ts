@@ -1,0 +1,199 @@
+/**
+ * The log's way out: a bounded queue before a target that may stall, fill up or vanish. The log must not harm the
+ * program: it drops lines, and counts them, rather than block, grow or end anything.
+ */
+
+import { messageOf, systemCodeOf } from '../errors.ts';
+import type { Clock } from '../time/clock.ts';
+
+/** Where bytes go. */
+export interface LogTarget {
+  /**
+   * Hands over as much as is accepted now, without waiting; 0 while nothing is.
+   * @returns the number of bytes accepted.
+   * @throws {Error} if it can accept none: no reader (EPIPE), no space (ENOSPC).
+   */
+  write(bytes: Uint8Array): number;
+}
+
+/** Lines not printed since the start, by cause. */
+export interface LogLosses {
+  /** The output accepted no more and the queue was full. */
+  output: number;
+  /** There were many like them. */
+  repeated: number;
+}
+
+/** The queue of a stalled output: a few thousand lines. Bytes. */
+const QUEUE_BYTES = 256 * 1024;
+/** Four times a container runtime's limit for a line; by design nothing logged comes near it. Bytes. */
+const LINE_BYTES = 64 * 1024;
+const SHORTEST_RETRY_MS = 20;
+const LONGEST_RETRY_MS = 1000;
+/** Between two tries while the process ends. */
+const FLUSH_PAUSE_MS = 5;
+
+type Output = { readonly kind: 'flowing' } | StalledOutput;
+
+interface StalledOutput {
+  readonly kind: 'stalled';
+  queue: Uint8Array[];
+  queuedBytes: number;
+  /** Lines dropped since the stall; once there are some, all that follow are dropped until the queue is empty. */
+  lost: number;
+  /** Why the last try failed; undefined if the target only accepted no more. */
+  failure: string | undefined;
+  retryMs: number;
+  cancelRetry: () => void;
+}
+
+export class LogOutput {
+  readonly losses: LogLosses = { output: 0, repeated: 0 };
+  readonly #target: LogTarget;
+  readonly #clock: Clock;
+  readonly #format: (line: string) => string;
+  #output: Output = { kind: 'flowing' };
+  #used = false;
+  readonly #lastLines: (() => void)[] = [];
+
+  /** @param format turns each line into the text to write. */
+  constructor(target: LogTarget, clock: Clock, format: (line: string) => string = AS_IT_IS) {
+    this.#target = target;
+    this.#clock = clock;
+    this.#format = format;
+  }
+
+  /** Whether the program logs at all. */
+  get used(): boolean {
+    return this.#used;
+  }
+
+  /** Why lines cannot be written at present; undefined while they can, or if the reader is only slow. */
+  get failure(): string | undefined {
+    return this.#output.kind === 'stalled' ? this.#output.failure : undefined;
+  }
+
+  /** Has `write` called once when the program ends, for facts known only then. */
+  beforeEnd(write: () => void): void {
+    this.#lastLines.push(write);
+  }
+
+  /** Takes a line with its line end; never blocks, never throws. A line that is too long is dropped and counted. */
+  write(line: string): void {
+    this.#used = true;
+    let bytes = Buffer.from(this.#format(line));
+    if (bytes.length > LINE_BYTES) {
+      this.losses.output += 1;
+      bytes = Buffer.from(this.#notice({ bytes: bytes.length, msg: 'a log line was too long' }));
+    }
+    const output = this.#output;
+    if (output.kind === 'flowing') {
+      const stalled = newStall(bytes);
+      if (this.#empty(stalled)) return;
+      stalled.queue = stalled.queue.map(byItself);
+      this.#output = stalled;
+      this.#retryLater(stalled);
+    } else if (output.lost > 0 || output.queuedBytes + bytes.length > QUEUE_BYTES) {
+      output.lost += 1;
+      this.losses.output += 1;
+    } else {
+      output.queue.push(byItself(bytes));
+      output.queuedBytes += bytes.length;
+    }
+  }
+
+  /** Blocks until the queue is written, or `withinMs` have passed: for a process that is about to end. */
+  flush(withinMs: number): void {
+    for (const write of this.#lastLines.splice(0)) write();
+    const endMs = this.#clock.monotonicMs() + withinMs;
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) {
+      const output = this.#output;
+      if (output.kind === 'flowing') return;
+      this.#pump(output);
+      // A reader may only be slow. A reader that has left, or a full disk, is not worth waiting for.
+      if (output.failure !== undefined || this.#clock.monotonicMs() >= endMs) return;
+      if (this.#output === output) Atomics.wait(pause, 0, 0, FLUSH_PAUSE_MS);
+    }
+  }
+
+  #retryLater(output: StalledOutput): void {
+    output.cancelRetry = this.#clock.after(output.retryMs, () => {
+      this.#pump(output);
+      if (this.#output === output) this.#retryLater(output);
+    });
+  }
+
+  #pump(output: StalledOutput): void {
+    const before = output.queuedBytes;
+    if (this.#empty(output)) {
+      output.cancelRetry();
+      this.#output = { kind: 'flowing' };
+    } else {
+      const moved = output.queuedBytes < before;
+      output.retryMs = moved ? SHORTEST_RETRY_MS : Math.min(output.retryMs * 2, LONGEST_RETRY_MS);
+    }
+  }
+
+  /** Writes the queue, then how much was dropped; false if the target stops accepting before the end. */
+  #empty(output: StalledOutput): boolean {
+    for (;;) {
+      const [first] = output.queue;
+      if (first === undefined) {
+        if (output.lost === 0) return true;
+        const notice = Buffer.from(this.#lossNotice(output));
+        output.lost = 0;
+        output.queue.push(notice);
+        output.queuedBytes += notice.length;
+        continue;
+      }
+      const taken = this.#offer(first, output);
+      output.queuedBytes -= taken;
+      if (taken === first.length) output.queue.shift();
+      else if (taken > 0) output.queue[0] = first.subarray(taken);
+      else return false;
+    }
+  }
+
+  #offer(bytes: Uint8Array, output: StalledOutput): number {
+    try {
+      const taken = this.#target.write(bytes);
+      if (taken === 0) output.failure = undefined;
+      return taken;
+    } catch (error) {
+      output.failure = systemCodeOf(error) ?? messageOf(error);
+      return 0;
+    }
+  }
+
+  #lossNotice({ lost, failure }: StalledOutput): string {
+    const why = failure ?? 'the reader was too slow';
+    return this.#notice({ lines: lost, why, msg: 'log lines were left out' });
+  }
+
+  #notice(facts: Readonly<Record<string, unknown>>): string {
+    const time = new Date(this.#clock.now().wallMs).toISOString();
+    return this.#format(`${JSON.stringify({ level: 'warn', time, ...facts })}\n`);
+  }
+}
+
+const AS_IT_IS = (line: string): string => line;
+
+/** A copy to keep: small buffers are cut from larger pieces, which a single waiting line would keep whole. */
+function byItself(bytes: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  copy.set(bytes);
+  return copy;
+}
+
+function newStall(bytes: Uint8Array): StalledOutput {
+  return {
+    kind: 'stalled',
+    queue: [bytes],
+    queuedBytes: bytes.length,
+    lost: 0,
+    failure: undefined,
+    retryMs: SHORTEST_RETRY_MS,
+    cancelRetry: () => undefined,
+  };
+}

@@ -1,0 +1,149 @@
+/** A conversation with the kernel's netfilter over a netlink socket (netlink(7)). */
+
+import { getSystemErrorName } from 'node:util';
+import { SidecarError } from '../../platform/errors.ts';
+import { cFunctions, lastErrorReader } from './c-functions.ts';
+import {
+  type Answer,
+  encodeMessage,
+  errorNumber,
+  FLAGS,
+  type Message,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+  native16,
+  native32,
+  native64,
+  readAnswers,
+} from './netlink-message.ts';
+
+const AF_NETLINK = 16;
+const SOCK_RAW = 3;
+const NETLINK_NETFILTER = 12;
+const SOL_SOCKET = 1;
+const SO_RCVTIMEO = 20;
+const SOL_NETLINK = 270;
+const NETLINK_NO_ENOBUFS = 5;
+const EPERM = 1;
+
+/** The kernel answers synchronously: this bound only ends what would never end. Seconds. */
+const PATIENCE_SECONDS = 5;
+
+const ANSWER_BYTES = 64 * 1024;
+
+/** More than the largest table has rules, and than any machine has chains. */
+const MOST_ANSWERS = 10_000;
+
+export class NetlinkSocket implements Disposable {
+  readonly #c = cFunctions(
+    {
+      socket: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
+      connect: { arguments: ['i32', 'buffer', 'u32'], return: 'i32' },
+      setsockopt: { arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' },
+      send: { arguments: ['i32', 'buffer', 'u64', 'i32'], return: 'i64' },
+      recv: { arguments: ['i32', 'buffer', 'u64', 'i32'], return: 'i64' },
+      close: { arguments: ['i32'], return: 'i32' },
+    },
+    'redirect',
+  );
+  readonly #lastError = lastErrorReader('redirect');
+  readonly #fd: number;
+  #sequence = 1;
+
+  /** @throws {SidecarError} `configuration` if such a socket cannot be had. */
+  constructor() {
+    this.#fd = this.#c.socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+    if (this.#fd < 0)
+      throw new SidecarError('configuration', 'redirect: this kernel has no netfilter to talk to');
+    const kernel = Buffer.alloc(12);
+    native16(AF_NETLINK).copy(kernel);
+    const timeout = Buffer.alloc(16);
+    native64(PATIENCE_SECONDS).copy(timeout);
+    this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
+    // If there are more refusals than fit, those that fit can be read as usual: the first ones.
+    this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
+    if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
+      this[Symbol.dispose]();
+      throw new SidecarError('configuration', 'redirect: netfilter does not take a conversation');
+    }
+  }
+
+  /**
+   * Sends the messages as one, and waits for the acknowledgements requested.
+   * @throws {SidecarError} `configuration` that names the refused message and the reason.
+   */
+  change(messages: readonly Message[]): void {
+    const first = this.#sequence;
+    this.#send(messages);
+    const waited = new Set(
+      messages.flatMap(({ flags }, index) => ((flags & FLAGS.acknowledge) === 0 ? [] : [first + index])),
+    );
+    while (waited.size > 0) {
+      for (const { type, sequence, body } of this.#receive()) {
+        const error = type === NLMSG_ERROR ? errorNumber(body) : 0;
+        if (error !== 0) throw refusal(error, messages[sequence - first]?.what ?? 'a message');
+        waited.delete(sequence);
+      }
+    }
+  }
+
+  /**
+   * Every object of a type that the kernel has.
+   * @throws {SidecarError} `configuration` if it does not tell.
+   */
+  list(message: Message): readonly Answer[] {
+    this.#send([message]);
+    const all: Answer[] = [];
+    while (all.length < MOST_ANSWERS) {
+      for (const answer of this.#receive()) {
+        if (answer.type === NLMSG_DONE) return all;
+        const error = answer.type === NLMSG_ERROR ? errorNumber(answer.body) : 0;
+        if (error !== 0) throw refusal(error, message.what);
+        all.push(answer);
+      }
+    }
+    return all;
+  }
+
+  [Symbol.dispose](): void {
+    this.#c.close(this.#fd);
+  }
+
+  #send(messages: readonly Message[]): void {
+    const octets = Buffer.concat(
+      messages.map((message, index) => encodeMessage(message, this.#sequence + index)),
+    );
+    this.#sequence += messages.length;
+    const sent = this.#c.send(this.#fd, octets, BigInt(octets.length), 0);
+    if (Number(sent) !== octets.length)
+      throw new SidecarError(
+        'configuration',
+        `redirect: netfilter does not take ${octets.length} octets: ${this.#lastError()}`,
+      );
+  }
+
+  #receive(): readonly Answer[] {
+    const octets = Buffer.alloc(ANSWER_BYTES);
+    const length = Number(this.#c.recv(this.#fd, octets, BigInt(octets.length), 0));
+    if (length <= 0) {
+      const error = this.#lastError();
+      throw new SidecarError(
+        'configuration',
+        error === 'EAGAIN'
+          ? `redirect: netfilter did not answer in ${PATIENCE_SECONDS} s`
+          : `redirect: what netfilter answers cannot be read: ${error}`,
+      );
+    }
+    // A copy: lists keep answers.
+    return readAnswers(Buffer.from(octets.subarray(0, length)));
+  }
+}
+
+function refusal(error: number, what: string): SidecarError {
+  const name = getSystemErrorName(-error);
+  const why =
+    error === EPERM
+      ? 'the capability NET_ADMIN is missing: expected an init container with it, as user 0'
+      : `${name}: expected a kernel with nf_tables, its NAT and its reject`;
+  return new SidecarError('configuration', `redirect: the kernel refuses ${what}: ${why}`);
+}

@@ -1,0 +1,161 @@
+/** Moves a running sidecar to another configuration. Loaded only if a file is followed. */
+
+import type { Config } from '../config/config.ts';
+import { type Logger, setLogLevel } from '../platform/log/logger.ts';
+import { forgetSeries, type Registry } from '../platform/prometheus.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import { within } from '../platform/time/within.ts';
+import type { DataPath, Superseded } from '../proxy/data-path.ts';
+import type { ProxyMetrics } from '../proxy/metrics.ts';
+import type { TokenMetrics } from '../token/metrics.ts';
+import { credentialOf, isAbout, routeNamesOf, routeOf, subjectsGone } from './gone-series.ts';
+import { type InUse, servingOf } from './in-use.ts';
+import type { Reconfigurable, ReconfigureOptions, WaitedFor } from './reload/follow-file.ts';
+import { withoutToken } from './sidecar-health.ts';
+import type { OpenCredential, TokenSources } from './token-sources.ts';
+
+export interface ReconfigurableOptions {
+  readonly inUse: () => InUse;
+  /** Called once the data path already serves by it. */
+  readonly use: (next: InUse) => void;
+  readonly sources: TokenSources;
+  readonly proxy: DataPath;
+  readonly tokenMetrics: TokenMetrics;
+  readonly proxyMetrics: ProxyMetrics;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How long to wait for the token of a credential that the pod can do without. */
+export const OPTIONAL_WAIT_MS = 30_000;
+
+/** How long a credential that is no longer configured is kept for requests that began with it. */
+export const LONGEST_FAREWELL_MS = 300_000;
+
+export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
+  const { inUse, use, sources, proxy, clock, log } = options;
+  /** Configurations that requests under way began with; none is in use any more. */
+  const leaving = new Set<InUse>();
+  /** Configurations about to be in use: their names must not be forgotten. */
+  const coming = new Set<Config>();
+  let forgetting: Promise<void> = Promise.resolve();
+
+  async function reconfigure(config: Config, reconfigureOptions: ReconfigureOptions): Promise<boolean> {
+    // Set before the wait, so that whatever is forgotten after it spares the coming configuration.
+    coming.add(config);
+    await forgetting;
+    let isTaken = false;
+    try {
+      isTaken = await takeIntoUse(config, reconfigureOptions);
+      return isTaken;
+    } finally {
+      coming.delete(config);
+      if (!isTaken) void forget(config);
+    }
+  }
+
+  async function takeIntoUse(config: Config, { abandoned, onWait }: ReconfigureOptions): Promise<boolean> {
+    const before = inUse();
+    const credentials = await sources.open(config.credentials, before.credentials);
+    const known = new Set(before.credentials.map(({ source }) => source));
+    const fresh = credentials.filter(({ source }) => !known.has(source));
+    const closeFresh = () => sources.close(fresh.map(({ source }) => source));
+    let superseded: Superseded;
+    try {
+      if (fresh.length > 0) {
+        onWait(waitedFor(fresh));
+        await allGranted(fresh, abandoned);
+      }
+      if (abandoned.aborted) {
+        await closeFresh();
+        return false;
+      }
+      superseded = await proxy.reconfigure(servingOf({ config, credentials }));
+    } catch (error) {
+      await closeFresh();
+      throw error;
+    }
+    use({ config, credentials });
+    if (config.logLevel !== before.config.logLevel) setLogLevel(log, config.logLevel);
+    takeLeave(before, superseded).catch((error: unknown) => {
+      log.error({ err: error }, 'a configuration that is no longer in use was not put away');
+    });
+    return true;
+  }
+
+  /** Resolves once the required ones have a token and the others have had their time, or once abandoned. */
+  async function allGranted(fresh: readonly OpenCredential[], abandoned: AbortSignal): Promise<void> {
+    const over = new Promise<void>((resolve) => {
+      if (abandoned.aborted) resolve();
+      else abandoned.addEventListener('abort', () => resolve(), { once: true });
+    });
+    const granted = fresh.map(({ config, source }) =>
+      config.required === false ? within(OPTIONAL_WAIT_MS, source.firstToken, clock) : source.firstToken,
+    );
+    await Promise.race([over, Promise.all(granted)]);
+  }
+
+  /** Closes a configuration's sources when its requests under way have ended; then removes the series of names that are gone. */
+  async function takeLeave(before: InUse, { whenUnused }: Superseded): Promise<void> {
+    leaving.add(before);
+    let isUnused = false;
+    const unused = whenUnused().then(() => {
+      isUnused = true;
+    });
+    await within(LONGEST_FAREWELL_MS, unused, clock);
+    leaving.delete(before);
+    // Sources shared with another leaving configuration are closed with that one.
+    const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));
+    await sources.close(before.credentials.map(({ source }) => source).filter((source) => !kept.has(source)));
+    await forget(before.config);
+    if (isUnused) return;
+    // Routes are counted as long as any of their requests is under way.
+    await unused;
+    await forget(before.config);
+  }
+
+  /**
+   * Keeps the series to the names in use, however often names change. One at a time, and never while another
+   * configuration is taken into use. Never rejects: leftover series are no reason to block the next configuration.
+   */
+  function forget(before: Config): Promise<void> {
+    forgetting = forgetting.then(async () => {
+      try {
+        await forgetGone(before);
+      } catch (error) {
+        log.error({ err: error }, 'series of what is no longer configured stay in the metrics');
+      }
+    });
+    return forgetting;
+  }
+
+  async function forgetGone(before: Config): Promise<void> {
+    const { registry, tokenMetrics, proxyMetrics } = options;
+    const gone = new Set(subjectsGone(before, [...users().map(({ config }) => config), ...coming]));
+    for (const { name } of before.credentials) if (gone.has(credentialOf(name))) tokenMetrics.forget(name);
+    for (const name of routeNamesOf(before)) {
+      if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));
+    }
+    if (gone.size > 0) await forgetSeries(registry, (labels) => isAbout(gone, labels));
+  }
+
+  function users(): InUse[] {
+    return [inUse(), ...leaving];
+  }
+
+  return { config: () => inUse().config, reconfigure };
+}
+
+/** One sentence for each of these credentials whose token is not there yet. */
+function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
+  const sentences = (isRequired: boolean, bound: string) => () =>
+    fresh
+      .filter(({ config }) => (config.required !== false) === isRequired)
+      .flatMap(withoutToken)
+      .map(({ name, detail }) => `credential ${name}${bound}: ${detail}`);
+  return {
+    required: sentences(true, ''),
+    optional: sentences(false, `, for ${OPTIONAL_WAIT_MS / 1000} s at most`),
+  };
+}

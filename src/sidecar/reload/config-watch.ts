@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { readConfigText } from '../../config/config-text.ts';
+import { type DirectoryWatchOptions, watchDirectory } from '../../platform/mounted/directory-watch.ts';
+
+/** How long a file must be unchanged before it counts as complete: editors and `cp` write in pieces. */
+export const STILL_MS = 250;
+
+export interface ConfigWatchOptions extends DirectoryWatchOptions {
+  /** The file's text when it was last read. */
+  readonly read: string | undefined;
+  /** The file's text differs, and has been stable for `STILL_MS`; undefined if it cannot be read. */
+  readonly onChange: (text: string | undefined) => void;
+}
+
+/**
+ * Follows the text of the configuration file, by notification and by polling. Its directory is watched: a ConfigMap is
+ * swapped by a link beside it.
+ * @returns a function that stops it.
+ */
+export function watchConfigFile(
+  path: string,
+  { read, onChange, ...options }: ConfigWatchOptions,
+): () => void {
+  const { clock } = options;
+  let known = fingerprintOf(read);
+  /** The different text found, and when it was first seen. */
+  let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
+  /** The version of the file that was read last. */
+  let judged: string | undefined;
+  let cancelNext: (() => void) | undefined;
+  let looking = false;
+  let lookAgain = false;
+  let closed = false;
+
+  async function look(): Promise<void> {
+    lookAgain = true;
+    if (looking) return;
+    looking = true;
+    while (lookAgain && !closed) {
+      lookAgain = false;
+      const version = await versionOf(path);
+      // Something else changed in the directory.
+      if (version === judged && found === undefined) continue;
+      judged = version;
+      judge(await readConfigText(path).catch(() => undefined));
+    }
+    looking = false;
+  }
+
+  function judge(text: string | undefined): void {
+    cancelNext?.();
+    if (closed) return;
+    const fingerprint = fingerprintOf(text);
+    if (fingerprint === known) {
+      found = undefined;
+      return;
+    }
+    const nowMs = clock.monotonicMs();
+    if (found?.fingerprint !== fingerprint) found = { fingerprint, sinceMs: nowMs };
+    const leftMs = found.sinceMs + STILL_MS - nowMs;
+    if (leftMs > 0) {
+      cancelNext = clock.after(leftMs, () => void look());
+      return;
+    }
+    known = fingerprint;
+    found = undefined;
+    onChange(text);
+  }
+
+  const unwatch = watchDirectory(dirname(path), options, () => void look());
+  // A change between the reading and the watch.
+  void look();
+  return () => {
+    closed = true;
+    cancelNext?.();
+    unwatch();
+  };
+}
+
+/** Changes with the file's content, or the file itself, as it includes the change time, which only the system sets. */
+async function versionOf(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    // Reading it reports the same.
+    return undefined;
+  }
+}
+
+/** Kept instead of the text, which may hold secrets no longer in use. */
+function fingerprintOf(text: string | undefined): string {
+  return text === undefined ? '' : createHash('sha256').update(text).digest('base64');
+}

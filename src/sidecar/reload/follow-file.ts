@@ -1,0 +1,250 @@
+/** Takes the configuration file's content into use whenever it changes; unusable content changes nothing. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../../config/config.ts';
+import { reportProblems } from '../../config/report.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { WatchMode } from '../../platform/mounted/directory-watch.ts';
+import { ConfigurationError } from '../../platform/problems.ts';
+import type { Registry } from '../../platform/prometheus.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import { type ConfigWatchOptions, watchConfigFile } from './config-watch.ts';
+import type { ConfigurationStatus, Standing } from './configuration-status.ts';
+import { createReloadMetrics } from './metrics.ts';
+import { needsRestart } from './needs-restart.ts';
+
+/** Something that serves by a configuration, and can change to another. */
+export interface Reconfigurable {
+  /** The configuration in use. */
+  config(): Config;
+  /**
+   * Takes another into use, as a whole, as soon as its new credentials have their tokens.
+   * @returns whether it did: it gives up if `abandoned` aborts first.
+   * @throws {SidecarError} `configuration`, having changed nothing.
+   */
+  reconfigure(next: Config, options: ReconfigureOptions): Promise<boolean>;
+}
+
+export interface ReconfigureOptions {
+  readonly abandoned: AbortSignal;
+  /** Called if tokens have to be awaited. */
+  readonly onWait: (waitedFor: WaitedFor) => void;
+}
+
+/** The tokens still missing, a sentence each; may be called at any time. */
+export interface WaitedFor {
+  /** These hold back the change for as long as it takes. */
+  readonly required: () => readonly string[];
+  /** Those that the pod can do without: they are awaited as well, but hold nothing back. */
+  readonly optional: () => readonly string[];
+}
+
+interface FollowFileOptions {
+  readonly path: string;
+  /** Its text when the program was started, if known. */
+  readonly text: string | undefined;
+  /** @throws {ConfigurationError} with every problem. @param text is read if absent. */
+  readonly load: (text?: string) => Promise<Config>;
+  readonly target: Reconfigurable;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The system's by default. */
+  readonly watch?: ConfigWatchOptions['watch'];
+}
+
+export interface FollowedFile {
+  status(): ConfigurationStatus;
+  /** Reads the file now, whether or not it has changed. */
+  reload(): void;
+  close(): void;
+}
+
+/** How often the file is checked even without a notification. */
+export const POLL_MS = 30_000;
+
+/** From the end of one change to the next. */
+export const PAUSE_MS = 1000;
+
+/** How long tokens of new credentials may take before that is an error. */
+export const OVERDUE_MS = 30_000;
+
+interface Asked {
+  /** The file's text, if already read. */
+  readonly text: string | undefined;
+  /** A retry without a change or request: it looks again at refused content, and reports only a different result. */
+  readonly again: boolean;
+}
+
+export function followConfigFile(options: FollowFileOptions): FollowedFile {
+  const { path, load, target, clock, log } = options;
+  const start = target.config();
+  let generation = 1;
+  let sinceMs = clock.now().wallMs;
+  let standing: Standing = { state: 'current' };
+  /** In monotonic time, while that is its state. */
+  let waitingSinceMs = 0;
+  /** What to do next, with the text if already read. */
+  let due: Asked | undefined;
+  let underWay: AbortController | undefined;
+  let pausing: (() => void) | undefined;
+  let cancelAgain: (() => void) | undefined;
+  let closed = false;
+  const metrics = createReloadMetrics(options.registry, () => ({
+    generation,
+    sinceMs,
+    upToDate: isUpToDate(),
+  }));
+
+  function isUpToDate(): boolean {
+    return standing.state === 'current' || (standing.state === 'waiting' && !standing.overdue);
+  }
+
+  /** Abandons the change under way: it is for outdated content. */
+  function ask(asked: Asked): void {
+    cancelAgain?.();
+    due = asked;
+    underWay?.abort();
+    if (underWay === undefined && pausing === undefined) void work();
+  }
+
+  async function work(): Promise<void> {
+    while (due !== undefined && !closed) {
+      const asked = due;
+      due = undefined;
+      underWay = new AbortController();
+      await take(asked, underWay.signal);
+      underWay = undefined;
+      if (!closed) await pause();
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      pausing = clock.after(PAUSE_MS, () => {
+        pausing = undefined;
+        resolve();
+      });
+    });
+  }
+
+  async function take({ text, again }: Asked, abandoned: AbortSignal): Promise<void> {
+    let cancelOverdue: (() => void) | undefined;
+    try {
+      const next = await load(text);
+      const running = target.config();
+      if (isDeepStrictEqual(next, running)) {
+        if (standing.state !== 'current')
+          log.info({ generation }, 'the configuration file says what is in use');
+        standing = { state: 'current' };
+        metrics.reloaded('unchanged');
+        return;
+      }
+      const reasons = needsRestart(start, running, next);
+      if (reasons.length > 0) {
+        refuse(
+          'restart_required',
+          reasons.join('\n'),
+          'the configuration takes effect with a restart alone',
+          again,
+        );
+        return;
+      }
+      const onWait = ({ required, optional }: WaitedFor): void => {
+        const missing = () => [...required(), ...optional()];
+        const now = clock.now();
+        // A file that keeps changing while tokens are awaited is overdue like one that does not.
+        waitingSinceMs = standing.state === 'waiting' ? waitingSinceMs : now.monotonicMs;
+        standing =
+          standing.state === 'waiting'
+            ? { ...standing, missing }
+            : { state: 'waiting', sinceMs: now.wallMs, overdue: false, missing };
+        const leftMs = waitingSinceMs + OVERDUE_MS - now.monotonicMs;
+        if (!standing.overdue) {
+          cancelOverdue = clock.after(Math.max(0, leftMs), () => reportOverdue(required));
+        }
+      };
+      if (!(await target.reconfigure(next, { abandoned, onWait }))) return;
+      generation += 1;
+      sinceMs = clock.now().wallMs;
+      standing = { state: 'current' };
+      metrics.reloaded('success');
+      log.info(
+        { generation, routes: next.routes.length, credentials: next.credentials.length },
+        'the configuration has changed',
+      );
+    } catch (error) {
+      if (error instanceof ConfigurationError) {
+        const report = reportProblems(error.problems, { colour: false });
+        refuse('invalid', report, 'the configuration file is not valid', again);
+      } else if (error instanceof SidecarError) {
+        refuse('invalid', error.message, 'the configuration cannot be used', again);
+      } else {
+        log.error({ err: error }, 'a change of the configuration failed');
+        refuse(
+          'invalid',
+          'an unexpected error, which the log has',
+          'the configuration cannot be used',
+          again,
+        );
+      }
+    } finally {
+      cancelOverdue?.();
+    }
+  }
+
+  function refuse(
+    result: 'invalid' | 'restart_required',
+    report: string,
+    text: string,
+    again: boolean,
+  ): void {
+    // The files that it names may arrive later, or in two steps: the kubelet synchronizes each volume separately.
+    if (result === 'invalid' && !closed) {
+      cancelAgain = clock.after(POLL_MS, () => ask({ text: undefined, again: true }));
+    }
+    if (again && standing.state === 'refused' && standing.report === report) return;
+    standing = { state: 'refused', atMs: clock.now().wallMs, result, report };
+    metrics.reloaded(result);
+    log.error({ generation, file: path, report }, `${text}: the one before stays in use`);
+  }
+
+  function reportOverdue(required: WaitedFor['required']): void {
+    if (standing.state !== 'waiting' || required().length === 0) return;
+    standing = { ...standing, overdue: true };
+    metrics.reloaded('token_unavailable');
+    log.error(
+      { generation, file: path, missing: required() },
+      'the changed configuration waits for tokens: the one before stays in use until they are there',
+    );
+  }
+
+  function reportWatch(mode: WatchMode): void {
+    if (mode.by === 'notification') return;
+    log.warn(
+      { file: path, code: mode.code, seconds: POLL_MS / 1000 },
+      'the system gives no watch on the configuration file: it is looked at now and then',
+    );
+  }
+
+  const unwatch = watchConfigFile(path, {
+    clock,
+    pollMs: POLL_MS,
+    read: options.text,
+    onChange: (text) => ask({ text, again: false }),
+    onMode: reportWatch,
+    ...(options.watch === undefined ? {} : { watch: options.watch }),
+  });
+  return {
+    status: () => ({ file: path, generation, sinceMs, standing }),
+    reload: () => ask({ text: undefined, again: false }),
+    close() {
+      closed = true;
+      cancelAgain?.();
+      unwatch();
+      underWay?.abort();
+      pausing?.();
+    },
+  };
+}

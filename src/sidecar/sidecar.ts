@@ -1,0 +1,326 @@
+/** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
+
+import { randomBytes } from 'node:crypto';
+import { startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { type MissingPart, probes } from '../admin/probes.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { quitEndpoint } from '../admin/quit.ts';
+import type { Config } from '../config/config.ts';
+import type { TracingConfig } from '../config/resolve-tracing.ts';
+import { type Logger, setLogLevel } from '../platform/log/logger.ts';
+import type { LogLosses } from '../platform/log/output.ts';
+import { createCredentialsMetrics } from '../platform/mounted/metrics.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
+import { drainShares } from '../platform/process/drain-shares.ts';
+import { Registry } from '../platform/prometheus.ts';
+import { type Clock, systemClock } from '../platform/time/clock.ts';
+import { loggedCertificateMetrics } from '../platform/x509/logged-certificate-metrics.ts';
+import type { DataPath, ProxyOptions } from '../proxy/data-path.ts';
+import { BUCKETS_SECONDS } from '../proxy/duration-histogram.ts';
+import { networkWithLookup } from '../proxy/io/network.ts';
+import { createProxyMetrics } from '../proxy/metrics.ts';
+import { startProxy } from '../proxy/start-proxy.ts';
+import { createTokenMetrics } from '../token/metrics.ts';
+import type { TokenSource } from '../token/token-source.ts';
+import { type InUse, servingOf } from './in-use.ts';
+import type { Outputs } from './outputs.ts';
+import type { FollowedFile } from './reload/follow-file.ts';
+import { required, sidecarHealth } from './sidecar-health.ts';
+import { namesByDns, openLeaves, openLookups, openRedirect } from './sidecar-surroundings.ts';
+import { readPod } from './status/pod.ts';
+import type { Pod } from './status/report.ts';
+import { TrafficHistory } from './status/traffic-history.ts';
+import { statusEndpoints } from './status-endpoints.ts';
+import { TokenSources } from './token-sources.ts';
+
+export interface Sidecar {
+  readonly proxyAddress: ListenAddress;
+  readonly adminAddress: ListenAddress;
+  /** Where tokens are given to programs of the pod; undefined where no credential is. */
+  readonly tokenEndpoint: ListenAddress | undefined;
+  /** Resolves once every credential that is required has had its first token; never rejects. */
+  readonly ready: Promise<void>;
+  /** In use now, which another may be later. */
+  readonly config: Config;
+  readonly tokens: readonly TokenSource[];
+  /** Reads the configuration file anew, where there is one. */
+  reload(): void;
+  /**
+   * Readiness goes off; requests are served for as long as the app is there, then drained. All of it within the
+   * configured bound. Safe to call again.
+   */
+  stop(): Promise<void>;
+}
+
+export interface SidecarOptions {
+  readonly config: Config;
+  /** The file that it was read from, whose changes are followed. */
+  readonly file?: FileToFollow;
+  readonly log: Logger;
+  /** For the lines of the access log, which are written whatever the level is; `log` unless given. */
+  readonly accessLogger?: Logger;
+  /** Spans of requests are exported; none are made when absent. */
+  readonly tracing?: TracingConfig;
+  /** Absent where the app of the same pod is who calls. */
+  readonly entrance?: Entrance;
+  /** Counted beside the process's other metrics. */
+  readonly logLosses?: LogLosses;
+  /** What the pod is called, for the status page; by what every container has unless given. */
+  readonly pod?: Pod;
+  /** What `POST /quitquitquit` does. */
+  readonly quit: () => void;
+  /** The system's unless given. */
+  readonly clock?: Clock;
+  /** Numbers in [0, 1) for jitter. */
+  readonly random?: () => number;
+}
+
+/** What stands before the data path where callers come from other pods. */
+export interface Entrance {
+  /** Where they come. */
+  readonly listen: ListenAddress;
+  /** @throws {ConfigurationError} where a file cannot be used. */
+  open(surroundings: EntranceSurroundings): Promise<OpenEntrance>;
+}
+
+export interface EntranceSurroundings {
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface OpenEntrance {
+  readonly door: ProxyOptions['door'];
+  /** Whose callers are served from now on. */
+  use(config: Config): void;
+  /** Why nobody could be served now. */
+  missing(): readonly MissingPart[];
+  close(): Promise<void>;
+}
+
+interface FileToFollow {
+  readonly path: string;
+  /** What it said when `config` was read, where that is known. */
+  readonly text: string | undefined;
+  /** @throws {ConfigurationError} with all that is wrong. @param text is read when absent. */
+  readonly load: (text?: string) => Promise<Config>;
+}
+
+/** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
+const MOST_FOR_SPANS_MS = 2000;
+
+/** What is open so far, to be closed where the rest cannot be opened: the last one first. */
+type Closers = (() => Promise<void> | void)[];
+
+export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
+  const closers: Closers = [];
+  try {
+    return await openSidecar(options, closers);
+  } catch (error) {
+    for (const close of closers.reverse()) await close();
+    throw error;
+  }
+}
+
+async function openSidecar(options: SidecarOptions, closers: Closers): Promise<Sidecar> {
+  const { config, log, quit, clock = systemClock, random = Math.random } = options;
+  const startedAtMs = clock.now().wallMs;
+  const registry = new Registry();
+  const adminMetrics = registerProcessMetrics(registry, options.logLosses);
+  const tokenMetrics = createTokenMetrics(registry);
+  const credentialsMetrics = createCredentialsMetrics(registry);
+  const certificateMetrics = loggedCertificateMetrics(registry, log);
+  const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
+
+  const lookups = await openLookups(config, clock);
+  const lookup = lookups?.own;
+  // Before the first grants, which have spans, too.
+  const tracing =
+    options.tracing === undefined
+      ? undefined
+      : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
+  // Their connections end with it.
+  closers.push(() => tracing?.close(MOST_FOR_SPANS_MS));
+  const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
+  closers.push(() => history.close());
+  const sources = new TokenSources({
+    clock,
+    random,
+    metrics: tokenMetrics,
+    credentialsMetrics,
+    certificateMetrics,
+    log,
+    lookup,
+    tracer: tracing?.grants,
+  });
+  closers.push(() => sources.close());
+  // The first grants are on their way while the listeners come up.
+  let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
+  sources.show(inUse.credentials);
+
+  let proxy: DataPath | undefined;
+  let file: FollowedFile | undefined;
+  let draining = false;
+  const health = sidecarHealth({
+    inUse: () => inUse.credentials,
+    listening: () => proxy !== undefined,
+    draining: () => draining,
+    entranceMissing: () => entrance?.missing() ?? [],
+  });
+  health.look();
+  let outputs: Outputs | undefined;
+  let entrance: OpenEntrance | undefined;
+  entrance = await options.entrance?.open({ registry, clock, log });
+  closers.push(() => entrance?.close());
+  entrance?.use(config);
+  // Before any probe is answered: apps that it lets start find what to trust.
+  const leaves = await openLeaves(config, clock, log);
+  const findOriginal = await openRedirect(config, log);
+  if (config.credentials.some(({ output }) => output !== undefined)) {
+    const { openOutputs } = await import('./outputs.ts');
+    outputs = await openOutputs(config, inUse.credentials, { registry, clock, log });
+    closers.push(outputs.close);
+  }
+  const admin = await startAdminServer(
+    config.admin.listen,
+    {
+      ...probes(health),
+      '/metrics': metricsEndpoint(registry, () => proxyMetrics.exemplars()),
+      ...statusEndpoints(
+        {
+          config: () => inUse.config,
+          tokens: () => inUse.credentials.map(({ source }) => source),
+          configuration: () => file?.status(),
+          figures: proxyMetrics.figures,
+          history,
+          spoken: () => proxy?.spoken() ?? new Map(),
+          refusedHosts: () => proxy?.refusedHosts() ?? [],
+          draining: health.draining,
+          logLevel: () => log.level,
+          pod: options.pod ?? readPod({}),
+          startedAtMs,
+          nowMs: () => clock.now().wallMs,
+        },
+        {
+          renew: (name) => inUse.credentials.find(({ source }) => source.name === name)?.source.renew(),
+          setLogLevel(level) {
+            setLogLevel(log, level);
+            log.info({ level }, 'the log level was changed by the status page');
+          },
+        },
+      ),
+      '/quitquitquit': quitEndpoint(quit),
+    },
+    log,
+    { hosts: config.admin.hosts, metrics: adminMetrics },
+  );
+  closers.push(admin.close);
+  proxy = await startProxy({
+    ...servingOf(inUse),
+    listen: options.entrance?.listen ?? config.listen,
+    ...(entrance?.door === undefined ? {} : { door: entrance.door }),
+    ...(findOriginal === undefined ? {} : { findOriginal }),
+    otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
+    ...(leaves === undefined ? {} : { leaves }),
+    ...(lookups === undefined ? {} : { network: networkWithLookup(lookups.ofUpstreams, namesByDns(config)) }),
+    metrics: proxyMetrics,
+    clock,
+    log,
+    ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
+    ...(options.accessLogger === undefined ? {} : { accessLogger: options.accessLogger }),
+    instanceId: randomBytes(8).toString('hex'),
+  });
+  closers.push(() => proxy?.drain(0));
+  if (options.file !== undefined) {
+    const { followConfigFile } = await import('./reload/follow-file.ts');
+    const { reconfigurable } = await import('./reconfigure.ts');
+    const target = reconfigurable({
+      inUse: () => inUse,
+      use(next) {
+        inUse = next;
+        sources.show(next.credentials);
+        health.look();
+        outputs?.follow(next.credentials);
+        entrance?.use(next.config);
+      },
+      sources,
+      proxy,
+      tokenMetrics,
+      proxyMetrics,
+      registry,
+      clock,
+      log,
+    });
+    file = followConfigFile({ ...options.file, target, registry, clock, log });
+  }
+
+  const running = { proxy, outputs, entrance };
+  log.info(
+    {
+      proxy: formatAddress(proxy.address),
+      admin: formatAddress(admin.address),
+      routes: config.routes.length,
+    },
+    'listening',
+  );
+  void health.ready.then(() => log.info(startupFigures(required(inUse.credentials)), 'ready'));
+
+  async function stop(): Promise<void> {
+    draining = true;
+    file?.close();
+    const { shutdown, gateway } = inUse.config;
+    const { drainTimeoutMs } = shutdown;
+    const beganAtMs = clock.now().monotonicMs;
+    const shares = drainShares(drainTimeoutMs, {
+      drainDelayMs: gateway?.drainDelayMs ?? 0,
+      hasSpans: tracing !== undefined,
+    });
+    log.info({ drainTimeoutMs }, 'draining');
+    const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
+    if (options.entrance !== undefined) {
+      running.proxy.askToLeave();
+      await new Promise<void>((resolve) => void clock.after(shares.delayMs, resolve));
+    }
+    // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
+    const untilSpansMs = () => Math.max(0, leftMs() - shares.spansMs);
+    await running.proxy.whenUnused(Math.max(0, untilSpansMs() - shares.drainMs));
+    await running.proxy.drain(untilSpansMs());
+    history.close();
+    await Promise.all([
+      admin.close(),
+      running.outputs?.close(),
+      running.entrance?.close(),
+      // First, so that the spans of grants that are given up are among the last.
+      sources.close().then(() => tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs()))),
+    ]);
+    log.info('stopped');
+  }
+
+  let stopped: Promise<void> | undefined;
+  return {
+    proxyAddress: proxy.address,
+    adminAddress: admin.address,
+    tokenEndpoint: outputs?.address,
+    ready: health.ready,
+    get config() {
+      return inUse.config;
+    },
+    get tokens() {
+      return inUse.credentials.map(({ source }) => source);
+    },
+    reload: () => file?.reload(),
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+/** Start-up time, with the part of it that was spent waiting for the provider told apart. Milliseconds. */
+function startupFigures(tokens: readonly TokenSource[]): Record<string, number> {
+  const sinceStartMs = Math.round(performance.now());
+  const grants = tokens.map((token) => token.grants().latest.at(-1)?.durationMs ?? 0);
+  const tokenRoundTripMs = Math.round(Math.max(0, ...grants));
+  return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
+}

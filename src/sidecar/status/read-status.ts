@@ -1,0 +1,256 @@
+import { readMemoryUse } from '../../admin/memory.ts';
+import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
+import { formatAddress } from '../../platform/net/address.ts';
+import { REVISION, VERSION } from '../../platform/version.ts';
+import type { RouteFigures } from '../../proxy/route-figures.ts';
+import type { TokenSnapshot } from '../../token/token-snapshot.ts';
+import type { TokenSource } from '../../token/token-source.ts';
+import { whyNoToken } from '../../token/why-no-token.ts';
+import { shownSettings } from './configuration.ts';
+import {
+  type ConfigurationState,
+  describeConfigurationState,
+  problemsOfConfiguration,
+} from './configuration-state.ts';
+import type {
+  CredentialReport,
+  ForwardProxyReport,
+  HostReport,
+  Pod,
+  RequestTotals,
+  RouteReport,
+  StatusReport,
+} from './report.ts';
+import type { TrafficHistory } from './traffic-history.ts';
+import { type FoundCredential, judge, levelOf } from './verdict.ts';
+
+export interface StatusSources {
+  /** The configuration in use; a reload replaces it. */
+  config(): Config;
+  /** In the order of the configuration's credentials. */
+  tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
+  /** By route name, since the start. */
+  figures(): ReadonlyMap<string, RouteFigures>;
+  readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
+  /** The protocol of each route's upstream, by the route's name; undefined while it is not known. */
+  spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
+  refusedHosts(): readonly { readonly host: string; readonly times: number; readonly lastAtMs: number }[];
+  draining(): boolean;
+  logLevel(): string;
+  /** How the configuration relates to its file; undefined if it has none. */
+  configuration(): ConfigurationState | undefined;
+  readonly pod: Pod;
+  readonly startedAtMs: number;
+  nowMs(): number;
+}
+
+/** The name under which unmatched requests are counted among the routes. */
+const NO_ROUTE = 'none';
+
+export function readStatus(sources: StatusSources): StatusReport {
+  const nowMs = sources.nowMs();
+  const config = sources.config();
+  const figures = sources.figures();
+  const spoken = sources.spoken();
+  const found = sources
+    .tokens()
+    .map((token, index) => findCredential(token, config.credentials[index], nowMs));
+  const hosts = hostsOf(config, figures, sources.history);
+  const names = [...config.routes.map(({ name }) => name), ...hosts.map(({ name }) => name)];
+  const state = sources.configuration();
+  const configuration = state && describeConfigurationState(state);
+  const verdict = judge({
+    draining: sources.draining(),
+    credentials: found,
+    routes: names.map((name) => ({ name, lastMinute: sources.history.lastMinute(name) })),
+    others: problemsOfConfiguration(configuration),
+  });
+  const forwardProxy = readForwardProxy(
+    config,
+    hosts.map(({ name, report }) => ({ ...report, level: levelOf(verdict, 'route', name) })),
+    figures,
+    sources,
+  );
+  return {
+    version: VERSION,
+    revision: REVISION,
+    node: process.version,
+    pod: sources.pod,
+    at: toIso(nowMs),
+    startedAt: toIso(sources.startedAtMs),
+    uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
+    draining: sources.draining(),
+    logLevel: sources.logLevel(),
+    memory: readMemoryUse(),
+    verdict,
+    credentials: found.map(({ obtainedFirstToken, refusesAll, why, ...credential }) => ({
+      ...credential,
+      level: levelOf(verdict, 'credential', credential.name),
+    })),
+    routes: config.routes.map((route) => ({
+      ...describeRoute(route, figures.get(route.name), spoken.get(route.name)),
+      level: levelOf(verdict, 'route', route.name),
+      recent: sources.history.recent(route.name),
+    })),
+    ...(forwardProxy === undefined ? {} : { forwardProxy }),
+    configuration,
+    effectiveConfiguration: shownSettings(config),
+  };
+}
+
+function findCredential(
+  source: Pick<TokenSource, 'snapshot' | 'grants'>,
+  config: CredentialConfig | undefined,
+  nowMs: number,
+): FoundCredential {
+  const token = source.snapshot();
+  const { latest, minutes } = source.grants();
+  const { lastFailure, credentials } = token;
+  const failed = lastFailure !== undefined || credentials.detail !== undefined;
+  const why =
+    config && failed ? whyNoToken(config, { unusable: credentials.detail, lastFailure }).message : undefined;
+  return {
+    name: token.name,
+    tokenUrl: token.tokenUrl,
+    issuerUrl: config?.issuerUrl,
+    required: token.required,
+    tokens: token.tokens.kind,
+    refusesAll: token.tokens.kind === 'exchanged' && token.tokens.refusesAll,
+    openedAt: toIso(token.openedAtMs),
+    ready: token.ready,
+    obtainedFirstToken: token.obtainedFirstToken,
+    why: why === undefined ? undefined : `${why}.`,
+    requestedAt: isoTime(token.requestedAtMs),
+    expiresAt: isoTime(token.expiresAtMs),
+    expiresInSeconds:
+      token.expiresAtMs === undefined ? undefined : Math.round((token.expiresAtMs - nowMs) / 1000),
+    nextGrantAt: isoTime(token.renewalAtMs),
+    nextGrantReason: token.renewalReason,
+    grantInFlight: token.grantInFlight,
+    consecutiveFailures: token.consecutiveFailures,
+    failingSince: isoTime(token.failingSinceMs),
+    lastFailure: lastFailure && {
+      at: toIso(lastFailure.at.wallMs),
+      result: lastFailure.result,
+      detail: lastFailure.detail,
+    },
+    mountedCredentials: mountedReport(token.credentials),
+    history: latest.map(({ atMs, reason, result, durationMs }) => ({
+      at: toIso(atMs),
+      reason,
+      result,
+      durationMs: Math.round(durationMs),
+    })),
+    timeline: minutes.map(({ atMs, succeeded, failed }) => ({ at: toIso(atMs), succeeded, failed })),
+  };
+}
+
+function describeRoute(
+  route: RouteConfig,
+  counted: RouteFigures | undefined,
+  speaks: string | undefined,
+): Omit<RouteReport, 'level' | 'recent'> {
+  return {
+    name: route.name,
+    match: route.match,
+    upstream: `${route.upstream.protocol}://${route.upstream.authority}${route.upstream.basePath}`,
+    protocol: route.protocol,
+    upstreamSpeaks: speaks,
+    credential: route.credential,
+    inject: route.inject,
+    egressProxy: route.egressProxy && formatAddress(route.egressProxy),
+    requests: totalsOf(counted),
+  };
+}
+
+function totalsOf(counted: RouteFigures | undefined): RequestTotals {
+  return {
+    total: counted?.total ?? 0,
+    inFlight: counted?.inFlight ?? 0,
+    errors: counted?.errors ?? 0,
+    grpc: { calls: counted?.grpc.calls ?? 0, failures: counted?.grpc.failures ?? 0 },
+  };
+}
+
+/** By the prefix of their route names. */
+const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
+
+/** Hosts of the forward proxy, of capture and of redirection, with the names under which their requests are counted. */
+function hostsOf(
+  { forwardProxy, capture, redirect }: Config,
+  figures: ReadonlyMap<string, RouteFigures>,
+  history: StatusSources['history'],
+): { readonly name: string; readonly report: Omit<HostReport, 'level'> }[] {
+  const describe = (
+    host: string,
+    prefix: keyof typeof WAYS,
+    { credential, upgradeToTls }: Pick<ForwardingPolicy, 'credential'> & { readonly upgradeToTls: boolean },
+  ) => {
+    const name = `${prefix}:${host}`;
+    const report: Omit<HostReport, 'level'> = {
+      host,
+      credential,
+      way: WAYS[prefix],
+      clear: !upgradeToTls,
+      requests: totalsOf(figures.get(name)),
+      recent: history.recent(name),
+    };
+    return { name, report };
+  };
+  const listed = (forwardProxy?.allow ?? []).map((entry) => describe(entry.host, 'forward', entry));
+  const captured = (capture?.hosts ?? []).map((entry) => describe(entry.host, 'capture', entry));
+  const redirected = (redirect?.hosts ?? []).map((entry) => describe(entry.host, 'redirect', entry));
+  // A host with several ports is counted only by its name.
+  return [...new Map([...listed, ...captured, ...redirected].map((each) => [each.name, each])).values()];
+}
+
+function readForwardProxy(
+  { forwardProxy, capture, redirect }: Config,
+  hosts: readonly HostReport[],
+  figures: ReadonlyMap<string, RouteFigures>,
+  { refusedHosts }: StatusSources,
+): ForwardProxyReport | undefined {
+  const ways: ForwardProxyReport['ways'] = [
+    ...(forwardProxy === undefined
+      ? []
+      : [{ way: WAYS.forward, otherHosts: forwardProxy.otherHosts } as const]),
+    ...(capture === undefined ? [] : [{ way: WAYS.capture, otherHosts: 'deny' } as const]),
+    ...(redirect === undefined ? [] : [{ way: WAYS.redirect, otherHosts: 'pass' } as const]),
+  ];
+  if (ways.length === 0) return undefined;
+  return {
+    ways,
+    ...(forwardProxy === undefined
+      ? {}
+      : { connect: forwardProxy.connect, otherHosts: forwardProxy.otherHosts }),
+    hosts,
+    refusals: figures.get(NO_ROUTE)?.errorsByCode.get('destination_not_allowed') ?? 0,
+    refusedHosts: refusedHosts().map(({ host, times, lastAtMs }) => ({
+      host,
+      times,
+      lastAt: toIso(lastAtMs),
+    })),
+  };
+}
+
+function mountedReport({
+  unusableSinceMs,
+  previousInUseSinceMs,
+  ...credentials
+}: TokenSnapshot['credentials']): CredentialReport['mountedCredentials'] {
+  const unusableSince = isoTime(unusableSinceMs);
+  const previousInUseSince = isoTime(previousInUseSinceMs);
+  return {
+    ...credentials,
+    ...(unusableSince === undefined ? {} : { unusableSince }),
+    ...(previousInUseSince === undefined ? {} : { previousInUseSince }),
+  };
+}
+
+function isoTime(atMs: number | undefined): string | undefined {
+  return atMs === undefined ? undefined : toIso(atMs);
+}
+
+function toIso(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

@@ -1,0 +1,181 @@
+/** Spans of requests, named and described as the semantic conventions for HTTP have it (OpenTelemetry, *HTTP spans*, stable). */
+
+import {
+  type Attributes,
+  type Tracer as OtelTracer,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import type { RouteConfig } from '../../config/config.ts';
+import type { ProxyErrorCode } from '../../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/following/tracer.ts';
+import { knownMethod, OTHER_METHOD } from '../../proxy/http/methods.ts';
+import { shownPath } from '../../proxy/http/shown-path.ts';
+import type { TraceContext } from '../../proxy/http/trace-context.ts';
+import type { EndedRequest } from '../../proxy/observer.ts';
+import type { IncomingRequest } from '../../proxy/streams/message.ts';
+import type { GrantTrace } from '../../token/bearer-source.ts';
+
+/** Makes spans by way of `tracer`. */
+export function requestSpans(tracer: OtelTracer): Tracer {
+  return { begin: (request, parent) => new ServerSpan(tracer, request, parent) };
+}
+
+/** A request of the app, as the sidecar serves it. */
+class ServerSpan implements RequestSpan {
+  readonly trace: TraceContext;
+  readonly #tracer: OtelTracer;
+  readonly #span: Span;
+  readonly #method: string;
+  #failure: ProxyErrorCode | undefined;
+
+  constructor(tracer: OtelTracer, request: IncomingRequest, parent: TraceContext | undefined) {
+    const method = knownMethod(request.method);
+    this.#tracer = tracer;
+    this.#method = method;
+    this.#span = tracer.startSpan(
+      nameOf(method),
+      {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'http.request.method': method,
+          'url.path': shownPath(request),
+          // What apps send to loopback.
+          'url.scheme': 'http',
+          'network.protocol.name': 'http',
+          'network.protocol.version': versionOf(request.protocol),
+          ...addressOf(request.host),
+        },
+      },
+      parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent)),
+    );
+    this.trace = contextOf(this.#span);
+  }
+
+  routed({ name, match }: RouteConfig): void {
+    this.#span.updateName(`${nameOf(this.#method)} ${match.pathPrefix}`);
+    this.#span.setAttributes({ 'http.route': match.pathPrefix, 'token_sidecar.route': name });
+  }
+
+  awaits({ traceId, spanId, sampled }: GrantTrace): void {
+    const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+    this.#span.addLink({ context: { traceId, spanId, traceFlags } });
+  }
+
+  send(target: string, route: RouteConfig, resendCount: number): AttemptSpan {
+    return new ClientSpan(this.#tracer, this.#span, { method: this.#method, target, route, resendCount });
+  }
+
+  failed(code: ProxyErrorCode): void {
+    this.#failure = code;
+  }
+
+  end({ status, grpcStatus }: EndedRequest): void {
+    const span = this.#span;
+    if (status !== undefined) span.setAttribute('http.response.status_code', status);
+    if (grpcStatus !== undefined) {
+      span.setAttributes({ 'rpc.system': 'grpc', 'rpc.grpc.status_code': String(grpcStatus) });
+    }
+    const failure = this.#failure ?? failureOf(status) ?? grpcFailureOf(grpcStatus);
+    if (failure !== undefined) fail(span, failure);
+    span.end();
+  }
+}
+
+function failureOf(status: number | undefined): string | undefined {
+  if (status === undefined) return 'client_closed_request';
+  return status >= 500 ? String(status) : undefined;
+}
+
+/** What the conventions count as the fault of a server of gRPC; whoever asks for what is not there gets an answer. */
+const SERVER_FAULTS: readonly GrpcStatusName[] = [
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+];
+
+function grpcFailureOf(status: GrpcStatus | undefined): GrpcStatusName | undefined {
+  return SERVER_FAULTS.find((name) => GRPC_STATUS[name] === status);
+}
+
+interface Attempt {
+  readonly method: string;
+  /** As it is sent, without what a token is put into. */
+  readonly target: string;
+  readonly route: RouteConfig;
+  readonly resendCount: number;
+}
+
+/** A request as it is sent upstream. */
+class ClientSpan implements AttemptSpan {
+  readonly trace: TraceContext;
+  readonly #span: Span;
+  #answered = false;
+
+  constructor(tracer: OtelTracer, parent: Span, { method, target, route, resendCount }: Attempt) {
+    const { protocol, host, port, authority } = route.upstream;
+    const path = shownPath({ target, targetForm: 'origin' });
+    const attributes: Attributes = {
+      'http.request.method': method,
+      'server.address': host,
+      'server.port': port,
+      'url.full': `${protocol}://${authority}${path}`,
+      'url.scheme': protocol,
+    };
+    if (resendCount > 0) attributes['http.request.resend_count'] = resendCount;
+    const options = { kind: SpanKind.CLIENT, attributes };
+    this.#span = tracer.startSpan(nameOf(method), options, trace.setSpan(ROOT_CONTEXT, parent));
+    this.trace = contextOf(this.#span);
+  }
+
+  answered(status: number): void {
+    this.#answered = true;
+    this.#span.setAttribute('http.response.status_code', status);
+    if (status >= 400) fail(this.#span, String(status));
+  }
+
+  end(failure?: ProxyErrorCode | 'abandoned'): void {
+    // Whoever gives up an answer that has come, as a tunnel does, has nothing against it.
+    if (failure !== undefined && !(failure === 'abandoned' && this.#answered)) fail(this.#span, failure);
+    this.#span.end();
+  }
+}
+
+/** @param type of few values: a status or a code. */
+function fail(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** The conventions name spans of methods that nobody knows by the protocol. */
+function nameOf(method: string): string {
+  return method === OTHER_METHOD ? 'HTTP' : method;
+}
+
+function versionOf(protocol: IncomingRequest['protocol']): string {
+  return protocol === 'h2' ? '2' : '1.1';
+}
+
+/** Of the host that the app asked for. */
+function addressOf(host: string | undefined): Attributes {
+  const url = host === undefined ? null : URL.parse(`http://${host}`);
+  if (url === null) return {};
+  return { 'server.address': url.hostname, 'server.port': url.port === '' ? 80 : Number(url.port) };
+}
+
+function remote({ traceId, spanId, sampled }: TraceContext) {
+  return { traceId, spanId, traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true };
+}
+
+function contextOf(span: Span): TraceContext {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
+}

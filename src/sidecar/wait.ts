@@ -1,0 +1,94 @@
+import type { Command } from '../config/command.ts';
+import { readFlags, readValue, type Settings } from '../config/settings.ts';
+import { duration, listenAddress } from '../config/values.ts';
+import { SidecarError, systemCodeOf } from '../platform/errors.ts';
+import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
+import { http } from '../platform/net/node-http.ts';
+import { ConfigurationError, type Problem } from '../platform/problems.ts';
+import { type Clock, isPast, later, remainingMs, systemClock } from '../platform/time/clock.ts';
+
+const SETTINGS = {
+  'admin-listen': {
+    argument: 'HOST:PORT',
+    description: "The sidecar's admin listener; 0.0.0.0 and [::] stand for this machine",
+    default: '127.0.0.1:15081',
+  },
+  'wait-timeout': {
+    argument: 'DURATION',
+    description: 'Give up after this long; 0s asks once',
+    default: '60s',
+  },
+} as const satisfies Settings;
+
+const INTERVAL_MS = 100;
+
+/** Bounds the wait for an answer's head; a sidecar sends it at once. */
+const PROBE_MS = 2000;
+
+export const wait: Command = {
+  summary:
+    'Block until a running sidecar is ready, for entrypoints of apps beside a classic sidecar container',
+  settings: SETTINGS,
+  examples: [
+    ['token-sidecar wait && exec ./app', 'an app beside a classic sidecar container'],
+    ['token-sidecar wait --admin-listen 127.0.0.1:15081 --wait-timeout 5m', 'for longer, at another place'],
+  ],
+  async run({ args, env, shutdown }) {
+    const given = readFlags(SETTINGS, args, env);
+    const problems: Problem[] = [];
+    const address = readValue(given['admin-listen'], listenAddress, problems) ?? {
+      host: '127.0.0.1',
+      port: 15_081,
+    };
+    const timeoutMs = readValue(given['wait-timeout'], duration, problems) ?? 60_000;
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    await waitUntilReady(reachableAddress(address), timeoutMs, systemClock, shutdown.signal);
+    return 0;
+  },
+};
+
+/**
+ * Asks until `timeoutMs` have passed, whatever answers there; once if that is 0.
+ * @throws {SidecarError} `provider_unavailable` with the last answer, if the sidecar is not ready in time.
+ */
+export async function waitUntilReady(
+  admin: ListenAddress,
+  timeoutMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = later(clock.now(), timeoutMs);
+  const leftOf = (ms: number) => Math.min(ms, remainingMs(deadline, clock.now()));
+  let answer = 'no answer';
+  for (;;) {
+    answer = (await probe(admin, timeoutMs === 0 ? PROBE_MS : leftOf(PROBE_MS), clock)) ?? answer;
+    if (answer === 'ready') return;
+    if (signal.aborted)
+      throw new SidecarError('provider_unavailable', 'asked to stop before the sidecar was ready');
+    // Not the clock's timer, which does not keep the process alive: waiting is all that this command does.
+    await new Promise((resolve) => setTimeout(resolve, leftOf(INTERVAL_MS)));
+    if (isPast(deadline, clock.now())) {
+      throw new SidecarError(
+        'provider_unavailable',
+        `the sidecar at ${formatAddress(admin)} was not ready within ${timeoutMs} ms: ${answer}`,
+      );
+    }
+  }
+}
+
+/** The answer; undefined if it takes longer than `withinMs`, even through endless interim answers. */
+function probe({ host, port }: ListenAddress, withinMs: number, clock: Clock): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const request = http.get({ host, port, path: '/readyz', agent: false }, ({ statusCode }) => {
+      settle(statusCode === 200 ? 'ready' : `/readyz answered ${statusCode}`);
+    });
+    const cancel = clock.after(withinMs, () => settle(undefined));
+    request.on('error', (error) => settle(systemCodeOf(error) ?? 'no answer'));
+    function settle(answer: string | undefined): void {
+      cancel();
+      resolve(answer);
+      // The rest of the answer is of no interest, and might be endless.
+      request.destroy();
+    }
+  });
+}

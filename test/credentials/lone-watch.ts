@@ -1,8 +1,0 @@
-/** Watches a directory, in a process of its own, and prints the mode if it is not by notification. */
-
-import { systemClock } from '../../src/clock.ts';
-import { watchDirectory } from '../../src/credentials/directory-watch.ts';
-
-const onMode = (mode: object) => process.stdout.write(JSON.stringify(mode));
-const end = watchDirectory(process.argv[2] as string, { clock: systemClock, pollMs: 1000, onMode }, () => {});
-end();

@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+
+const MODULE = join(import.meta.dirname, '../../../src/platform/process/small-heap.ts');
+
+/** Runs `program` in a process whose heap is to stay small. */
+function runSmall(program: string): Promise<{ stdout: string; stderr: string }> {
+  const whole = `import { keepHeapSmall } from ${JSON.stringify(MODULE)}; keepHeapSmall(); ${program}`;
+  const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--input-type=module'];
+  return promisify(execFile)(process.execPath, [...flags, '--eval', whole]);
+}
+
+it('sets flags that this Node has: V8 says of others that it does not know them', async () => {
+  expect(await runSmall('')).toEqual({ stdout: '', stderr: '' });
+});
+
+/** Small buffers that are held while megabytes of others come and go, as waiting bodies are. */
+const HOLDS = `
+  const held = [];
+  for (let waiting = 0; waiting < 200; waiting++) {
+    held.push(Buffer.from('x'.repeat(100)));
+    for (let others = 0; others < 40; others++) Buffer.from('y'.repeat(3000));
+  }
+  gc();
+  process.stdout.write(String(process.memoryUsage().arrayBuffers / held.length));
+`;
+
+it('has buffers of a hundred octets hold 8 KiB each at most', async () => {
+  const { stdout } = await runSmall(HOLDS);
+  expect(Number(stdout)).toBeGreaterThan(100);
+  expect(Number(stdout)).toBeLessThan(9 * 1024);
+});
+
+it.each(['broker', 'gateway', 'injector', 'sidecar'])('is what %s asks for', async (name) => {
+  const text = await readFile(join(import.meta.dirname, `../../../src/${name}/program.ts`), 'utf8');
+  expect(text).toMatch(/^ +keepHeapSmall\(\);$/m);
+});
