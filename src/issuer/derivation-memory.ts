@@ -5,6 +5,7 @@
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { LruMap } from '../platform/limits/lru-map.ts';
 import type { ScryptHash } from './scrypt-hash.ts';
 
 export interface DerivationMemory {
@@ -27,8 +28,8 @@ const NONE = Buffer.alloc(32);
 export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory {
   const key = randomBytes(32);
   const right = new Map<string, Buffer>();
-  /** From a digest to its hash; least recently used first. */
-  const wrong = new Map<string, string>();
+  /** From a digest to its hash. */
+  const wrong = new LruMap<string, string>({ max: mostWrong });
 
   function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
     // The PHC string holds no NUL, so no other pair gives the same text; nor is any PHC string "undefined".
@@ -39,12 +40,7 @@ export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory
     recall(hash, secret) {
       const digest = digestOf(hash, secret);
       if (timingSafeEqual((hash && right.get(hash.text)) ?? NONE, digest)) return 'right';
-      const name = digest.toString('base64');
-      const about = wrong.get(name);
-      if (about === undefined) return 'unknown';
-      wrong.delete(name);
-      wrong.set(name, about);
-      return 'wrong';
+      return wrong.get(digest.toString('base64')) === undefined ? 'unknown' : 'wrong';
     },
     learn(hash, secret, isRight) {
       const digest = digestOf(hash, secret);
@@ -53,11 +49,10 @@ export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory
         return;
       }
       wrong.set(digest.toString('base64'), hash.text);
-      if (wrong.size > mostWrong) wrong.delete(wrong.keys().next().value as string);
     },
     keepOnly(hashes) {
       for (const text of right.keys()) if (!hashes.has(text)) right.delete(text);
-      for (const [name, about] of wrong) if (!hashes.has(about)) wrong.delete(name);
+      for (const [name, about] of wrong.entries()) if (!hashes.has(about)) wrong.delete(name);
     },
     get size() {
       return { right: right.size, wrong: wrong.size };

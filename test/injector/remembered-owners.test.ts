@@ -181,7 +181,7 @@ it('eight looks are under way at a time, and there are more when those have ende
   expect(looks()).toHaveLength(16);
 });
 
-it('a thousand owners are remembered, and the oldest is forgotten for one more', async () => {
+it('a thousand owners are remembered, and the one told of longest ago is forgotten for one more', async () => {
   const { tell, events, clock } = start();
   for (let count = 0; count < 1000; count++) {
     await tell(owner(`a-${count}`));
@@ -193,6 +193,8 @@ it('a thousand owners are remembered, and the oldest is forgotten for one more',
   await tell(owner('one-more'));
   await clock.advance(10_000);
   await tell(owner('a-0'));
+  expect(events()).toHaveLength(1001);
+  await tell(owner('a-1'));
   expect(events()).toHaveLength(1002);
 });
 

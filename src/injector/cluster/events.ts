@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { KubernetesApi, OwnerReference } from '../../platform/kubernetes/api.ts';
+import { ExpiringMap } from '../../platform/limits/lru-map.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
 type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
@@ -16,7 +17,8 @@ export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid
 
 /** One Event is enough for all pods of a rollout. */
 const SILENT_FOR_MS = 600_000;
-const MOST_REMEMBERED = 1000;
+/** Keys of what is not repeated. */
+export const MOST_REMEMBERED = 1000;
 const COMPONENT = 'token-sidecar-injector';
 /** The API server's limit. */
 const MAX_MESSAGE = 1024;
@@ -31,11 +33,11 @@ export type TellEvent = (
 
 /** In the teller, findings with the same `about` count as one, even if their messages differ; the message by default. */
 export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
-  const told = rememberFor(clock, SILENT_FOR_MS);
+  const told = new ExpiringMap<string, true>(clock, MOST_REMEMBERED);
   return async (subject, namespace, finding, about = finding.message) => {
     const key = `${subject.uid} ${finding.reason} ${about}`;
-    if (told.has(key)) return;
-    told.add(key);
+    if (told.get(key)) return;
+    told.set(key, true, SILENT_FOR_MS);
     try {
       await api.request('POST', `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, {
         body: eventOn(subject, namespace, finding, clock.now().wallMs),
@@ -64,19 +66,5 @@ function eventOn(subject: Subject, namespace: string, finding: Finding, nowMs: n
     firstTimestamp: now,
     lastTimestamp: now,
     count: 1,
-  };
-}
-
-/** A set of keys, each forgotten after a time; the oldest go first if there are too many. */
-export function rememberFor(clock: Clock, forMs: number) {
-  const until = new Map<string, number>();
-  return {
-    has: (key: string): boolean => clock.monotonicMs() < (until.get(key) ?? 0),
-    add(key: string): void {
-      until.delete(key);
-      if (until.size >= MOST_REMEMBERED) until.delete(until.keys().next().value as string);
-      until.set(key, clock.monotonicMs() + forMs);
-    },
-    delete: (key: string): boolean => until.delete(key),
   };
 }

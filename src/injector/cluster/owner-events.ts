@@ -11,13 +11,14 @@ import {
   statusOf,
 } from '../../platform/kubernetes/api.ts';
 import { createAllowance } from '../../platform/limits/allowance.ts';
+import { ExpiringMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
 import { secretMissing } from '../pod/obstacles.ts';
 import type { Pod } from '../pod/pod.ts';
-import { type Finding, rememberFor, type TellEvent } from './events.ts';
+import { type Finding, MOST_REMEMBERED, type TellEvent } from './events.ts';
 
 interface OwnerEventsOptions {
   readonly clock: Clock;
@@ -54,7 +55,7 @@ export function createOwnerEvents(
   api: KubernetesApi,
   { clock, log, tell, verdictOf, secretExists }: OwnerEventsOptions,
 ): NonNullable<ClusterContact['lookAtOwner']> {
-  const looked = rememberFor(clock, LOOKS_APART_MS);
+  const looked = new ExpiringMap<string, true>(clock, MOST_REMEMBERED);
   const looks = createAllowance(clock, LOOKS_AT_ONCE, LOOKS_PER_SECOND);
   let inFlight = 0;
 
@@ -62,8 +63,8 @@ export function createOwnerEvents(
     const path = ownerPath(owner, namespace);
     if (path === undefined || inFlight >= MOST_IN_FLIGHT) return;
     const key = `${path} ${owner.uid}`;
-    if (looked.has(key) || !looks.take()) return;
-    looked.add(key);
+    if (looked.get(key) || !looks.take()) return;
+    looked.set(key, true, LOOKS_APART_MS);
     inFlight++;
     look(path, owner, namespace)
       .catch((error: unknown) =>

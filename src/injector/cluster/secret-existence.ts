@@ -1,4 +1,5 @@
 import { type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
+import { ExpiringMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
@@ -26,7 +27,7 @@ export function createSecretExistence(
   api: KubernetesApi,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
-  const known = new Map<string, { readonly exists: boolean; readonly untilMs: number }>();
+  const known = new ExpiringMap<string, boolean>(clock, MOST_KNOWN);
   /** By path: concurrent callers share one request. */
   const asking = new Map<string, Promise<boolean | undefined>>();
   const line = new Set<(isMyTurn: boolean) => void>();
@@ -62,13 +63,10 @@ export function createSecretExistence(
   async function find(namespace: string, name: string): Promise<boolean | undefined> {
     const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
     const found = known.get(path);
-    if (found !== undefined && clock.now().monotonicMs < found.untilMs) return found.exists;
+    if (found !== undefined) return found;
     const exists = await ask(path);
     if (exists === undefined) return undefined;
-    known.delete(path);
-    if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value as string);
-    const untilMs = clock.now().monotonicMs + (exists ? KNOWN_FOR_MS : MISSING_FOR_MS);
-    known.set(path, { exists, untilMs });
+    known.set(path, exists, exists ? KNOWN_FOR_MS : MISSING_FOR_MS);
     return exists;
   }
 

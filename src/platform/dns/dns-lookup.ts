@@ -3,6 +3,7 @@
 import type { LookupAddress, LookupOptions, Resolver } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { systemCodeOf } from '../errors.ts';
+import { ExpiringMap } from '../limits/lru-map.ts';
 import type { Clock } from '../time/clock.ts';
 import { candidatesFor, type SearchList } from './search-list.ts';
 
@@ -26,8 +27,7 @@ export interface DnsLookupOptions {
 interface Found {
   /** At least one. */
   readonly addresses: readonly LookupAddress[];
-  /** In monotonic time. */
-  readonly untilMs: number;
+  readonly keptForMs: number;
 }
 
 interface Answer {
@@ -47,24 +47,18 @@ const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIM
  * their queries.
  */
 export function dnsLookup(options: DnsLookupOptions): LookupFunction {
-  /** The oldest first. */
-  const kept = new Map<string, Found>();
+  const kept = new ExpiringMap<string, Found>(options.clock, MOST_KEPT);
   const asked = new Map<string, Promise<Found>>();
 
   async function find(name: string): Promise<Found> {
     const known = kept.get(name);
-    if (known !== undefined && options.clock.monotonicMs() < known.untilMs) return known;
+    if (known !== undefined) return known;
     const underWay = asked.get(name);
     if (underWay !== undefined) return await underWay;
     const asking = resolve(name, options).finally(() => asked.delete(name));
     asked.set(name, asking);
     const found = await asking;
-    kept.delete(name);
-    kept.set(name, found);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MOST_KEPT) break;
-      kept.delete(oldest);
-    }
+    kept.set(name, found, found.keptForMs);
     return found;
   }
 
@@ -105,7 +99,7 @@ async function resolve(name: string, options: DnsLookupOptions): Promise<Found> 
     const failures = [four.failure, six.failure].filter((code) => code !== undefined);
     if (found.length > 0) {
       const longestMs = failures.length > 0 ? LONGEST_HALF_KEPT_MS : LONGEST_KEPT_MS;
-      return keptFor(found, longestMs, options.clock.monotonicMs());
+      return keptFor(found, longestMs);
     }
     const final = failures.find((code) => !UNWILLING.has(code));
     if (final !== undefined) throw failure(name, final);
@@ -139,11 +133,11 @@ function ordered(four: Answer, six: Answer, preferred: Family): readonly Timed[]
   return preferred === 4 ? [...of(four, 4), ...of(six, 6)] : [...of(six, 6), ...of(four, 4)];
 }
 
-function keptFor(found: readonly Timed[], longestMs: number, nowMs: number): Found {
+function keptFor(found: readonly Timed[], longestMs: number): Found {
   const lifetimeMs = Math.min(...found.map(({ ttl }) => ttl)) * 1000;
   return {
     addresses: found.map(({ address, family }) => ({ address, family })),
-    untilMs: nowMs + Math.min(lifetimeMs, longestMs),
+    keptForMs: Math.min(lifetimeMs, longestMs),
   };
 }
 

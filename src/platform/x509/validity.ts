@@ -1,6 +1,7 @@
 /** From when and until when the certificates of a PEM bundle are valid: read in parts, and once per content. */
 
 import { createHash, type X509Certificate } from 'node:crypto';
+import { LruMap } from '../limits/lru-map.ts';
 import { nextTurn } from '../time/next-turn.ts';
 import { blocksOf, certificatesIn } from './pem.ts';
 
@@ -22,18 +23,16 @@ export const CERTIFICATES_AT_ONCE = 20;
 export const MOST_BUNDLES = 64;
 
 export class ValidityReader {
-  /** By the hash of the bundle, the latest last. */
-  readonly #known = new Map<string, BundleValidity | undefined>();
+  /** By the hash of the bundle. */
+  readonly #known = new LruMap<string, BundleValidity | 'unstated'>({ max: MOST_BUNDLES });
 
   /** Undefined if no certificate states it: the file's user reports what is wrong with it. One call at a time. */
   async read(pem: string): Promise<BundleValidity | undefined> {
     const hash = createHash('sha256').update(pem).digest('base64');
-    const isKnown = this.#known.has(hash);
-    const validity = isKnown ? this.#known.get(hash) : await readBundle(pem);
-    this.#known.delete(hash);
-    this.#known.set(hash, validity);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MOST_BUNDLES && oldest !== undefined) this.#known.delete(oldest);
+    const known = this.#known.get(hash);
+    if (known !== undefined) return known === 'unstated' ? undefined : known;
+    const validity = await readBundle(pem);
+    this.#known.set(hash, validity ?? 'unstated');
     return validity;
   }
 }

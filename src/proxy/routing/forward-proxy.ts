@@ -7,6 +7,7 @@ import type {
 } from '../../config/config.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
 import { SidecarError } from '../../platform/errors.ts';
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, isName, type ListenAddress } from '../../platform/net/address.ts';
 import { withoutRootDot } from '../../platform/net/server-name.ts';
@@ -53,8 +54,11 @@ type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
  */
 export class ForwardProxy {
   readonly #options: Omit<ForwardProxyOptions, 'before'>;
-  /** By destination, the least recently used first. */
-  readonly #routes = new Map<string, KnownDestination>();
+  /** By destination. */
+  readonly #routes = new LruMap<string, KnownDestination>({
+    max: MOST_POOLS,
+    onEvicted: ({ active }) => active.upstream.retire(),
+  });
 
   constructor({ before, ...options }: ForwardProxyOptions) {
     // Without `before`, which would keep its own predecessor, and so on: each with its credentials and their last tokens.
@@ -68,7 +72,7 @@ export class ForwardProxy {
 
   /** Routes that are activated and not yet forgotten. */
   get activeRoutes(): readonly ActiveRoute[] {
-    return [...this.#routes.values()].map(({ active }) => active);
+    return [...this.#routes.entries()].map(([, { active }]) => active);
   }
 
   /**
@@ -213,7 +217,7 @@ export class ForwardProxy {
 
   #goOn(before: ForwardProxy): void {
     const { allow, otherHosts } = this.#options.config;
-    for (const { active, listed } of before.#routes.values()) {
+    for (const [, { active, listed }] of before.#routes.entries()) {
       const entry = listed && allow.find((one) => isSameDestination(one, listed));
       if (listed === undefined ? otherHosts === 'pass' : entry !== undefined) {
         this.#routeVia(active.config.upstream, entry);
@@ -231,11 +235,7 @@ export class ForwardProxy {
     const entry = listed === undefined ? 'other' : this.#options.config.allow.indexOf(listed);
     const key = `${entry} ${upstream.protocol}://${upstream.authority}`;
     const known = this.#routes.get(key);
-    if (known !== undefined) {
-      this.#routes.delete(key);
-      this.#routes.set(key, known);
-      return known.active;
-    }
+    if (known !== undefined) return known.active;
     const { bearerOf, activate, config } = this.#options;
     const route: RouteConfig = {
       name,
@@ -246,16 +246,7 @@ export class ForwardProxy {
     };
     const active = activate(route, listed === undefined ? undefined : bearerOf(listed));
     this.#routes.set(key, { active, listed });
-    this.#forgetOldest();
     return active;
-  }
-
-  #forgetOldest(): void {
-    if (this.#routes.size <= MOST_POOLS) return;
-    const [oldest] = this.#routes;
-    if (oldest === undefined) return;
-    this.#routes.delete(oldest[0]);
-    oldest[1].active.upstream.retire();
   }
 }
 

@@ -1,3 +1,4 @@
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
 export interface RefusedHost {
@@ -16,8 +17,7 @@ const LONGEST = 253 + 6;
 
 /** The latest hosts that were asked for and are on no list. */
 export class RefusedHosts {
-  /** Least recently refused first. */
-  readonly #hosts = new Map<string, RefusedHost>();
+  readonly #hosts = new LruMap<string, RefusedHost>({ max: MOST_HOSTS });
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -27,15 +27,11 @@ export class RefusedHosts {
   add(asked: string): void {
     const host = asked.slice(0, LONGEST);
     const times = (this.#hosts.get(host)?.times ?? 0) + 1;
-    this.#hosts.delete(host);
     this.#hosts.set(host, { host, times, lastAtMs: this.#clock.now().wallMs });
-    if (this.#hosts.size <= MOST_HOSTS) return;
-    const [oldest = ''] = this.#hosts.keys();
-    this.#hosts.delete(oldest);
   }
 
   /** The latest first. */
   latest(): readonly RefusedHost[] {
-    return [...this.#hosts.values()].reverse();
+    return [...this.#hosts.entries()].map(([, host]) => host).reverse();
   }
 }

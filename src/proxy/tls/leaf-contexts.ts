@@ -1,4 +1,5 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { Authority } from './authority.ts';
 
@@ -19,8 +20,7 @@ interface Kept {
 export class LeafContexts {
   readonly #authority: Authority;
   readonly #clock: Clock;
-  /** The least recently used first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new LruMap<string, Kept>({ max: MOST_LEAVES });
 
   constructor(authority: Authority, clock: Clock) {
     this.#authority = authority;
@@ -35,10 +35,8 @@ export class LeafContexts {
   contextFor(name: string): SecureContext {
     const { wallMs } = this.#clock.now();
     const known = this.#kept.get(name);
-    this.#kept.delete(name);
     const kept = known !== undefined && isCurrent(known, wallMs) ? known : this.#make(name, wallMs);
-    this.#kept.set(name, kept);
-    this.#forgetOldest();
+    if (kept !== known) this.#kept.set(name, kept);
     return kept.context;
   }
 
@@ -50,14 +48,6 @@ export class LeafContexts {
       madeAtMs: nowMs,
       renewAtMs: expiresAtMs - (expiresAtMs - nowMs) * RENEWED_AT,
     };
-  }
-
-  #forgetOldest(): void {
-    if (this.#kept.size <= MOST_LEAVES) return;
-    for (const name of this.#kept.keys()) {
-      this.#kept.delete(name);
-      return;
-    }
   }
 }
 
