@@ -5,7 +5,7 @@ import { roomOf } from './rooms.ts';
  * A mutant lists every test that reaches it, and the tool sends the lists of all in one message: those of a large room
  * are longer than a string can be.
  */
-export const MOST_FILES = 20;
+export const MAX_FILES = 20;
 
 /** What one run of the tool after the other changes. */
 export interface Parts {
@@ -22,7 +22,7 @@ export function partsOf(
   files: readonly string[],
   { seed, evenPart }: { readonly seed: string; readonly evenPart: boolean },
 ): Parts {
-  if (files.length <= MOST_FILES) return { parts: files.length === 0 ? [] : [files], all: true };
+  if (files.length <= MAX_FILES) return { parts: files.length === 0 ? [] : [files], all: true };
   const rooms = Object.values(Object.groupBy(files, (file) => roomOf(file) ?? 'elsewhere'));
   const parts = rooms.flatMap((room = []) => {
     const inParts = cut(
@@ -37,7 +37,7 @@ export function partsOf(
 }
 
 function cut(files: readonly string[]): readonly (readonly string[])[] {
-  return Array.from({ length: Math.ceil(files.length / MOST_FILES) }, (_, n) =>
-    files.slice(n * MOST_FILES, (n + 1) * MOST_FILES),
+  return Array.from({ length: Math.ceil(files.length / MAX_FILES) }, (_, n) =>
+    files.slice(n * MAX_FILES, (n + 1) * MAX_FILES),
   );
 }

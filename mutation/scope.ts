@@ -9,7 +9,7 @@ import { ROOMS, roomOf } from './rooms.ts';
 const SOURCES = '**/*.ts';
 
 /** Of more files than this CI measures so many, drawn by the seed: each brings its tests, and all of them take too long. */
-const MOST_RECENT_FILES = 12;
+const MAX_RECENT_FILES = 12;
 
 export interface Files {
   readonly files: readonly string[];
@@ -71,13 +71,13 @@ function recent(root: string, named: string | undefined): Files {
 
 function drawn(found: Files, seed: string): Files {
   const { files, because } = found;
-  if (files.length <= MOST_RECENT_FILES) return found;
+  if (files.length <= MAX_RECENT_FILES) return found;
   const order = inSeededOrder(
     files.map((id) => ({ id })),
     seed,
   );
   return {
-    files: order.slice(0, MOST_RECENT_FILES).map(({ id }) => id),
+    files: order.slice(0, MAX_RECENT_FILES).map(({ id }) => id),
     because: `drawn from ${files.length}, ${because}`,
     all: false,
   };

@@ -41,7 +41,9 @@ for (const file of files) {
     for (const name of names) addTo(imported, path, name);
   }
 }
-const unused = exported.filter(({ path, name }) => !imported.get(path)?.has(name) && !imported.get(path)?.has('*'));
+const unused = exported.filter(
+  ({ path, name }) => !imported.get(path)?.has(name) && !imported.get(path)?.has('*'),
+);
 const single = files.filter(({ path }) => importers.get(path)?.size === 1);
 const words = files.flatMap(({ path, text }) =>
   [...text.matchAll(PRIVATE_WORDS)].map(([word]) => ({ path, name: word })),
@@ -82,7 +84,10 @@ function readSource(path: string): SourceFile {
     text,
     exports: [...exports].map(([, name]) => name as string),
     imports: [
-      ...[...imports].map(([, names, from]) => ({ path: pathOf(path, from as string), names: namesIn(names as string) })),
+      ...[...imports].map(([, names, from]) => ({
+        path: pathOf(path, from as string),
+        names: namesIn(names as string),
+      })),
       ...[...loaded].map(([, from]) => ({ path: pathOf(path, from as string), names: ['*'] })),
     ],
   };
@@ -98,7 +103,12 @@ function namesIn(clause: string): string[] {
   const listed = /\{([^}]*)\}/.exec(clause)?.[1] ?? '';
   return listed
     .split(',')
-    .map((name) => name.trim().replace(/^type /, '').replace(/ as .*/, ''))
+    .map((name) =>
+      name
+        .trim()
+        .replace(/^type /, '')
+        .replace(/ as .*/, ''),
+    )
     .filter((name) => name !== '');
 }
 

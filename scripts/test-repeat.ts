@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { print, printTable } from './simulation/table.ts';
 
-const MOST_SECONDS = 120;
+const MAX_SECONDS = 120;
 
 interface Outcome {
   readonly seconds: number;
@@ -50,7 +50,7 @@ try {
   const rows: string[][] = [];
   for (const [index, kind] of plan.entries()) {
     const { seconds, passed, failed } = await (kind === 'busy' ? besideBusyProcess(runTests) : runTests());
-    const late = kind === 'quiet' && seconds > MOST_SECONDS ? [`took longer than ${MOST_SECONDS} s`] : [];
+    const late = kind === 'quiet' && seconds > MAX_SECONDS ? [`took longer than ${MAX_SECONDS} s`] : [];
     const wrong = [...failed, ...late];
     rows.push([
       String(index + 1),

@@ -25,8 +25,8 @@ export interface StructuralSchema extends JsonSchema {
 }
 
 /** Bounds of whatever has none, without which the API server would not know what a rule may cost it. */
-const MOST_CHARACTERS = 4096;
-const MOST_ITEMS = 64;
+const MAX_CHARACTERS = 4096;
+const MAX_ITEMS = 64;
 
 export interface SchemaWords {
   /** By path: `credentials[].secret.name`; '' is the whole. */
@@ -55,10 +55,10 @@ export function structuralSchema(schema: JsonSchema, words: SchemaWords, path = 
     ...(type === 'string' ? stringBounds(schema) : {}),
     ...(pattern === undefined ? {} : { pattern: re2(pattern) }),
     ...numberBounds(schema),
-    ...(type === 'array' ? { minItems: schema.minItems ?? 0, maxItems: schema.maxItems ?? MOST_ITEMS } : {}),
+    ...(type === 'array' ? { minItems: schema.minItems ?? 0, maxItems: schema.maxItems ?? MAX_ITEMS } : {}),
     ...(items === undefined ? {} : { items: inner(items, '[]') }),
     ...(typeof additionalProperties === 'object'
-      ? { additionalProperties: inner(additionalProperties, '{}'), maxProperties: MOST_ITEMS }
+      ? { additionalProperties: inner(additionalProperties, '{}'), maxProperties: MAX_ITEMS }
       : {}),
     ...(schema.required === undefined || schema.required.length === 0 ? {} : { required: schema.required }),
     ...(properties === undefined
@@ -81,7 +81,7 @@ function stringBounds({ enum: words, minLength, maxLength, pattern }: JsonSchema
   const isShort = pattern?.includes('{0,61}') === true;
   return {
     ...(minLength === undefined ? {} : { minLength }),
-    maxLength: maxLength ?? (isShort ? 63 : MOST_CHARACTERS),
+    maxLength: maxLength ?? (isShort ? 63 : MAX_CHARACTERS),
   };
 }
 

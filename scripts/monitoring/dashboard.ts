@@ -53,7 +53,7 @@ const ANY_IS_BAD = [
   { from: null, color: 'green' },
   { from: 1, color: 'red' },
 ] as const;
-const MOST_IS_GOOD = [
+const MAX_IS_GOOD = [
   { from: null, color: 'red' },
   { from: 0.9, color: 'orange' },
   { from: 0.99, color: 'green' },
@@ -88,7 +88,7 @@ const fleet: Row = {
         {
           expr: `avg(${series('token_ready', FLEET)} unless on (namespace, pod, credential) ${series('credential_required', FLEET)} == 0)`,
         },
-        MOST_IS_GOOD,
+        MAX_IS_GOOD,
       ),
       'TokenSidecarFleetWithoutTokens',
       'TokenSidecarNamespaceWithoutTokens',
@@ -101,7 +101,7 @@ const fleet: Row = {
       {
         expr: `sum(increase(${series('token_refresh_total', `${FLEET}, result="success"`)}[30m])) / (sum(increase(${series('token_refresh_total', FLEET)}[30m])) > 0)`,
       },
-      MOST_IS_GOOD,
+      MAX_IS_GOOD,
     ),
     about(
       stat(

@@ -6,7 +6,7 @@ import type { Clock } from '../platform/time/clock.ts';
 const REST_TIMES = 19;
 
 /** After each, at most. Elapsed time is not always ours: a stopped process, a used-up CPU quota. */
-export const LONGEST_REST_MS = 1000;
+export const MAX_REST_MS = 1000;
 
 export class Renderings<Answer> {
   readonly #clock: Clock;
@@ -42,7 +42,7 @@ export class Renderings<Answer> {
       return await make();
     } finally {
       const endedAtMs = this.#clock.monotonicMs();
-      this.#restedAtMs = endedAtMs + Math.min(LONGEST_REST_MS, REST_TIMES * (endedAtMs - begunAtMs));
+      this.#restedAtMs = endedAtMs + Math.min(MAX_REST_MS, REST_TIMES * (endedAtMs - begunAtMs));
     }
   }
 }

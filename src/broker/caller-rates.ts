@@ -10,7 +10,7 @@ import type { Clock } from '../platform/time/clock.ts';
 export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
 /** Callers that are remembered; a forgotten caller starts with a full allowance. */
-export const MOST_KEPT = 20_000;
+export const MAX_KEPT = 20_000;
 
 /** The time that one request uses up. */
 const COST_MS = 1000 / OF_ONE_CALLER.perSecond;
@@ -47,7 +47,7 @@ export function createCallerRates(clock: Clock): CallerRates {
       const mayBeServed = afterMs - nowMs <= OF_ONE_CALLER.burst * COST_MS;
       paidAtMs.delete(key);
       const [oldest] = paidAtMs.keys();
-      if (paidAtMs.size >= MOST_KEPT) paidAtMs.delete(oldest as string);
+      if (paidAtMs.size >= MAX_KEPT) paidAtMs.delete(oldest as string);
       paidAtMs.set(key, mayBeServed ? afterMs : beforeMs);
       return mayBeServed;
     },

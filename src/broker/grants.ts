@@ -20,7 +20,7 @@ import type { WatchedObjects } from './object-values.ts';
 export interface Grants {
   /**
    * At once if a usable token is held, otherwise later: never rejects for a fault of the provider. Waits up to
-   * `LONGEST_WAIT_MS` each for the Secrets' reading, the first token and the next one; the endpoint bounds the whole
+   * `MAX_WAIT_MS` each for the Secrets' reading, the first token and the next one; the endpoint bounds the whole
    * request.
    * @param report names a token that an upstream has refused: if that is the held one, its renewal is awaited as well.
    */
@@ -48,7 +48,7 @@ interface GrantsOptions {
 }
 
 /** How long a request waits for a grant, and for a Secret to be read before the first one. */
-export const LONGEST_WAIT_MS = 5000;
+export const MAX_WAIT_MS = 5000;
 
 /** After this long without requests a credential is closed; the next request waits for a grant. */
 export const IDLE_MS = 1_800_000;
@@ -58,10 +58,10 @@ export const LOOK_EVERY_MS = 10_000;
 const RECOVERY_MS = 3000;
 
 /** A provider in trouble, or just back, gets at most one request per second from each replica and credential. */
-const SHORTEST_RETRY_MS = 1000;
+const MIN_RETRY_MS = 1000;
 
 /** The remaining life that a token must have when given instead of its successor: enough for a sidecar's unhurried renewal. */
-const LEAST_LEFT = { ms: 30_000, ofLifetime: 0.2 };
+const MIN_LEFT = { ms: 30_000, ofLifetime: 0.2 };
 
 interface Open {
   credential: BrokeredCredential;
@@ -119,17 +119,17 @@ export function createGrants(options: GrantsOptions): Grants {
       await closing.get(name);
       for (const volume of credential.volumes) volumes.push(openLiveVolume(volume, { objects, clock, log }));
       await Promise.all(volumes.map(({ made }) => made));
-      await within(LONGEST_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)), clock);
+      await within(MAX_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)), clock);
       const { renewal, waitTimeoutMs } = config;
       return await options.openSource({
         ...config,
-        waitTimeoutMs: Math.min(waitTimeoutMs, LONGEST_WAIT_MS),
+        waitTimeoutMs: Math.min(waitTimeoutMs, MAX_WAIT_MS),
         renewal: {
           ...renewal,
           // A request is already waiting for it.
           startupJitterMs: 0,
           recoveryMs: Math.min(renewal.recoveryMs, RECOVERY_MS),
-          shortestRetryMs: SHORTEST_RETRY_MS,
+          shortestRetryMs: MIN_RETRY_MS,
         },
       });
     })();
@@ -186,7 +186,7 @@ export function createGrants(options: GrantsOptions): Grants {
         one.next = undefined;
         resolve();
       };
-      const cancel = clock.after(LONGEST_WAIT_MS, done);
+      const cancel = clock.after(MAX_WAIT_MS, done);
       const stopListening = source.onToken(done);
     });
     return one.next;
@@ -265,5 +265,5 @@ function leastLeftMs(snapshot: TokenSnapshot): number {
   const { grantInFlight, consecutiveFailures, requestedAtMs, expiresAtMs } = snapshot;
   if (!grantInFlight && consecutiveFailures === 0) return 0;
   if (requestedAtMs === undefined || expiresAtMs === undefined) return 0;
-  return Math.min(LEAST_LEFT.ms, (expiresAtMs - requestedAtMs) * LEAST_LEFT.ofLifetime);
+  return Math.min(MIN_LEFT.ms, (expiresAtMs - requestedAtMs) * MIN_LEFT.ofLifetime);
 }

@@ -19,7 +19,7 @@ export interface LiveVolume {
 
 /** The wait before a failed write, for example to a full disk, is retried: doubled each time. */
 const RETRY_MS = 1000;
-const LONGEST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 
 interface LiveVolumeOptions {
   readonly objects: WatchedObjects;
@@ -59,7 +59,7 @@ export function openLiveVolume(
       if (isKnown) await layout.update(contents());
       failures = 0;
     } catch (error) {
-      const retryInMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** failures++);
+      const retryInMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** failures++);
       const what =
         layout === undefined
           ? 'the directory of a credential cannot be made'

@@ -2,10 +2,10 @@
  * Requests that wait for the verdict on their tokens, including those whose callers have gone: no connection bounds them. A
  * request whose token is known does not wait.
  */
-export const MOST_WAITING = 2048;
+export const MAX_WAITING = 2048;
 
 /** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
-export const MOST_WAITING_OF_ONE = 128;
+export const MAX_WAITING_OF_TOKEN = 128;
 
 /** The places for them, of which one token takes few. */
 export class WaitingPlaces {
@@ -13,7 +13,7 @@ export class WaitingPlaces {
   readonly #takenByToken = new Map<string, number>();
 
   hasOneFor(token: string): boolean {
-    return this.#taken < MOST_WAITING && (this.#takenByToken.get(token) ?? 0) < MOST_WAITING_OF_ONE;
+    return this.#taken < MAX_WAITING && (this.#takenByToken.get(token) ?? 0) < MAX_WAITING_OF_TOKEN;
   }
 
   /** @returns what gives the place back, to be called once. */

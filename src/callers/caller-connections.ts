@@ -36,7 +36,7 @@ interface Connection {
 }
 
 /** The next request may come before Node tells that the answer has left. */
-const MOST_UNREAD = 2;
+const MAX_UNREAD = 2;
 
 /** @param most at a time. @param onDisplaced called for each connection that gives way. */
 export function boundCallerConnections(most: number, onDisplaced: () => void): CallerConnections {
@@ -95,7 +95,7 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
     },
     begin(socket) {
       const connection = connections.get(keyOf(socket));
-      if (connection?.state === 'busy' || connection?.unread === MOST_UNREAD) return false;
+      if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) return false;
       if (connection !== undefined) connection.unread++;
       mark(socket, 'busy');
       return true;

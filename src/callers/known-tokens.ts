@@ -34,7 +34,7 @@ interface KnownTokens {
 }
 
 /** A few hundred bytes each. */
-export const MOST_KNOWN = 20_000;
+export const MAX_KNOWN = 20_000;
 
 /**
  * A caller with this many tokens makes room for its own next one, and with more for others' too; with no more it gives
@@ -112,7 +112,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
       remove(hash);
       forgetUseless(now);
       const key = callerKey(token.caller);
-      if (tokens.size >= MOST_KNOWN) makeRoomFor(key);
+      if (tokens.size >= MAX_KNOWN) makeRoomFor(key);
       add(hash, key);
       tokens.set(hash, token);
     },

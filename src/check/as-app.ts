@@ -28,7 +28,7 @@ interface OpenedAsApp {
 }
 
 /** No more of an answer's head is read. Bytes. */
-const MOST_HEAD_BYTES = 64 * 1024;
+const MAX_HEAD_BYTES = 64 * 1024;
 
 /** Names are resolved by the system's own lookup, hosts file included, as for apps. */
 export function openAsApp(
@@ -100,7 +100,7 @@ async function headOf(socket: Socket): Promise<{ status: number; error: string |
     let said = '';
     const onData = (chunk: Buffer): void => {
       said += chunk.toString('latin1');
-      if (!said.includes('\r\n\r\n') && said.length < MOST_HEAD_BYTES) return;
+      if (!said.includes('\r\n\r\n') && said.length < MAX_HEAD_BYTES) return;
       socket.off('data', onData);
       socket.pause();
       resolve(said);

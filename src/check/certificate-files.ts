@@ -10,7 +10,7 @@ import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 
 /** No more of a bundle are examined. */
-const MOST_CERTIFICATES = 500;
+const MAX_CERTIFICATES = 500;
 
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
@@ -44,7 +44,7 @@ async function examineFile(
     const why = wordsFor(error);
     return of.failure(step, 'configuration', `${path}: ${why}`, 'let the sidecar read the file');
   }
-  const certificates = certificatesIn(pem, MOST_CERTIFICATES);
+  const certificates = certificatesIn(pem, MAX_CERTIFICATES);
   const [first] = certificates;
   if (first === undefined) {
     return of.failure(

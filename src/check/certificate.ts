@@ -57,11 +57,11 @@ export function commonName(name: string | undefined): string {
   return '(no name)';
 }
 
-const LONGEST_NAME = 80;
+const MAX_NAME_LENGTH = 80;
 
 function shown(text: string): string {
   const plain = text.replace(/[^\x20-\x7e]+/g, '?');
-  return plain.length > LONGEST_NAME ? `${plain.slice(0, LONGEST_NAME)}…` : plain;
+  return plain.length > MAX_NAME_LENGTH ? `${plain.slice(0, MAX_NAME_LENGTH)}…` : plain;
 }
 
 /** Whose list contains an authority. @param caFile of the settings, which replaces all other lists. */

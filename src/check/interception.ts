@@ -20,7 +20,7 @@ interface InterceptionOptions {
 }
 
 /** No more hosts are examined; a list has no more. */
-const MOST_HOSTS = 100;
+const MAX_HOSTS = 100;
 
 const WITHIN_MS = 5000;
 
@@ -47,7 +47,7 @@ export async function examineInterception(
     return [of.warning('authority', detail, remedy)];
   }
   const found = of.ok('authority', `${directory} has the root of the sidecar's last start`);
-  const hosts = hostsOf(config).slice(0, MOST_HOSTS);
+  const hosts = hostsOf(config).slice(0, MAX_HOSTS);
   const trust = await examineTrust(root, env, hosts, config);
   const looked = await fewAtOnce(hosts, (host) => examineHost(host, root, options, examination));
   return [found, ...trust, ...looked.flat()];

@@ -18,8 +18,8 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** No more entries of a directory are examined. */
-const MOST_ENTRIES = 1000;
-const MOST_KEYS_SHOWN = 8;
+const MAX_ENTRIES = 1000;
+const MAX_KEYS_SHOWN = 8;
 
 /** One finding for each file that is unusable or looks odd; otherwise one that all is well. */
 export async function examineMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
@@ -63,7 +63,7 @@ function remedyFor(
       if (entries === undefined) return `mount the Secret at ${directory}, or name the directory where it is`;
       const near = nearName(name, entries);
       if (near !== undefined) return `there is ${near}: the key must be ${name}`;
-      const keys = entries.slice(0, MOST_KEYS_SHOWN).map((entry) => shownValue(entry) ?? '…');
+      const keys = entries.slice(0, MAX_KEYS_SHOWN).map((entry) => shownValue(entry) ?? '…');
       const has = keys.length === 0 ? 'it has none' : `it has ${keys.join(', ')}`;
       return `the Secret must have the key ${name}; ${has}`;
     }
@@ -84,7 +84,7 @@ async function entriesOf(directory: string): Promise<readonly string[] | undefin
   try {
     for await (const { name } of await opendir(directory)) {
       if (KEY.test(name) && !name.startsWith('..')) entries.push(name);
-      if (entries.length === MOST_ENTRIES) break;
+      if (entries.length === MAX_ENTRIES) break;
     }
   } catch {
     return undefined;
@@ -159,7 +159,7 @@ async function odditiesOfFile(path: string): Promise<Oddity[]> {
 }
 
 /** No more of the mount table is read. Bytes. */
-const MOST_MOUNT_BYTES = 1024 * 1024;
+const MAX_MOUNT_BYTES = 1024 * 1024;
 
 /** By proc(5), which lists directories by their real names, not by links (`/var/run`); false if that cannot be seen. */
 async function isMountPoint(path: string): Promise<boolean> {
@@ -184,7 +184,7 @@ async function isMountPoint(path: string): Promise<boolean> {
 async function readAll(
   file: Awaited<ReturnType<typeof open>>,
 ): Promise<{ buffer: Buffer; bytesRead: number }> {
-  const buffer = Buffer.alloc(MOST_MOUNT_BYTES);
+  const buffer = Buffer.alloc(MAX_MOUNT_BYTES);
   let bytesRead = 0;
   for (;;) {
     const piece = await file.read(buffer, bytesRead, buffer.length - bytesRead, null);

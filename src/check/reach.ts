@@ -98,7 +98,7 @@ async function examineHttp2(...what: Parameters<typeof examineClearHttp2>): Prom
 }
 
 /** Further addresses are only counted. */
-const MOST_ADDRESSES_SHOWN = 4;
+const MAX_ADDRESSES_SHOWN = 4;
 
 async function findName(
   host: string,
@@ -112,9 +112,9 @@ async function findName(
   try {
     const addresses = await inTime(addressesOf(host, lookup), examination, withinMs);
     const tookMs = Math.round(performance.now() - startedAt);
-    const shown = addresses.slice(0, MOST_ADDRESSES_SHOWN).join(', ');
+    const shown = addresses.slice(0, MAX_ADDRESSES_SHOWN).join(', ');
     const more =
-      addresses.length > MOST_ADDRESSES_SHOWN ? ` and ${addresses.length - MOST_ADDRESSES_SHOWN} more` : '';
+      addresses.length > MAX_ADDRESSES_SHOWN ? ` and ${addresses.length - MAX_ADDRESSES_SHOWN} more` : '';
     const finding = of.ok(step, `${host} is ${shown}${more} (${tookMs} ms)`);
     return { findings: [finding], isFound: true, addresses };
   } catch (error) {

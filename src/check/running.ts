@@ -139,12 +139,12 @@ function describeTraffic(problem: SidecarProblem, route: string): Finding {
   return describeProblem(problem, about(`route ${plain(route)}`), 'running_route', remedy);
 }
 
-const LONGEST_TEXT = 1000;
+const MAX_TEXT_LENGTH = 1000;
 
 /** Another program's text as one line. */
 function plain(text: string): string {
   // The ellipsis marks masked text.
-  return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, LONGEST_TEXT);
+  return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, MAX_TEXT_LENGTH);
 }
 
 /** `3 h 20 min`, in the two largest units. */

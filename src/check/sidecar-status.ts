@@ -6,7 +6,7 @@ import { http } from '../platform/net/node-http.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 
 /** A status with hundreds of routes is smaller. Bytes. */
-const MOST_STATUS_BYTES = 4 * 1024 * 1024;
+const MAX_STATUS_BYTES = 4 * 1024 * 1024;
 const WITHIN_MS = 5000;
 
 const credentialSchema = v.object({
@@ -80,8 +80,8 @@ function getText(
     let bytes = 0;
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > MOST_STATUS_BYTES)
-        request.destroy(new Error(`it answers more than ${MOST_STATUS_BYTES} bytes`));
+      if (bytes > MAX_STATUS_BYTES)
+        request.destroy(new Error(`it answers more than ${MAX_STATUS_BYTES} bytes`));
       else chunks.push(chunk);
     });
     response.on('error', answered.reject);

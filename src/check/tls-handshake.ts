@@ -13,13 +13,13 @@ import { isShownBySidecar } from './sidecar-root.ts';
 import type { StepName } from './steps.ts';
 
 /** No more of a chain is followed. */
-const LONGEST_CHAIN = 10;
+const MAX_CHAIN_LENGTH = 10;
 
 /** From the server's own to the authority's, as far as both sides know it. */
 function chainOf(socket: TLSSocket): X509Certificate[] {
   const chain: X509Certificate[] = [];
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
-  while (next?.raw !== undefined && chain.length < LONGEST_CHAIN) {
+  while (next?.raw !== undefined && chain.length < MAX_CHAIN_LENGTH) {
     chain.push(new X509Certificate(next.raw));
     next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
   }

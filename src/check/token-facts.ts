@@ -74,7 +74,7 @@ function lifetime(
     : of.ok('token_lifetime', detail);
 }
 
-const MOST_SHOWN = 12;
+const MAX_SHOWN = 12;
 
 /** How a provider's text is shown: in one line of plain text, without possible secrets and the client's id. */
 interface Shown {
@@ -91,8 +91,8 @@ function shownBeside(clientId: string | undefined): Shown {
     return shownValue(text.map(unnamed).join('')) ?? '…';
   };
   const list = (names: readonly string[]): string => {
-    const shown = names.slice(0, MOST_SHOWN).map(name);
-    return shown.join(' ') + (names.length > MOST_SHOWN ? ` and ${names.length - MOST_SHOWN} more` : '');
+    const shown = names.slice(0, MAX_SHOWN).map(name);
+    return shown.join(' ') + (names.length > MAX_SHOWN ? ` and ${names.length - MAX_SHOWN} more` : '');
   };
   return { name, list };
 }

@@ -18,7 +18,7 @@ type Trust =
   { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
 
 /** A bundle of public roots has fewer. */
-const MOST_CERTIFICATES = 2000;
+const MAX_CERTIFICATES = 2000;
 
 export async function examineTrust(
   root: X509Certificate,
@@ -124,7 +124,7 @@ async function trustBy(file: string, root: X509Certificate): Promise<Trust> {
   } catch (error) {
     return { kind: 'lacking', why: `${file}: ${wordsFor(error)}` };
   }
-  const found = certificatesIn(text, MOST_CERTIFICATES);
+  const found = certificatesIn(text, MAX_CERTIFICATES);
   if (found.some(({ raw }) => raw.equals(root.raw))) return { kind: 'trusting' };
   const theirs = found.some(({ subject }) => subject.includes(`CN=${INTERCEPTION_ROOT} `));
   const why = theirs

@@ -28,7 +28,7 @@ interface Answer {
 type Fields = Readonly<Record<string, string>>;
 
 /** However long the route would wait. */
-const LONGEST_ANSWER_MS = 15_000;
+const MAX_ANSWER_MS = 15_000;
 
 export async function examineRequests(
   probed: ProbedUpstream,
@@ -79,7 +79,7 @@ async function ask(
   token: string | undefined,
   examination: Examination,
 ): Promise<Answer> {
-  const withinMs = Math.min(LONGEST_ANSWER_MS, policy.timeouts.responseMs);
+  const withinMs = Math.min(MAX_ANSWER_MS, policy.timeouts.responseMs);
   const { socket, alpnProtocol, close } = await openConnection(to, examination);
   const { fields, query } = token === undefined ? NOTHING : injected(policy.inject, token);
   const asked = {

@@ -26,7 +26,7 @@ export interface Holder {
 }
 
 /** No more processes than this are looked through. */
-const MOST_PROCESSES = 2000;
+const MAX_PROCESSES = 2000;
 
 /** A file that named addresses. */
 export interface ReadFile {
@@ -136,7 +136,7 @@ export async function holderOf(address: ListenAddress, signal?: AbortSignal): Pr
   const sockets = new Set(await socketsListeningAt(address));
   if (sockets.size === 0) return undefined;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
-  for (const pid of pids.slice(0, MOST_PROCESSES)) {
+  for (const pid of pids.slice(0, MAX_PROCESSES)) {
     const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const descriptor of descriptors) {
       if (signal?.aborted) return undefined;

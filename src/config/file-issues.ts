@@ -130,7 +130,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
   const shape = schemaAt(schema, path.slice(0, -1));
   const known = (shape?.options ?? [shape]).flatMap((one) => Object.keys(one?.entries ?? {}));
   const nearest = nearestName(wrong, known);
-  const own = wrong.length > LONGEST_KEY ? MASK : (shownValue(wrong) ?? MASK);
+  const own = wrong.length > MAX_KEY_LENGTH ? MASK : (shownValue(wrong) ?? MASK);
   const problem = {
     key: parent === '' ? own : `${parent}.${own}`,
     expected: `one of the keys ${known.join(', ')}`,
@@ -139,7 +139,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
   if (nearest !== undefined) {
     return {
       ...problem,
-      expected: `${known.length > MOST_KEYS ? 'a key that there is' : problem.expected}; did you mean "${nearest}"?`,
+      expected: `${known.length > MAX_KEYS ? 'a key that there is' : problem.expected}; did you mean "${nearest}"?`,
       remedy: `Write ${nearest} if that is what you mean.`,
       meant: parent === '' ? nearest : `${parent}.${nearest}`,
     };
@@ -152,10 +152,10 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
   return { ...problem, remedy: `Put it where it belongs: ${elsewhere.join(' or ')}.` };
 }
 
-const LONGEST_KEY = 40;
+const MAX_KEY_LENGTH = 40;
 
 /** At most this many keys are listed beside the one that was probably meant. */
-const MOST_KEYS = 8;
+const MAX_KEYS = 8;
 
 function nameOf(path: readonly v.IssuePathItem[]): string {
   return path

@@ -13,7 +13,7 @@ import {
   exactName,
   listenAddress,
   loopbackAddress,
-  MOST_NAMED_HOSTS,
+  MAX_NAMED_HOSTS,
   recoveryTime,
   serverUrl,
   size,
@@ -343,7 +343,7 @@ const forwardProxy = v.strictObject(
   'a mapping',
 );
 
-const CAPTURED_HOSTS = `a list of 1 to ${MOST_NAMED_HOSTS} hosts`;
+const CAPTURED_HOSTS = `a list of 1 to ${MAX_NAMED_HOSTS} hosts`;
 const capturedHost = v.strictObject(
   {
     host: formatted(exactName),
@@ -356,14 +356,14 @@ const capturedHost = v.strictObject(
   'a mapping',
 );
 
-const REDIRECTED_HOSTS = `a list of 1 to ${MOST_NAMED_HOSTS} hosts`;
+const REDIRECTED_HOSTS = `a list of 1 to ${MAX_NAMED_HOSTS} hosts`;
 const redirect = v.strictObject(
   {
     port: v.optional(port),
     hosts: v.pipe(
       v.array(allowedDestination, REDIRECTED_HOSTS),
       v.minLength(1, REDIRECTED_HOSTS),
-      v.maxLength(MOST_NAMED_HOSTS, REDIRECTED_HOSTS),
+      v.maxLength(MAX_NAMED_HOSTS, REDIRECTED_HOSTS),
     ),
   },
   'a mapping',
@@ -460,7 +460,7 @@ export const fileSchema = v.strictObject(
           hosts: v.pipe(
             v.array(capturedHost, CAPTURED_HOSTS),
             v.minLength(1, CAPTURED_HOSTS),
-            v.maxLength(MOST_NAMED_HOSTS, CAPTURED_HOSTS),
+            v.maxLength(MAX_NAMED_HOSTS, CAPTURED_HOSTS),
           ),
         },
         'a mapping',

@@ -16,7 +16,7 @@ interface ParsedText {
 }
 
 /** For aliases of aliases, whose expansion would not fit anywhere. */
-const MOST_ALIASES = 100;
+const MAX_ALIASES = 100;
 
 const ANCHOR = 'an anchor of this name before it, or quotes around text that begins with *';
 
@@ -92,14 +92,10 @@ export async function parseYaml(
   source.understoodAs(document);
   await nextTurn();
   try {
-    return { value: document.toJS({ maxAliasCount: MOST_ALIASES }), source };
+    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), source };
   } catch {
     const at = rangeOf(aliases.at(-1)?.range);
-    report(
-      source.at(...at),
-      'too_many_aliases',
-      `at most ${MOST_ALIASES} aliases in all that they stand for`,
-    );
+    report(source.at(...at), 'too_many_aliases', `at most ${MAX_ALIASES} aliases in all that they stand for`);
     return undefined;
   }
 }

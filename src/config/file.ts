@@ -13,7 +13,7 @@ import { parseShortJson } from './short-json.ts';
 import type { SourceText } from './source-text.ts';
 
 /** Each round finds at least one mistake; a file that takes more is not worth understanding. */
-const MOST_ROUNDS = 200;
+const MAX_ROUNDS = 200;
 
 /** The part of the file that could be understood. The rest is in `problems`. */
 export interface FileReading {
@@ -97,7 +97,7 @@ export function readShape<const Schema extends v.GenericSchema>(
   problems: Problem[],
   standIns?: StandIns,
 ): v.InferOutput<Schema> | undefined {
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const result = v.safeParse(schema, value);
     if (result.success) return result.output;
     const issues = result.issues.flatMap(withInsideOfUnion);

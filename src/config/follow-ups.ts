@@ -1,7 +1,7 @@
 import { codeOf, type Problem } from '../platform/problems.ts';
 
 /** Nobody mends more at once, and each is compared with the others. */
-const MOST_PROBLEMS = 1000;
+const MAX_PROBLEMS = 1000;
 
 /**
  * Leaves out problems that only follow from another: a setting that was not understood, or has a misspelt name, is not
@@ -10,7 +10,7 @@ const MOST_PROBLEMS = 1000;
 export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
   const seen = new Set<string>();
-  const firsts = problems.filter(({ key }) => !seen.has(key) && seen.add(key)).slice(0, MOST_PROBLEMS);
+  const firsts = problems.filter(({ key }) => !seen.has(key) && seen.add(key)).slice(0, MAX_PROBLEMS);
   const keys = new Set(firsts.map(({ key }) => key));
   return firsts.filter((problem) => {
     if (codeOf(problem) !== 'missing_value') return true;

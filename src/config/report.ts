@@ -12,18 +12,18 @@ const PLAIN: Paint = (_style, text) => text;
 const COLOURED: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
 /** Beyond this, problems are only counted. */
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 
 export function reportProblems(problems: readonly Problem[], { colour }: { colour: boolean }): string {
   const paint = colour ? COLOURED : PLAIN;
   const shown = [...problems]
     .sort(byPlace)
-    .slice(0, MOST_SHOWN)
+    .slice(0, MAX_SHOWN)
     .map((problem) => describe(problem, paint));
   const [first] = problems;
   const code = first === undefined ? 'CODE' : codeOf(first);
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-  const more = problems.length > MOST_SHOWN ? `, of which ${MOST_SHOWN} are shown` : '';
+  const more = problems.length > MAX_SHOWN ? `, of which ${MAX_SHOWN} are shown` : '';
   return [...shown, `${count}${more}. To read more about one: token-sidecar explain ${code}`].join('\n\n');
 }
 

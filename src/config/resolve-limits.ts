@@ -18,7 +18,7 @@ const DEFAULT_LIMITS: Omit<ProxyLimits, 'http2'> = {
 };
 
 /** The largest HTTP/2 window that may be configured. */
-const MOST_WINDOW_BYTES = 1024 ** 3;
+const MAX_WINDOW_BYTES = 1024 ** 3;
 
 export function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
   return {
@@ -39,7 +39,7 @@ function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): 
   const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
   const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
   // As large as all streams together: then slow upstreams' streams leave room for the others.
-  const enough = Math.min(maxStreams * streamWindowBytes, MOST_WINDOW_BYTES);
+  const enough = Math.min(maxStreams * streamWindowBytes, MAX_WINDOW_BYTES);
   return {
     maxStreams,
     streamWindowBytes,

@@ -49,7 +49,7 @@ export interface IgnoredVariable {
 }
 
 /** Node's timers take no more. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
@@ -92,8 +92,8 @@ export function resolveTracing(
     delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, ignored),
     timeoutMs: Math.min(
       count(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 300_000, ignored),
-      wholeNumber(env, 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', LONGEST_TIMER_MS, ignored) ??
-        count(env, 'OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, LONGEST_TIMER_MS, ignored),
+      wholeNumber(env, 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', MAX_TIMER_MS, ignored) ??
+        count(env, 'OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, MAX_TIMER_MS, ignored),
     ),
     mostWaiting,
     mostAtOnce: count(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, mostWaiting, ignored),

@@ -25,7 +25,7 @@ function editDistance(a: string, b: string): number {
 }
 
 /** No name of ours is longer: a longer text resembles none of them, and comparing it would take time. */
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 
 /** What settings were called in earlier builds. */
 const FORMER_NAMES: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
   const renamed = Object.hasOwn(FORMER_NAMES, wrong) ? FORMER_NAMES[wrong] : undefined;
   if (renamed !== undefined && known.includes(renamed)) return renamed;
-  if (wrong.length > LONGEST_NAME) return undefined;
+  if (wrong.length > MAX_NAME_LENGTH) return undefined;
   const [nearest] = known
     .map((name) => ({ name, distance: editDistance(wrong.toLowerCase(), name.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);

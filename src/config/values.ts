@@ -6,7 +6,7 @@ import {
   isLoopbackHost,
   isName,
   type ListenAddress,
-  MOST_NAME_CHARACTERS,
+  MAX_NAME_CHARACTERS,
   withoutBrackets,
 } from '../platform/net/address.ts';
 import type { Upstream } from './config.ts';
@@ -112,14 +112,14 @@ export interface NamedHost {
 }
 
 /** As many names as one certificate can be constrained to without growing too large for clients. */
-export const MOST_NAMED_HOSTS = 100;
+export const MAX_NAMED_HOSTS = 100;
 
 /** Names whose TLS may be intercepted, separated by commas; in the result more specific ones first, each once. */
 export const namedHosts: ValueFormat<readonly NamedHost[]> = {
-  expected: `1 to ${MOST_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
+  expected: `1 to ${MAX_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
   parse(text) {
     const hosts = text.split(',').map((entry) => parseNamedHost(entry.trim().toLowerCase()));
-    if (hosts.length > MOST_NAMED_HOSTS || hosts.includes(undefined)) return undefined;
+    if (hosts.length > MAX_NAMED_HOSTS || hosts.includes(undefined)) return undefined;
     const named = hosts as readonly NamedHost[];
     const isSame = (a: NamedHost) => (b: NamedHost) => a.host === b.host && a.port === b.port;
     return named
@@ -153,7 +153,7 @@ export interface AddressedHost extends NamedHost {
 }
 
 export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
-  expected: `1 to ${MOST_NAMED_HOSTS} exact host names by commas, each with an optional port and its address of loopback, such as api.example.com=127.0.0.2, pay.example.com:8443=127.0.0.3`,
+  expected: `1 to ${MAX_NAMED_HOSTS} exact host names by commas, each with an optional port and its address of loopback, such as api.example.com=127.0.0.2, pay.example.com:8443=127.0.0.3`,
   parse(text) {
     const hosts = text.split(',').map((entry): AddressedHost | undefined => {
       const [authority = '', address = '', ...more] = entry.trim().split('=');
@@ -163,8 +163,8 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
     });
     const usable = hosts.filter((host) => host !== undefined);
     // A host may have an entry for each of its ports, which are two if none is named.
-    const isFew = new Set(usable.map(({ host }) => host)).size <= MOST_NAMED_HOSTS;
-    return usable.length === hosts.length && isFew && hosts.length <= 2 * MOST_NAMED_HOSTS
+    const isFew = new Set(usable.map(({ host }) => host)).size <= MAX_NAMED_HOSTS;
+    return usable.length === hosts.length && isFew && hosts.length <= 2 * MAX_NAMED_HOSTS
       ? usable
       : undefined;
   },
@@ -176,7 +176,7 @@ const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 function parseNamedHost(text: string): NamedHost | undefined {
   const [, host, digits] = /^([^:]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
   if (host === undefined || !isDnsName(host.replace(/^\*\./, '')) || !isName(host)) return undefined;
-  if (host.length > MOST_NAME_CHARACTERS || ENDS_IN_NUMBER.test(host)) return undefined;
+  if (host.length > MAX_NAME_CHARACTERS || ENDS_IN_NUMBER.test(host)) return undefined;
   if (digits === undefined) return { host };
   const port = Number(digits);
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;

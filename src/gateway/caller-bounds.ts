@@ -7,7 +7,7 @@ import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
-const MOST_CALLERS = 10_000;
+const MAX_CALLERS = 10_000;
 
 /** The retry hint for a request that is one too many, if nothing better is known. */
 const SOON_MS = 1000;
@@ -39,7 +39,7 @@ export class CallerBounds {
   readonly #resting = new Map<string, CallerUse>();
 
   /** @param mostConnections of one caller, unless its entry says; called at each of its new connections. */
-  constructor(clock: Clock, mostConnections: () => number, mostCallers = MOST_CALLERS) {
+  constructor(clock: Clock, mostConnections: () => number, mostCallers = MAX_CALLERS) {
     this.#clock = clock;
     this.#mostConnections = mostConnections;
     this.#mostCallers = mostCallers;

@@ -41,10 +41,10 @@ interface SecuredConnection {
 }
 
 /** Requests waiting for the cluster's verdict on their token, at once. */
-export const MOST_WAITING = 2000;
+export const MAX_WAITING = 2000;
 
 /** Of those, on connections from one address. */
-export const MOST_WAITING_OF_ADDRESS = 500;
+export const MAX_WAITING_OF_ADDRESS = 500;
 
 /** State shared by the gates of all connections. */
 export class CallerGates {
@@ -64,7 +64,7 @@ export class CallerGates {
   /** @returns the function that ends the wait, safe to call again; undefined if there is no room. */
   #wait(address: string): (() => void) | undefined {
     const ofAddress = this.#waiting.get(address) ?? 0;
-    if (this.#waitingInAll >= MOST_WAITING || ofAddress >= MOST_WAITING_OF_ADDRESS) return undefined;
+    if (this.#waitingInAll >= MAX_WAITING || ofAddress >= MAX_WAITING_OF_ADDRESS) return undefined;
     this.#waiting.set(address, ofAddress + 1);
     this.#waitingInAll += 1;
     let waits = true;

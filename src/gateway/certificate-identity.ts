@@ -10,18 +10,18 @@ type NamedByCertificate =
   | { readonly kind: 'nobody'; readonly why: string };
 
 /** SPIFFE-ID §2: a trust domain, then path segments; no other part of a URI. Characters. */
-const LONGEST_SPIFFE_ID = 2048;
+const MAX_SPIFFE_ID_LENGTH = 2048;
 const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
 const ANY_SPIFFE = /^spiffe:/i;
 
 const DNS_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
-const LONGEST_DNS_NAME = 253;
+const MAX_DNS_NAME_LENGTH = 253;
 
 const COMMON_NAME = '2.5.4.3';
-const LONGEST_COMMON_NAME = 64;
+const MAX_COMMON_NAME_LENGTH = 64;
 
 /** A certificate may have many; a few suffice to identify a caller. */
-const MOST_NAMES = 32;
+const MAX_NAMES = 32;
 
 /**
  * The SPIFFE id if there is one: it must stand alone, as a second URI makes the certificate invalid (X.509-SVID §2).
@@ -52,13 +52,13 @@ export function identityOf(der: Buffer): NamedByCertificate {
 function bySpiffeId(uris: readonly string[]): NamedByCertificate {
   const [id = ''] = uris;
   if (uris.length > 1) return nobody('has more than one URI, beside which a SPIFFE id is not believed');
-  if (id.length > LONGEST_SPIFFE_ID || !SPIFFE_ID.test(id)) return nobody('has a SPIFFE id that is none');
+  if (id.length > MAX_SPIFFE_ID_LENGTH || !SPIFFE_ID.test(id)) return nobody('has a SPIFFE id that is none');
   return { kind: 'named', caller: { kind: 'spiffe', uri: id } };
 }
 
 function byDnsNames(names: readonly string[]): NamedByCertificate {
-  if (names.length > MOST_NAMES) return nobody(`has more than ${MOST_NAMES} DNS names`);
-  const usable = names.filter((name) => name.length <= LONGEST_DNS_NAME && DNS_NAME.test(name));
+  if (names.length > MAX_NAMES) return nobody(`has more than ${MAX_NAMES} DNS names`);
+  const usable = names.filter((name) => name.length <= MAX_DNS_NAME_LENGTH && DNS_NAME.test(name));
   // A wildcard names servers.
   if (usable.length === 0) return nobody('has neither a SPIFFE id nor a DNS name');
   const sorted = [...new Set(usable.map((name) => name.toLowerCase()))].sort();
@@ -70,7 +70,7 @@ function byCommonName({ tbsCertificate: { subject } }: Certificate): NamedByCert
     [...part].filter(({ type }) => type === COMMON_NAME).map(({ value }) => value.toString()),
   );
   const [name = ''] = values;
-  if (values.length !== 1 || name === '' || name.length > LONGEST_COMMON_NAME) {
+  if (values.length !== 1 || name === '' || name.length > MAX_COMMON_NAME_LENGTH) {
     return nobody('has no alternative names, and not one common name');
   }
   return { kind: 'named', caller: { kind: 'certificate', by: 'common_name', names: [name] } };

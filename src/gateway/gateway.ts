@@ -25,7 +25,7 @@ import type { GatewayMetrics } from './metrics.ts';
 import { Strangers } from './strangers.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
-export const MOST_STRANGERS = 512;
+export const MAX_UNAUTHENTICATED = 512;
 
 /** One part may have at most the total divided by this. */
 const PART_OF_ALL = 4;
@@ -84,7 +84,7 @@ export function createGateway({
   };
   const bounds = new CallerBounds(clock, share);
   const strangers = new Strangers(
-    () => Math.min(MOST_STRANGERS, share()),
+    () => Math.min(MAX_UNAUTHENTICATED, share()),
     () => metrics.connection('displaced'),
   );
   const authoritiesNow = (): string => clients?.authorities() ?? '';

@@ -21,7 +21,7 @@ export type Peer =
     };
 
 /** Chains are a few certificates long; a circular one must not be followed for ever. */
-const LONGEST_CHAIN = 16;
+const MAX_CHAIN_LENGTH = 16;
 
 interface ChainLink {
   readonly raw?: Buffer;
@@ -69,7 +69,7 @@ export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Inst
 function chainOf(leaf: ChainLink): ChainLink[] | undefined {
   const chain: ChainLink[] = [];
   let link: ChainLink | undefined = leaf;
-  while (link !== undefined && chain.length < LONGEST_CHAIN && !chain.includes(link)) {
+  while (link !== undefined && chain.length < MAX_CHAIN_LENGTH && !chain.includes(link)) {
     chain.push(link);
     const issuer: ChainLink | undefined = link.issuerCertificate;
     if (issuer !== undefined && !isSignedBy(link, issuer)) return undefined;

@@ -11,7 +11,7 @@ import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { parseAuthorities } from '../platform/x509/authorities.ts';
 import { blocksOf } from '../platform/x509/pem.ts';
 import { grantValue, objectName } from './pod/annotation-formats.ts';
-import { type BrokerOfPods, MOST_AUTHORITIES } from './pod/broker.ts';
+import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/broker.ts';
 
 export const BROKER_OF_PODS_SETTINGS = {
   'broker-url': {
@@ -137,10 +137,10 @@ function readAuthorities(reading: MountedSecret): Authorities {
   if (reading.state !== 'loaded') return { state: 'unusable', why: reading.detail };
   const [text = ''] = Object.values<string>(reading.values);
   const pem = blocksOf(text).join('');
-  if (pem.length > MOST_AUTHORITIES) {
+  if (pem.length > MAX_AUTHORITIES) {
     return {
       state: 'unusable',
-      why: `it has more than ${MOST_AUTHORITIES} characters, which pods have no room for`,
+      why: `it has more than ${MAX_AUTHORITIES} characters, which pods have no room for`,
     };
   }
   const parsed = parseAuthorities(pem);

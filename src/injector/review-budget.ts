@@ -40,7 +40,7 @@ const TOTAL_BYTES = 16 * 1024 * 1024;
 const READ_WITHIN_MS = 1000;
 
 /** What a review takes once decoded, however small it is. */
-const LEAST_BYTES = 64 * 1024;
+const MIN_BYTES = 64 * 1024;
 
 interface Claim {
   readonly address: string;
@@ -194,7 +194,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
 
   return {
     reserve(address, announced, signal, giveWay) {
-      const bytes = Math.max(announced, LEAST_BYTES);
+      const bytes = Math.max(announced, MIN_BYTES);
       return new Promise((resolve, reject) => {
         if (signal.aborted) {
           reject(signal.reason);

@@ -24,7 +24,7 @@ import { readReviewBody } from './review-body.ts';
 import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
 
 /** An API server keeps one per concurrent call, each for a few milliseconds. */
-const MOST_CONNECTIONS = 256;
+const MAX_CONNECTIONS = 256;
 
 /** For a TLS handshake, and again for the head of a request. */
 const HANDSHAKE_MS = 5000;
@@ -78,7 +78,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   });
   const stopPresenting = presentCertificates(server, options);
 
-  const connections = boundCallerConnections(MOST_CONNECTIONS, () => metrics.connectionDropped('displaced'));
+  const connections = boundCallerConnections(MAX_CONNECTIONS, () => metrics.connectionDropped('displaced'));
   // Before the handshake, which is a connection's greatest cost.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {

@@ -40,7 +40,7 @@ const OF_ADDRESS: Allowance = { burst: 100, refillSeconds: 0.1 };
 const OF_JOINERS: Allowance = { burst: 256, refillSeconds: 0.1 };
 
 /** Of each kind; beyond that the least recently used is forgotten. */
-const MOST_KEPT = 4096;
+const MAX_KEPT = 4096;
 
 export function createAttemptLimits(clock: Clock): AttemptLimits {
   const clients = createBuckets(OF_CLIENT, clock);
@@ -114,7 +114,7 @@ function createBuckets({ burst, refillSeconds }: Allowance, clock: Clock) {
       const level = Math.max(0, levelOf(name) + count);
       buckets.delete(name);
       buckets.set(name, { level, atMs: clock.monotonicMs() });
-      if (buckets.size > MOST_KEPT) buckets.delete(buckets.keys().next().value as string);
+      if (buckets.size > MAX_KEPT) buckets.delete(buckets.keys().next().value as string);
     },
   };
 }

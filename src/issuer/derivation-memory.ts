@@ -19,13 +19,13 @@ export interface DerivationMemory {
 }
 
 /** A pod with a wrong secret keeps sending the same one; 44 bytes and a place in the table each. */
-const MOST_WRONG = 4096;
+const MAX_WRONG_SECRETS = 4096;
 
 /** No digest is all zeros. */
 const NONE = Buffer.alloc(32);
 
 /** @param mostWrong beyond this the least recently used wrong secret is forgotten. Right ones are one per hash. */
-export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory {
+export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): DerivationMemory {
   const key = randomBytes(32);
   const right = new Map<string, Buffer>();
   /** From a digest to its hash. */

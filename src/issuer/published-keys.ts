@@ -26,7 +26,7 @@ interface PublishedKeys {
 }
 
 /** Each verifier reads all of them. */
-const MOST_KEYS = 16;
+const MAX_KEYS = 16;
 
 type Reading = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
 
@@ -99,8 +99,8 @@ async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading>
     for (;;) {
       const version = await currentVersion(path);
       const names = (await readdir(version)).filter((name) => /^[^.].*\.pem$/.test(name)).sort();
-      if (names.length > MOST_KEYS) {
-        return { problems: [{ key, value: path, expected: `at most ${MOST_KEYS} keys` }] };
+      if (names.length > MAX_KEYS) {
+        return { problems: [{ key, value: path, expected: `at most ${MAX_KEYS} keys` }] };
       }
       const files = await readMountedSecret(version, names);
       // The kubelet removes a version as soon as it has swapped in the next: then that one is read.

@@ -14,7 +14,7 @@ interface WrongAnswerTime {
 /** Several derivations at the default cost. */
 const STEP_MS = 1000;
 /** Most callers give up after ten seconds. */
-const LATEST_SOONEST_MS = 5000;
+const MAX_SOONEST_MS = 5000;
 
 export function createWrongAnswerTime(clock: Clock): WrongAnswerTime {
   let soonestMs = STEP_MS;
@@ -25,7 +25,7 @@ export function createWrongAnswerTime(clock: Clock): WrongAnswerTime {
       await new Promise<void>((resolve) => clock.after(answerMs - sinceMs, resolve));
     },
     took(durationMs) {
-      soonestMs = Math.max(soonestMs, Math.min(wholeSteps(durationMs), LATEST_SOONEST_MS));
+      soonestMs = Math.max(soonestMs, Math.min(wholeSteps(durationMs), MAX_SOONEST_MS));
     },
   };
 }

@@ -38,10 +38,10 @@ export interface FailedRequest {
 }
 
 /** Clients may send any method. Characters. */
-const LONGEST_METHOD = 32;
+const MAX_METHOD_LENGTH = 32;
 
 export function shownMethod(method: string): string {
-  return method.slice(0, LONGEST_METHOD);
+  return method.slice(0, MAX_METHOD_LENGTH);
 }
 
 /** Logs a request that was not served. Lines of one route and error are limited, and those left out are counted. */

@@ -41,7 +41,7 @@ export const REDIRECT_SETTINGS = {
 } as const satisfies Settings;
 
 /** The most rules that one pod's table may have. */
-const MOST_RANGES = 64;
+const MAX_RANGES = 64;
 
 type RedirectRequest =
   | { readonly kind: 'remove' }
@@ -74,7 +74,7 @@ function defaultOf<Value>(name: 'ports' | 'refused-udp-ports', { parse }: ValueF
 }
 
 export const portRanges: ValueFormat<readonly PortRange[]> = {
-  expected: `1 to ${MOST_RANGES} ports by commas, each from 1 to 65535 or a range of them, such as 80,443,8000-8100`,
+  expected: `1 to ${MAX_RANGES} ports by commas, each from 1 to 65535 or a range of them, such as 80,443,8000-8100`,
   parse: (text) => listOf(text, portRange),
 };
 
@@ -86,7 +86,7 @@ function portRange(text: string): PortRange | undefined {
 }
 
 export const addressRanges: ValueFormat<readonly AddressRange[]> = {
-  expected: `1 to ${MOST_RANGES} addresses by commas, each with an optional prefix length, such as 10.0.0.0/8, fd00::/8, 169.254.169.254`,
+  expected: `1 to ${MAX_RANGES} addresses by commas, each with an optional prefix length, such as 10.0.0.0/8, fd00::/8, 169.254.169.254`,
   parse: (text) => listOf(text, addressRange),
 };
 
@@ -122,5 +122,5 @@ function noneOr<T>({ expected, parse }: ValueFormat<readonly T[]>): ValueFormat<
 function listOf<T>(text: string, parse: (one: string) => T | undefined): readonly T[] | undefined {
   const values = text.split(',').map((one) => parse(one.trim()));
   const known = values.filter((value) => value !== undefined);
-  return known.length === values.length && known.length <= MOST_RANGES ? known : undefined;
+  return known.length === values.length && known.length <= MAX_RANGES ? known : undefined;
 }

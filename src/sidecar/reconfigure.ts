@@ -31,7 +31,7 @@ export interface ReconfigurableOptions {
 export const OPTIONAL_WAIT_MS = 30_000;
 
 /** How long a credential that is no longer configured is kept for requests that began with it. */
-export const LONGEST_FAREWELL_MS = 300_000;
+export const MAX_FAREWELL_MS = 300_000;
 
 export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;
@@ -103,7 +103,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     const unused = whenUnused().then(() => {
       isUnused = true;
     });
-    await within(LONGEST_FAREWELL_MS, unused, clock);
+    await within(MAX_FAREWELL_MS, unused, clock);
     leaving.delete(before);
     // Sources shared with another leaving configuration are closed with that one.
     const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));

@@ -108,7 +108,7 @@ interface FileToFollow {
 }
 
 /** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
-const MOST_FOR_SPANS_MS = 2000;
+const MAX_FOR_SPANS_MS = 2000;
 
 /** What is open so far, to be closed where the rest cannot be opened: the last one first. */
 type Closers = (() => Promise<void> | void)[];
@@ -141,7 +141,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       ? undefined
       : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
   // Their connections end with it.
-  closers.push(() => tracing?.close(MOST_FOR_SPANS_MS));
+  closers.push(() => tracing?.close(MAX_FOR_SPANS_MS));
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
   closers.push(() => history.close());
   const sources = new TokenSources({
@@ -292,7 +292,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       running.outputs?.close(),
       running.entrance?.close(),
       // First, so that the spans of grants that are given up are among the last.
-      sources.close().then(() => tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs()))),
+      sources.close().then(() => tracing?.close(Math.min(MAX_FOR_SPANS_MS, leftMs()))),
     ]);
     log.info('stopped');
   }

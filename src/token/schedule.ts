@@ -38,10 +38,10 @@ export function earliestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): nu
 }
 
 /** The engine never plans two grants closer together, whatever the policy and the lifetime say. */
-const SHORTEST_INTERVAL_MS = 250;
+const MIN_INTERVAL_MS = 250;
 
 function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
-  return Math.max(SHORTEST_INTERVAL_MS, minIntervalMs);
+  return Math.max(MIN_INTERVAL_MS, minIntervalMs);
 }
 
 function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
@@ -62,10 +62,7 @@ const PAST_SENDABLE_MS = 900;
  */
 export function sameTokenDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   if (lifetimeMs > LAST_STRETCH_MS) return renewalDelayMs(lifetimeMs, policy, random);
-  return Math.max(
-    SHORTEST_INTERVAL_MS,
-    Math.min(lifetimeMs, surelySendableMs(lifetimeMs) + PAST_SENDABLE_MS),
-  );
+  return Math.max(MIN_INTERVAL_MS, Math.min(lifetimeMs, surelySendableMs(lifetimeMs) + PAST_SENDABLE_MS));
 }
 
 /** From an answer that says that the held token has ended to the next request: its last second is over after two. */
@@ -114,7 +111,7 @@ const REJECTED_BACKOFF = { firstMs: 30_000, longestMs: 600_000 };
 const REJECTED_WITH_TOKEN = { firstMs: 10_000, ofHeld: 1 / 3, leastMs: 20_000 };
 
 /** A provider that asks for a longer wait is asked again after this one. */
-const LONGEST_RETRY_AFTER_MS = 600_000;
+const MAX_RETRY_AFTER_MS = 600_000;
 
 export interface FailedAttempt {
   /** Failures in a row, this one included; 1 or more. */
@@ -168,7 +165,7 @@ export function backoffBoundMs(failure: FailedAttempt): number {
  */
 export function retryDelayMs(failure: FailedAttempt, random: number): number {
   const backoff = backoffBoundMs(failure) * (0.5 + 0.5 * random);
-  const asked = Math.min(failure.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
+  const asked = Math.min(failure.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
   // A fleet that was given the same moment must not arrive all at once.
   return Math.max(backoff, asked + asked * 0.1 * random, failure.shortestRetryMs ?? 0);
 }
@@ -183,7 +180,7 @@ const LAST_CHANCE = { ofLifetime: 0.1, longestMs: 15_000 };
 export function lastChanceDelayMs(failure: FailedAttempt, random: number): number {
   const { heldForMs, lifetimeMs, retryAfterMs = 0, shortestRetryMs = 0 } = failure;
   const margin = Math.min(LAST_CHANCE.longestMs, lifetimeMs * LAST_CHANCE.ofLifetime);
-  const shortestMs = Math.max(SHORTEST_INTERVAL_MS, shortestRetryMs);
+  const shortestMs = Math.max(MIN_INTERVAL_MS, shortestRetryMs);
   const delay = Math.max(shortestMs, heldForMs - margin * (1 - 0.3 * random));
-  return Math.max(delay, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
+  return Math.max(delay, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
 }

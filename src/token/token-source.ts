@@ -83,13 +83,13 @@ export interface TokenSourceOptions {
  * The timer looks this often even if nothing is due for long: a suspended machine's monotonic clock, which timers
  * follow, stands still while the token grows old.
  */
-const LONGEST_SLEEP_MS = 15_000;
+const MAX_SLEEP_MS = 15_000;
 
 /** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';
 
 /** Bounds one look at the mounted credentials before a grant. */
-const LONGEST_LOOK_MS = 1000;
+const MAX_LOOK_MS = 1000;
 
 /** A request waits for a grant that begins within this; if the next is further off, an answer at once serves it better. */
 const NEAR_MS = 1000;
@@ -138,7 +138,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     cancelTimer?.();
     cancelTimer = undefined;
     if (state.due === undefined) return;
-    const sleepMs = Math.min(LONGEST_SLEEP_MS, remainingMs(state.due.at, clock.now()));
+    const sleepMs = Math.min(MAX_SLEEP_MS, remainingMs(state.due.at, clock.now()));
     cancelTimer = clock.after(sleepMs, () => {
       cancelTimer = undefined;
       apply({ type: 'looked' });
@@ -219,7 +219,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   /** Bounded: a volume's file system may hang, and then the last reading is good enough. */
   function lookAtCredentials(): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = clock.after(LONGEST_LOOK_MS, resolve);
+      const cancel = clock.after(MAX_LOOK_MS, resolve);
       void options.credentials.refresh().then(() => {
         cancel();
         resolve();

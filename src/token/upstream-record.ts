@@ -19,11 +19,11 @@ export type UpstreamRecord =
     };
 
 const FIRST_COOLDOWN_MS = 30_000;
-const LONGEST_COOLDOWN_MS = 600_000;
+const MAX_COOLDOWN_MS = 600_000;
 
 /** How soon an upstream that refused the last forced token too may force another, after `futile` earlier ones. */
 export function refusalCooldownMs(futile: number): number {
-  return Math.min(LONGEST_COOLDOWN_MS, FIRST_COOLDOWN_MS * 2 ** Math.min(futile, 30));
+  return Math.min(MAX_COOLDOWN_MS, FIRST_COOLDOWN_MS * 2 ** Math.min(futile, 30));
 }
 
 /** Whether a 401 of this upstream may force a renewal, as far as its record goes. */
@@ -43,7 +43,7 @@ export function afterForcedRenewal(record: UpstreamRecord | undefined, nowMs: nu
  * How many upstreams are remembered for one credential: those heard of last. Names come and go with the configuration,
  * and in the broker with the namespaces that report.
  */
-const MOST_REMEMBERED = 256;
+const MAX_REMEMBERED = 256;
 
 /** Adds the record of an upstream. Beyond the bound, the one that has been silent for longest goes. */
 export function withRecord(
@@ -56,7 +56,7 @@ export function withRecord(
   after.delete(upstream);
   after.set(upstream, record);
   for (const oldest of after.keys()) {
-    if (after.size <= MOST_REMEMBERED) break;
+    if (after.size <= MAX_REMEMBERED) break;
     after.delete(oldest);
   }
   return after;

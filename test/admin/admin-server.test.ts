@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminEndpoint, ANSWER_MS, plain, startAdminServer } from '../../src/admin/admin-server.ts';
 import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
 import { quitEndpoint } from '../../src/admin/quit.ts';
-import { LONGEST_REST_MS } from '../../src/admin/renderings.ts';
+import { MAX_REST_MS } from '../../src/admin/renderings.ts';
 import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { Gauge, Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
@@ -167,7 +167,7 @@ describe('the cost of answers', () => {
     await until(() => clock.pendingTimers === 2);
     // No timer of this clock has fired.
     expect(await ask(address, '/livez')).toBe(200);
-    await clock.advance(LONGEST_REST_MS);
+    await clock.advance(MAX_REST_MS);
     expect(await waiting).toBe(200);
   });
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LONGEST_REST_MS, Renderings } from '../../src/admin/renderings.ts';
+import { MAX_REST_MS, Renderings } from '../../src/admin/renderings.ts';
 import { WorkingClock } from './working-clock.ts';
 
 function setUp() {
@@ -58,7 +58,7 @@ it('after one during which the process was stopped for a minute the next waits f
   const { clock, made, share } = setUp();
   await share('page', 60_000);
   const next = share('page', 1);
-  await clock.advance(LONGEST_REST_MS - 1);
+  await clock.advance(MAX_REST_MS - 1);
   expect(made).toHaveLength(1);
   await clock.advance(1);
   expect(await next).toBe('page 2');

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../scripts/simulation/random.ts';
-import { createCallerRates, MOST_KEPT, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
+import { createCallerRates, MAX_KEPT, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
-import { MOST_TOGETHER } from '../../src/injector/profiles/resolve-profiles.ts';
+import { MAX_TOGETHER } from '../../src/injector/profiles/resolve-profiles.ts';
 import { BROKER_RECOVERY_MS } from '../../src/injector/profiles/through-broker.ts';
 import { retryDelayMs } from '../../src/token/schedule.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -31,7 +31,7 @@ it('keeps 20 000 allowances and no more, of those who asked last', () => {
   };
   spend(caller('first'));
   spend(caller('second'));
-  for (let n = 0; n < MOST_KEPT - 2; n++) rates.take(caller(`pod-${n}`));
+  for (let n = 0; n < MAX_KEPT - 2; n++) rates.take(caller(`pod-${n}`));
   expect(rates.size).toBe(20_000);
   // Asking once more it is the latest, and what it has spent stays spent.
   expect(rates.take(caller('first'))).toBe(false);
@@ -71,7 +71,7 @@ it('serves a pod that has as many credentials as profiles may give it, and asks 
   const rates = createCallerRates(clock);
   const random = seededRandom(1);
   const startedAtMs = clock.monotonicMs();
-  const credentials = Array.from({ length: MOST_TOGETHER.credentials }, () => ({ dueMs: 0, failures: 0 }));
+  const credentials = Array.from({ length: MAX_TOGETHER.credentials }, () => ({ dueMs: 0, failures: 0 }));
   let refused = 0;
   for (let elapsedMs = 0; elapsedMs < 600_000; elapsedMs += 100) {
     await clock.advance(startedAtMs + elapsedMs - clock.monotonicMs());

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { createTokenEndpoint, DECISION_MS } from '../../src/broker/token-endpoint.ts';
-import { MOST_WAITING, MOST_WAITING_OF_ONE } from '../../src/broker/waiting-places.ts';
+import { MAX_WAITING, MAX_WAITING_OF_TOKEN } from '../../src/broker/waiting-places.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { formOf } from './running-broker.ts';
@@ -42,15 +42,15 @@ function hanging() {
 
 it('one too many is answered at once, and its token not verified', async () => {
   const { clock, verified, codes, ask } = hanging();
-  for (let index = 0; index <= MOST_WAITING; index++) void ask(`a.b.c${index}`);
+  for (let index = 0; index <= MAX_WAITING; index++) void ask(`a.b.c${index}`);
   await clock.advance(1);
   expect(codes).toEqual(['temporarily_unavailable']);
-  expect(verified).toHaveLength(MOST_WAITING);
+  expect(verified).toHaveLength(MAX_WAITING);
 });
 
 it('the last verdict on a known token holds meanwhile', async () => {
   const { clock, codes, ask } = hanging();
-  for (let index = 0; index < MOST_WAITING; index++) void ask(`a.b.c${index}`);
+  for (let index = 0; index < MAX_WAITING; index++) void ask(`a.b.c${index}`);
   void ask(KNOWN);
   await clock.advance(1);
   expect(codes).toEqual(['unauthorized_client']);
@@ -58,20 +58,20 @@ it('the last verdict on a known token holds meanwhile', async () => {
 
 it('one token takes few of the places', async () => {
   const { clock, verified, ask } = hanging();
-  for (let times = 0; times < MOST_WAITING; times++) void ask('a.b.c');
+  for (let times = 0; times < MAX_WAITING; times++) void ask('a.b.c');
   void ask('o.t.her');
   await clock.advance(1);
-  expect(verified).toEqual([...Array.from({ length: MOST_WAITING_OF_ONE }, () => 'a.b.c'), 'o.t.her']);
+  expect(verified).toEqual([...Array.from({ length: MAX_WAITING_OF_TOKEN }, () => 'a.b.c'), 'o.t.her']);
 });
 
 it('places are given back once their requests have been answered', async () => {
   const { clock, verified, codes, ask } = hanging();
   for (let round = 1; round <= 2; round++) {
-    for (let times = 0; times < MOST_WAITING_OF_ONE; times++) void ask('a.b.c');
+    for (let times = 0; times < MAX_WAITING_OF_TOKEN; times++) void ask('a.b.c');
     await clock.advance(DECISION_MS);
     expect([verified.length, codes.length]).toEqual([
-      round * MOST_WAITING_OF_ONE,
-      round * MOST_WAITING_OF_ONE,
+      round * MAX_WAITING_OF_TOKEN,
+      round * MAX_WAITING_OF_TOKEN,
     ]);
   }
 });

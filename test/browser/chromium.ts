@@ -13,7 +13,7 @@ interface Packaged {
 }
 
 const IMAGES = join(import.meta.dirname, '../../docs/images');
-const LARGEST_IMAGE_BYTES = 130_000;
+const MAX_IMAGE_BYTES = 130_000;
 
 let browser: Browser;
 
@@ -88,7 +88,7 @@ export async function expectAccessible(page: Page): Promise<void> {
 /** A picture of the page for the docs; kept where SCREENSHOTS=write asks for it. */
 export async function picture(page: Page, name: string, fullPage = false): Promise<void> {
   const bytes = await page.screenshot({ fullPage, animations: 'disabled' });
-  expect(bytes.length).toBeLessThan(LARGEST_IMAGE_BYTES);
+  expect(bytes.length).toBeLessThan(MAX_IMAGE_BYTES);
   if (process.env['SCREENSHOTS'] !== 'write') return;
   await mkdir(IMAGES, { recursive: true });
   await writeFile(join(IMAGES, `status-${name}.png`), bytes);

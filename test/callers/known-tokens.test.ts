@@ -5,7 +5,7 @@ import {
   createKnownTokens,
   KEPT_OF_ONE_CALLER,
   type KnownToken,
-  MOST_KNOWN,
+  MAX_KNOWN,
 } from '../../src/callers/known-tokens.ts';
 import { type Instant, later } from '../../src/platform/time/clock.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
@@ -33,9 +33,9 @@ function confirmed(name: string, reviewedAt = NOW): KnownToken {
 it('keeps the newest of one caller, whose flood drives out nobody else', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) known.set(`quiet-${n}`, confirmed('quiet'), NOW);
-  const flood = volume(MOST_KNOWN + 5000, 5 * MOST_KNOWN);
+  const flood = volume(MAX_KNOWN + 5000, 5 * MAX_KNOWN);
   for (let n = 0; n < flood; n++) known.set(`flood-${n}`, confirmed('flood'), NOW);
-  expect(known.size).toBe(MOST_KNOWN);
+  expect(known.size).toBe(MAX_KNOWN);
   for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) expect(known.get(`quiet-${n}`)).toBeDefined();
   expect(known.get(`flood-${flood - 1}`)).toBeDefined();
   expect(known.get('flood-0')).toBeUndefined();
@@ -47,9 +47,9 @@ it('remembers the tokens of many holders, who are one caller, while nobody else 
   for (const holder of holders) known.set(holder, confirmed('unbound'), NOW);
   expect(holders.filter((holder) => known.get(holder) === undefined)).toEqual([]);
 
-  for (let n = 0; n < MOST_KNOWN - KEPT_OF_ONE_CALLER; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`), NOW);
+  for (let n = 0; n < MAX_KNOWN - KEPT_OF_ONE_CALLER; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`), NOW);
 
-  expect(known.size).toBe(MOST_KNOWN);
+  expect(known.size).toBe(MAX_KNOWN);
   expect(holders.filter((holder) => known.get(holder) !== undefined)).toEqual(
     holders.slice(-KEPT_OF_ONE_CALLER),
   );
@@ -58,7 +58,7 @@ it('remembers the tokens of many holders, who are one caller, while nobody else 
 
 it('has the callers with many tokens make room one after the other', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
-  const each = MOST_KNOWN / 2;
+  const each = MAX_KNOWN / 2;
   for (let n = 0; n < each; n++) {
     known.set(`first-${n}`, confirmed('first'), NOW);
     known.set(`second-${n}`, confirmed('second'), NOW);
@@ -73,15 +73,15 @@ it('has the callers with many tokens make room one after the other', () => {
 
 it('keeps no more than its bound of all callers together, the oldest first to go', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
-  for (let n = 0; n < MOST_KNOWN + 10; n++) known.set(`token-${n}`, confirmed(`pod-${n}`), NOW);
-  expect(known.size).toBe(MOST_KNOWN);
+  for (let n = 0; n < MAX_KNOWN + 10; n++) known.set(`token-${n}`, confirmed(`pod-${n}`), NOW);
+  expect(known.size).toBe(MAX_KNOWN);
   expect(known.get('token-9')).toBeUndefined();
   expect(known.get('token-10')).toBeDefined();
 });
 
 it('takes a token that is set again for a new one', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
-  for (let n = 0; n < MOST_KNOWN; n++) known.set(`token-${n}`, confirmed('web'), NOW);
+  for (let n = 0; n < MAX_KNOWN; n++) known.set(`token-${n}`, confirmed('web'), NOW);
   known.set('token-0', confirmed('web'), NOW);
   known.set('another', confirmed('web'), NOW);
   expect(known.get('token-0')).toBeDefined();

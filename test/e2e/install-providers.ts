@@ -26,7 +26,7 @@ const run = promisify(execFile);
 const wanted: readonly string[] = process.argv.slice(2);
 
 /** A compiler lists what it downloads. */
-const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /**
  * Installs into an empty directory, which takes its place only when all went well.
@@ -102,7 +102,7 @@ async function installHydra(directory: string): Promise<void> {
   await run('go', ['build', '-tags', 'sqlite', '-ldflags', '-s -w', '-o', join(directory, 'hydra'), '.'], {
     cwd: join(import.meta.dirname, 'hydra'),
     env: { ...process.env, CGO_ENABLED: '1' },
-    maxBuffer: MOST_OUTPUT_BYTES,
+    maxBuffer: MAX_OUTPUT_BYTES,
   });
 }
 

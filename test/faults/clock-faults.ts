@@ -1,7 +1,7 @@
 /** The wall clock steps, under a pod that holds a token. */
 
 import { expect } from 'vitest';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record } from './matrix.ts';
 import { World } from './world.ts';
 
@@ -42,7 +42,7 @@ export async function runClockFault({ name, stepsMs, extraGrants }: ClockFault, 
   expect(app.answers.every(({ status, tookMs }) => status === 200 && tookMs === 0)).toBe(true);
   expect(upstream.violations).toEqual([]);
   const most = mostInAnyMinute(provider.requestsAtMs);
-  const designed = MOST_GRANTS_PER_MINUTE.succeeding + extraGrants;
+  const designed = MAX_GRANTS_PER_MINUTE.succeeding + extraGrants;
   expect(most).toBeLessThanOrEqual(designed);
   const grants = provider.requestsAtMs.length;
   const metrics = await world.metrics();

@@ -29,7 +29,7 @@ const rejected = (consecutiveFailures: number) =>
 const rejectedWithToken = (consecutiveFailures: number) =>
   retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 60_000, lifetimeMs: 300_000, ...POLICY }, 0);
 
-export const MOST_GRANTS_PER_MINUTE = {
+export const MAX_GRANTS_PER_MINUTE = {
   /** While the provider is unavailable or answers nonsense. */
   failing: mostAttempts(ordinary),
   /** While it rejects the credentials. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { ChildSidecar, REQUEST_MS, WAIT_MS } from './child-sidecar.ts';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { FaultProvider, grantTokenAndHangUp } from './provider.ts';
 import { FaultUpstream } from './upstream.ts';
@@ -17,7 +17,7 @@ const LEEWAY_MS = 100;
 const APP_EVERY_MS = 100;
 
 /** Renewals of tokens of four seconds, a second apart at the least (`minInterval`), on top of failures. */
-const MOST_RENEWALS = 60;
+const MAX_RENEWALS = 60;
 
 /** For a slow machine: what a process may take to be scheduled and to answer. */
 const SLACK_MS = 1500;
@@ -65,7 +65,7 @@ export async function runPausedProcess(): Promise<void> {
   expect(upstream.violations).toEqual([]);
   const grants = provider.requestsAtMs.length;
   expect((await sidecar.metrics()).sum('token_refresh_total', { result: 'success' })).toBe(grants);
-  expect(mostInAnyMinute(provider.requestsAtMs)).toBeLessThanOrEqual(MOST_RENEWALS);
+  expect(mostInAnyMinute(provider.requestsAtMs)).toBeLessThanOrEqual(MAX_RENEWALS);
   expect(command.stderr).toBe('');
   expect(await sidecar.terminate()).toBe(0);
   record({
@@ -191,13 +191,13 @@ async function runNetworkFault(fault: NetworkFault): Promise<void> {
   }
   expect(upstream.violations).toEqual([]);
   const atMs = failures().map((grant) => grant.atMs);
-  expect(mostInAnyMinute(atMs)).toBeLessThanOrEqual(MOST_GRANTS_PER_MINUTE.failing);
+  expect(mostInAnyMinute(atMs)).toBeLessThanOrEqual(MAX_GRANTS_PER_MINUTE.failing);
   expect(sidecar.command.stderr).toBe('');
   expect(await sidecar.terminate()).toBe(0);
   record({
     row: fault.name,
     app: describeAnswers(app.answers),
-    grants: `${failed} failed, ≤ ${MOST_GRANTS_PER_MINUTE.failing}/min`,
+    grants: `${failed} failed, ≤ ${MAX_GRANTS_PER_MINUTE.failing}/min`,
     metrics: `unavailable ${failed}, ready 0 → 1`,
     recovery: `${seconds(recoveredMs)} of ${seconds(stepMs)}`,
   });

@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import type { RefusedGrant } from '../../src/token/provider/token-response.ts';
 import type { Certificates } from './certificates.ts';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import type { GrantKind } from './grant-kinds.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { answer, type Behaviour, grantToken, grantWith, refuse } from './provider.ts';
@@ -40,7 +40,7 @@ const WAIT_MS = 10_000;
 const REQUEST_MS = 10_000;
 
 /** The longest steps of the backoff (schedule.ts), for tokens of five minutes. */
-const LONGEST_STEP_MS = { unavailable: 30_000, invalid_response: 30_000, rejected: 600_000 };
+const MAX_STEP_MS = { unavailable: 30_000, invalid_response: 30_000, rejected: 600_000 };
 
 const html = '<!doctype html><title>Sign in</title>';
 
@@ -316,7 +316,7 @@ export async function runProviderFault(
   await expect
     .poll(() => provider.requestsAtMs.length - before.requests, { timeout: 5000 })
     .toBe(fault.unseen ? 0 : failures + inFlight);
-  const designed = MOST_GRANTS_PER_MINUTE[fault.result === 'rejected' ? 'rejectedWithToken' : 'failing'];
+  const designed = MAX_GRANTS_PER_MINUTE[fault.result === 'rejected' ? 'rejectedWithToken' : 'failing'];
   const most = mostInAnyMinute(world.attempts);
   expect(most).toBeLessThanOrEqual(designed);
   if (fault.askedMs !== undefined) {
@@ -334,7 +334,7 @@ export async function runProviderFault(
 
   await fault.mends?.(world, certificates);
   provider.behaviour = grantToken;
-  const stepMs = Math.max(LONGEST_STEP_MS[fault.result], (fault.askedMs ?? 0) * 1.1);
+  const stepMs = Math.max(MAX_STEP_MS[fault.result], (fault.askedMs ?? 0) * 1.1);
   const recoveredMs = await world.until(() => world.token.ready, stepMs + inFlight * REQUEST_MS + 250);
   provider.stalls = false;
   expect(await world.ask()).toBe(200);

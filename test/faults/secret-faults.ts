@@ -4,7 +4,7 @@ import { mkdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { layOutSecret } from '../../src/platform/mounted/secret-layout.ts';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { World } from './world.ts';
 
@@ -79,12 +79,12 @@ export async function runSecretFault({ name, state, breaks }: SecretFault, seed:
   expect(provider.requestsAtMs.length).toBe(before);
 
   const most = mostInAnyMinute(provider.requestsAtMs);
-  expect(most).toBeLessThanOrEqual(MOST_GRANTS_PER_MINUTE.succeeding);
+  expect(most).toBeLessThanOrEqual(MAX_GRANTS_PER_MINUTE.succeeding);
   expect(upstream.violations).toEqual([]);
   record({
     row: name,
     app: describeAnswers(app.answers),
-    grants: `${before} in ${FAULT_MS / 1000} s, ≤ ${most}/min of ${MOST_GRANTS_PER_MINUTE.succeeding}`,
+    grants: `${before} in ${FAULT_MS / 1000} s, ≤ ${most}/min of ${MAX_GRANTS_PER_MINUTE.succeeding}`,
     metrics: `reload ${state}, ready 1`,
     recovery: `read again after ${seconds(noticedMs)}`,
   });
@@ -136,7 +136,7 @@ export async function runSecretHalfWritten(seed: number): Promise<void> {
   expect(app.answers.every(({ status, tookMs }) => status === 200 && tookMs === 0)).toBe(true);
   expect(upstream.violations).toEqual([]);
   const most = mostInAnyMinute(provider.requestsAtMs);
-  const designed = MOST_GRANTS_PER_MINUTE.succeeding + 2;
+  const designed = MAX_GRANTS_PER_MINUTE.succeeding + 2;
   expect(most).toBeLessThanOrEqual(designed);
   record({
     row: 'Secret half-written, then whole',
@@ -163,7 +163,7 @@ export async function runSecretFlapping(seed: number): Promise<void> {
   }
   const flappingMs = 60_000;
   const most = mostInAnyMinute(provider.requestsAtMs);
-  expect(most).toBeLessThanOrEqual(MOST_GRANTS_PER_MINUTE.rotating);
+  expect(most).toBeLessThanOrEqual(MAX_GRANTS_PER_MINUTE.rotating);
   expect(most).toBeGreaterThan(5);
   const grants = provider.requestsAtMs.length;
   const recoveredMs = await world.until(() => provider.acceptedSecret === provider.secret, 5000);
@@ -177,7 +177,7 @@ export async function runSecretFlapping(seed: number): Promise<void> {
   record({
     row: 'Secret replaced ten times a second',
     app: describeAnswers(app.answers),
-    grants: `${grants} in ${flappingMs / 1000} s, ≤ ${most}/min of ${MOST_GRANTS_PER_MINUTE.rotating}`,
+    grants: `${grants} in ${flappingMs / 1000} s, ≤ ${most}/min of ${MAX_GRANTS_PER_MINUTE.rotating}`,
     metrics: 'reload success 600, ready 1',
     recovery: `newest in use after ${seconds(recoveredMs)}`,
   });
@@ -208,7 +208,7 @@ export async function runProviderBehind(seed: number): Promise<void> {
   const rejected = metrics.sum('token_refresh_total', { result: 'rejected' });
   expect(rejected).toBeGreaterThanOrEqual(3);
   const most = mostInAnyMinute(provider.requestsAtMs);
-  const designed = MOST_GRANTS_PER_MINUTE.rejectedWithToken;
+  const designed = MAX_GRANTS_PER_MINUTE.rejectedWithToken;
   expect(most).toBeLessThanOrEqual(designed);
   record({
     row: 'Secret replaced 120 s before the provider takes it',

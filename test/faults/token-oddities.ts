@@ -1,7 +1,7 @@
 /** Tokens that come without their lifetime, or with it in a form of its own: good ones are used as long as they live. */
 
 import { expect } from 'vitest';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record } from './matrix.ts';
 import { answer, type FaultProvider } from './provider.ts';
 import { World } from './world.ts';
@@ -76,7 +76,7 @@ export async function runTokenOddity(oddity: TokenOddity, seed: number): Promise
   const grants = provider.requestsAtMs.length;
   expect(grants).toBeGreaterThan(OBSERVED_MS / (lifetimeSeconds * 1000));
   const most = mostInAnyMinute(provider.requestsAtMs);
-  expect(most).toBeLessThanOrEqual(MOST_GRANTS_PER_MINUTE.succeeding);
+  expect(most).toBeLessThanOrEqual(MAX_GRANTS_PER_MINUTE.succeeding);
   const metrics = await world.metrics();
   expect(metrics.sum('token_refresh_total', { result: 'success' })).toBe(grants);
   expect(metrics.sum('token_refresh_total')).toBe(grants);
@@ -84,7 +84,7 @@ export async function runTokenOddity(oddity: TokenOddity, seed: number): Promise
   record({
     row: oddity.name,
     app: describeAnswers(app.answers),
-    grants: `${grants} in ${OBSERVED_MS / 1000} s, ≤ ${most}/min of ${MOST_GRANTS_PER_MINUTE.succeeding}`,
+    grants: `${grants} in ${OBSERVED_MS / 1000} s, ≤ ${most}/min of ${MAX_GRANTS_PER_MINUTE.succeeding}`,
     metrics: `success ${grants}, ready 1`,
     recovery: 'nothing to recover from',
   });

@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 import type { Certificates } from './certificates.ts';
-import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import { MAX_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record } from './matrix.ts';
 import { World } from './world.ts';
 
@@ -17,7 +17,7 @@ export async function runUpstreamRefusing(seed: number): Promise<void> {
   expect(app.answers.every(({ status, tookMs }) => status === 401 && tookMs === 0)).toBe(true);
   const most = mostInAnyMinute(provider.requestsAtMs);
   // Forced renewals are half a minute apart at least.
-  const designed = MOST_GRANTS_PER_MINUTE.succeeding + 2;
+  const designed = MAX_GRANTS_PER_MINUTE.succeeding + 2;
   expect(most).toBeLessThanOrEqual(designed);
   const grants = provider.requestsAtMs.length;
   const metrics = await world.metrics();
@@ -60,7 +60,7 @@ export async function runRevokedTwice(seed: number, certificates?: Certificates)
   expect(metrics.sum('token_refresh_total', { reason: 'upstream_401' })).toBe(2);
   expect(metrics.sum('proxy_replays_total', { result: 'failure' })).toBe(0);
   const most = mostInAnyMinute(provider.requestsAtMs);
-  const designed = MOST_GRANTS_PER_MINUTE.succeeding + 2;
+  const designed = MAX_GRANTS_PER_MINUTE.succeeding + 2;
   expect(most).toBeLessThanOrEqual(designed);
   record({
     row: `tokens revoked twice in ten seconds${certificates === undefined ? '' : ', over TLS'}`,

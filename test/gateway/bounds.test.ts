@@ -5,7 +5,7 @@ import { Agent } from 'node:https';
 import { connect } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
-import { MOST_STRANGERS } from '../../src/gateway/gateway.ts';
+import { MAX_UNAUTHENTICATED } from '../../src/gateway/gateway.ts';
 import { Strangers } from '../../src/gateway/strangers.ts';
 import { HANDSHAKE_MS } from '../../src/gateway/tls-handshake.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -209,7 +209,7 @@ it('one stranger too many takes the place of the oldest from the address that ha
   admit('other', 'o1');
   expect(ended).toEqual(['f2', 'f3']);
   expect([strangers.size, displaced]).toEqual([4, 2]);
-  expect(MOST_STRANGERS).toBe(512);
+  expect(MAX_UNAUTHENTICATED).toBe(512);
 });
 
 it('callers are remembered up to a number, and those that rest make room first', () => {

@@ -9,8 +9,8 @@ import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import {
   type CallerGate,
   CallerGates,
-  MOST_WAITING,
-  MOST_WAITING_OF_ADDRESS,
+  MAX_WAITING,
+  MAX_WAITING_OF_ADDRESS,
 } from '../../src/gateway/caller-gate.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
@@ -192,15 +192,14 @@ it('so many requests of an address wait for the cluster, and neither another add
   const ask = async (gate: CallerGate, token: string) =>
     await gate.identify({ fields: [OWN, token] } as unknown as IncomingRequest);
   const fill = (gate: CallerGate) =>
-    Array.from({ length: MOST_WAITING_OF_ADDRESS }, () => ask(gate, 'unknown'));
+    Array.from({ length: MAX_WAITING_OF_ADDRESS }, () => ask(gate, 'unknown'));
   const full = { code: 'caller_unverified', retryAfterSeconds: 1 };
 
   const flood = open('10.0.0.1');
   const waiting = fill(flood);
   await expect(ask(open('10.0.0.1'), 'unknown')).rejects.toMatchObject(full);
   for (const token of ['known', 'due']) expect((await ask(flood, token)).name).toBe('shop/web');
-  for (let n = 2; n <= MOST_WAITING / MOST_WAITING_OF_ADDRESS; n++)
-    waiting.push(...fill(open(`10.0.0.${n}`)));
+  for (let n = 2; n <= MAX_WAITING / MAX_WAITING_OF_ADDRESS; n++) waiting.push(...fill(open(`10.0.0.${n}`)));
   await expect(ask(open('10.0.1.1'), 'unknown')).rejects.toMatchObject(full);
   flood.closed();
   waiting.push(ask(open('10.0.1.1'), 'unknown'));

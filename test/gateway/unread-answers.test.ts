@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, constants, createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { MOST_ASIDE, MOST_UNREAD_BYTES } from '../../src/proxy/upstream/http2/limits.ts';
-import { MOST_RESETS } from '../../src/proxy/upstream/http2/sent-resets.ts';
+import { MAX_SATURATED_CONNECTIONS, MAX_UNREAD_BYTES } from '../../src/proxy/upstream/http2/limits.ts';
+import { MAX_RESETS } from '../../src/proxy/upstream/http2/sent-resets.ts';
 import { until } from '../support/until.ts';
 import { callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
 
@@ -21,7 +21,7 @@ const FILLING = 40;
 const WINDOW = 2 ** 20;
 const LARGE = Buffer.alloc(512 * 1024);
 
-const ALL_ASIDE = MOST_ASIDE + 1;
+const ALL_ASIDE = MAX_SATURATED_CONNECTIONS + 1;
 
 /** A gateway before an upstream that refuses nothing, and keeps what it sends until it is read. */
 async function start() {
@@ -53,7 +53,7 @@ async function start() {
       for (let count = 0; count < FILLING; count++) {
         session.request({ ':path': '/api/large' }).on('error', () => {});
       }
-      const isFull = ({ socket }: ServerHttp2Session) => socket.bytesWritten > MOST_UNREAD_BYTES + WINDOW;
+      const isFull = ({ socket }: ServerHttp2Session) => socket.bytesWritten > MAX_UNREAD_BYTES + WINDOW;
       await until(() => sessions.filter(isFull).length >= round);
       return session;
     },
@@ -71,8 +71,8 @@ it('who leaves answers unread has no further connections made by cancelling, unt
   const filling: ClientHttp2Session[] = [];
   for (let round = 1; round <= ALL_ASIDE; round++) {
     const hasty = await gateway.http2(web);
-    const cancelled = Array.from({ length: MOST_RESETS }, () => hasty.request({ ':path': '/api/slow' }));
-    await until(() => slow.length === round * MOST_RESETS);
+    const cancelled = Array.from({ length: MAX_RESETS }, () => hasty.request({ ':path': '/api/slow' }));
+    await until(() => slow.length === round * MAX_RESETS);
     filling.push(await fill(round));
     for (const stream of cancelled) stream.on('error', () => {}).close(constants.NGHTTP2_CANCEL);
     await Promise.all(cancelled.map((stream) => once(stream, 'close')));

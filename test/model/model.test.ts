@@ -38,7 +38,7 @@ describe.each(DRIVERS)('on %s sockets', (driver) => {
 
 describe('a fault that was mended is found again', () => {
   /** Many times as many as it takes to find each of them, however long a busy machine takes for them. */
-  const MOST_WALKS = 200;
+  const MAX_WALKS = 200;
 
   it.each((Object.keys(MENDED_FAULTS) as MendedFault[]).slice(0, volume(3, Number.POSITIVE_INFINITY)))(
     '%s',
@@ -48,7 +48,7 @@ describe('a fault that was mended is found again', () => {
       try {
         const faulty = await loadProduct(source.directory);
         const { seed } = MENDED_FAULTS[fault];
-        const bounds = { seed, durationMs: Number.POSITIVE_INFINITY, mostWalks: MOST_WALKS, shortens: false };
+        const bounds = { seed, durationMs: Number.POSITIVE_INFINITY, mostWalks: MAX_WALKS, shortens: false };
         const { finding } = await explore({ worlds, product: faulty, ...bounds });
         expect(finding?.error.message).toMatch(/^request \d+ /);
       } finally {

@@ -12,7 +12,7 @@ import type { AppJudge, AppPeer, UpstreamJudge, UpstreamPeer } from './peers.ts'
 import type { Action, Walk } from './walk.ts';
 import type { PeerEnd, World } from './world.ts';
 
-const MOST_APPS = 4;
+const MAX_APPS = 4;
 
 /** Both sides of the data path, everything that they said to each other, and whether that was right. */
 export class Model implements Scene {
@@ -72,7 +72,7 @@ export class Model implements Scene {
     }
     switch (action.do) {
       case 'app opens':
-        if (this.apps.filter(({ isOpen }) => isOpen).length >= MOST_APPS) return false;
+        if (this.apps.filter(({ isOpen }) => isOpen).length >= MAX_APPS) return false;
         this.apps.push(this.#openApp());
         return true;
       case 'connections':

@@ -18,10 +18,10 @@ const LONG_MS = 150_000;
 const NO_CERTIFICATES: CertificateMetrics = { inUse: () => {} };
 
 /** No honest walk fires more of them in its longest wait. */
-const MOST_TIMERS = 2000;
+const MAX_TIMERS = 2000;
 
 /** As often the peers answer whatever is asked, after the walk. */
-const MOST_ROUNDS = 60;
+const MAX_ROUNDS = 60;
 
 /**
  * Takes the walk, then lets everything come to its end: what is asked is answered, then everybody leaves, then the data
@@ -164,7 +164,7 @@ class WalkRun {
       this.#model.moved(next);
       rest -= next;
       fired += 1;
-      if (fired > MOST_TIMERS) throw new Violation(`timers go on without end: ${MOST_TIMERS} in ${ms} ms`);
+      if (fired > MAX_TIMERS) throw new Violation(`timers go on without end: ${MAX_TIMERS} in ${ms} ms`);
       this.#clock.fireDue();
       await this.#settle();
       this.#check();
@@ -200,7 +200,7 @@ class WalkRun {
     const { apps, upstreams } = this.#model;
     this.#world.connecting = 'made';
     this.#bearer.answerAtOnce();
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       for (const app of apps) {
         if (!app.isOpen) continue;
         app.resume();

@@ -1,7 +1,7 @@
 import type { Step, Walk } from './walk.ts';
 
 /** Shrinking ends by then, however far it has come. */
-const MOST_MS = 20_000;
+const MAX_MS = 20_000;
 
 /** The numbers and names of a message's text, which say nothing of its kind. */
 const PARTICULARS = /\d+(\.\d+)?|\([^)]*\)/g;
@@ -21,7 +21,7 @@ export async function shrunk(
   attempt: (walk: Walk) => Promise<Error | undefined>,
 ): Promise<Short> {
   let best: Short = { walk, error };
-  const endsAt = performance.now() + MOST_MS;
+  const endsAt = performance.now() + MAX_MS;
 
   async function better(steps: readonly Step[]): Promise<boolean> {
     if (performance.now() > endsAt) return false;

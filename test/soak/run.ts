@@ -23,7 +23,7 @@ export interface SoakParts {
 }
 
 /** A run that goes wrong altogether is not worth its length. */
-const MOST_FAILURES = 100;
+const MAX_FAILURES = 100;
 
 /** An abort takes a moment to reach the API. */
 const SETTLE_BOUND_MS = 10_000;
@@ -44,7 +44,7 @@ export async function run(
   const app = createAppClient(sidecar.proxy, WORKERS);
   const memory = new MemoryRecord();
   const tally = new Tally((failed) => {
-    if (failed >= MOST_FAILURES) stop.abort();
+    if (failed >= MAX_FAILURES) stop.abort();
   });
   let ended = false;
   void sidecar.exited.then(() => {

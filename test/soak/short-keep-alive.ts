@@ -2,8 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
-const SHORTEST_MS = 5;
-const LONGEST_MS = 50;
+const MIN_MS = 5;
+const MAX_MS = 50;
 
 /** How many of the answers say that the connection is kept for a second. */
 const SAYING_SO = 0.1;
@@ -20,7 +20,7 @@ export function closeIdleSoon(server: Server | TlsServer): void {
     response.once('finish', () => {
       // The next request may have come before this was told.
       if (latest.get(socket) !== request) return;
-      const afterMs = SHORTEST_MS + Math.random() * (LONGEST_MS - SHORTEST_MS);
+      const afterMs = MIN_MS + Math.random() * (MAX_MS - MIN_MS);
       timers.set(
         socket,
         setTimeout(() => socket.end(), afterMs),

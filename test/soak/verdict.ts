@@ -41,16 +41,16 @@ export interface Criterion {
   readonly figure: string;
 }
 
-const MOST_GROWTH_BYTES = 15e6;
+const MAX_GROWTH_BYTES = 15e6;
 
 /** In a shorter run the heap is still growing to its size: growth says nothing. */
-const SHORTEST_JUDGED_MS = 300_000;
+const MIN_JUDGED_MS = 300_000;
 
 /** The latest that a token is renewed, as a part of its life: the sidecar's default without jitter. */
-const LATEST_RENEWAL = 0.75;
+const MAX_RENEWAL = 0.75;
 
 /** How much of the rate is reached at least: clients that all wait for answers lose their turns for good. */
-const LEAST_OF_RATE = 0.5;
+const MIN_OF_RATE = 0.5;
 
 export function judge(figures: SoakFigures): Criterion[] {
   const { tally, grants, refusals, exit } = figures;
@@ -60,8 +60,8 @@ export function judge(figures: SoakFigures): Criterion[] {
   const reloadsDue = figures.endedEarly ? reloads.begun : figures.reloadsAsked;
   const obtained = successes(grants);
   const renewals = Math.max(0, obtained - 1);
-  const expected = Math.floor(figures.loadMs / (figures.tokenLifetimeMs * LATEST_RENEWAL));
-  const exchangesDue = Math.floor((figures.rate * figures.loadMs * LEAST_OF_RATE) / 1000);
+  const expected = Math.floor(figures.loadMs / (figures.tokenLifetimeMs * MAX_RENEWAL));
+  const exchangesDue = Math.floor((figures.rate * figures.loadMs * MIN_OF_RATE) / 1000);
   const refused = [...refusals.values()].reduce((sum, count) => sum + count, 0);
   const exitStatus = exit.code ?? exit.signal;
   return [
@@ -73,7 +73,7 @@ export function judge(figures: SoakFigures): Criterion[] {
     {
       name: 'short exchanges',
       passed: figures.shortExchanges >= exchangesDue,
-      figure: `${figures.shortExchanges}, at least ${exchangesDue} expected (${LEAST_OF_RATE * 100} % of ${figures.rate} a second)`,
+      figure: `${figures.shortExchanges}, at least ${exchangesDue} expected (${MIN_OF_RATE * 100} % of ${figures.rate} a second)`,
     },
     {
       name: 'renewals',
@@ -125,11 +125,11 @@ function judgeMemory({ memory, loadMs }: SoakFigures): Criterion {
   const name = 'memory of the sidecar';
   if (memory === undefined) return { name, passed: true, figure: 'not measured' };
   const { start, warm, end } = memory;
-  const judged = loadMs >= SHORTEST_JUDGED_MS;
-  const bound = judged ? `at most +${megabytes(MOST_GROWTH_BYTES)} from warm` : 'too short a run to judge it';
+  const judged = loadMs >= MIN_JUDGED_MS;
+  const bound = judged ? `at most +${megabytes(MAX_GROWTH_BYTES)} from warm` : 'too short a run to judge it';
   return {
     name,
-    passed: !judged || end - warm <= MOST_GROWTH_BYTES,
+    passed: !judged || end - warm <= MAX_GROWTH_BYTES,
     figure: `${megabytes(start)} MB at the start, ${megabytes(warm)} warm, ${megabytes(end)} at the end; ${bound}`,
   };
 }

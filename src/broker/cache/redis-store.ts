@@ -13,7 +13,7 @@ import { nextTurn } from '../../platform/time/next-turn.ts';
 import { within } from '../../platform/time/within.ts';
 import { MeasuredConnection } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
-import { LONGEST_VALUE, NAME_PREFIX } from './sealed-token.ts';
+import { MAX_VALUE_LENGTH, NAME_PREFIX } from './sealed-token.ts';
 import { errorCodeOf, storeFailure } from './store-failure.ts';
 import type { Answer, Found, StoreFailure, TokenStore } from './token-store.ts';
 
@@ -47,15 +47,15 @@ interface RedisStoreOptions {
 const CONNECT_MS = 1000;
 /** From the end of one connection to the next attempt. */
 const FIRST_RETRY_MS = 250;
-const LONGEST_RETRY_MS = 4000;
+const MAX_RETRY_MS = 4000;
 /** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
 /** Unanswered commands; each grant sends a few, one after the other. */
-const MOST_COMMANDS = 1024;
+const MAX_COMMANDS = 1024;
 /** The overhead of TLS: a handshake, then little. */
 const TLS_BYTES = 256 * 1024;
 /** The longest answer to a command, in TLS records. */
-const ANSWER_BYTES = 2 * LONGEST_VALUE;
+const ANSWER_BYTES = 2 * MAX_VALUE_LENGTH;
 
 /** The part of the client that is used. */
 interface Client {
@@ -118,7 +118,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       disableClientInfo: true,
       maintNotifications: 'disabled',
       disableOfflineQueue: true,
-      commandsQueueMaxLength: MOST_COMMANDS,
+      commandsQueueMaxLength: MAX_COMMANDS,
       // The client's own time limit ends once a command is written.
       commandOptions: { timeout: 0 },
     });
@@ -179,7 +179,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       failures += 1;
       metrics.storeFailed(failure.reason);
       tell(failure);
-      const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+      const retryMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
       await pause(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
     }
   }
@@ -211,7 +211,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
     const asked = connection;
     // Beyond this the client would report a full queue: no fault of the connection, which others wait on.
-    if (asked === undefined || asked.unanswered >= MOST_COMMANDS) return AWAY;
+    if (asked === undefined || asked.unanswered >= MAX_COMMANDS) return AWAY;
     asked.unanswered += 1;
     asked.expects(asked.unanswered);
     try {
@@ -251,14 +251,14 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const [left, range] = await Promise.all([
       expect(['PTTL', name], (reply) => (typeof reply === 'number' ? reply : undefined)),
       // Whatever is stored there, no more than this is read.
-      ask(['GETRANGE', name, '0', String(LONGEST_VALUE)]),
+      ask(['GETRANGE', name, '0', String(MAX_VALUE_LENGTH)]),
     ]);
     if (left.state === 'away' || range.state === 'away') return AWAY;
     const answered = (value: Found): Answer<Found> => ({ state: 'answered', value });
     if (range.state === 'wrong_type') return answered({ kind: 'foreign' });
     const { value } = range;
     if (value === '') return answered({ kind: 'nothing' });
-    if (typeof value !== 'string' || value.length > LONGEST_VALUE) return answered({ kind: 'foreign' });
+    if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return answered({ kind: 'foreign' });
     // -2: it was stored in between. -1: it has no expiry, and ours always have one.
     if (left.value === -2) return answered({ kind: 'nothing' });
     return answered(left.value < 0 ? { kind: 'foreign' } : { kind: 'value', value, leftMs: left.value });

@@ -29,7 +29,7 @@ const TAG_BYTES = 16;
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
 /** The longest token, with each character escaped in JSON and the other fields, encrypted, as base64. Characters. */
-export const LONGEST_VALUE = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
+export const MAX_VALUE_LENGTH = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
 export function deriveKey(secret: Buffer): CacheKey {
@@ -55,7 +55,7 @@ export function seal({ sealing }: CacheKey, name: string, token: StoredToken): s
 
 /** @returns undefined for anything not sealed with this key under this name. */
 export function unseal({ sealing }: CacheKey, name: string, value: string): StoredToken | undefined {
-  if (value.length > LONGEST_VALUE || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
+  if (value.length > MAX_VALUE_LENGTH || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
   const bytes = Buffer.from(value, 'base64');
   if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined;
   const decipher = createDecipheriv(ALGORITHM, sealing, bytes.subarray(0, NONCE_BYTES), {

@@ -36,7 +36,7 @@ interface TokenCacheOptions {
 }
 
 /** How long to wait for another replica's grant; then each requests its own. */
-export const LONGEST_WAIT_MS = 2000;
+export const MAX_WAIT_MS = 2000;
 const LOOK_EVERY_MS = 100;
 /** If a requesting replica vanishes, the others wait no longer than usual. */
 const CLAIM_MS = 3000;
@@ -93,7 +93,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
 
   /** The first token from another replica, `claimed` once this one has to request it, or `late` if the wait is over. */
   async function claimOrWait(places: Places, wanted: WantedToken): Promise<SharedToken | 'claimed' | 'late'> {
-    const untilMs = clock.monotonicMs() + LONGEST_WAIT_MS;
+    const untilMs = clock.monotonicMs() + MAX_WAIT_MS;
     for (;;) {
       const claim = await store.claim(claimOf(places), CLAIM_MS);
       if (claim.state === 'away') return 'late';

@@ -59,7 +59,7 @@ const LOOKS_APART_MS = 1000;
  * changed: by then replicas that show a certificate of it are gone, or have another.
  */
 const KEPT_FOR_MS = 900_000;
-const MOST_KEPT = 4;
+const MAX_KEPT = 4;
 
 /** Makes the Lease go when the Secret does. Undefined if there is no Secret yet. */
 async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
@@ -212,7 +212,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   const foundAtMs = new Map<string, number>();
 
   function keptOf(webhook: string, others: readonly string[], nowMs: number): readonly string[] {
-    const living = livingAuthorities(others, nowMs).slice(0, MOST_KEPT);
+    const living = livingAuthorities(others, nowMs).slice(0, MAX_KEPT);
     const keys = new Set(living.map((pem) => `${webhook} ${pem}`));
     for (const key of [...foundAtMs.keys()])
       if (key.startsWith(`${webhook} `) && !keys.has(key)) foundAtMs.delete(key);

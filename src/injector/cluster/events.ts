@@ -18,7 +18,7 @@ export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid
 /** One Event is enough for all pods of a rollout. */
 const SILENT_FOR_MS = 600_000;
 /** Keys of what is not repeated. */
-export const MOST_REMEMBERED = 1000;
+export const MAX_REMEMBERED = 1000;
 const COMPONENT = 'token-sidecar-injector';
 /** The API server's limit. */
 const MAX_MESSAGE = 1024;
@@ -33,7 +33,7 @@ export type TellEvent = (
 
 /** In the teller, findings with the same `about` count as one, even if their messages differ; the message by default. */
 export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
-  const told = new ExpiringMap<string, true>(clock, MOST_REMEMBERED);
+  const told = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
   return async (subject, namespace, finding, about = finding.message) => {
     const key = `${subject.uid} ${finding.reason} ${about}`;
     if (told.get(key)) return;

@@ -18,7 +18,7 @@ import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
 import { secretMissing } from '../pod/obstacles.ts';
 import type { Pod } from '../pod/pod.ts';
-import { type Finding, MOST_REMEMBERED, type TellEvent } from './events.ts';
+import { type Finding, MAX_REMEMBERED, type TellEvent } from './events.ts';
 
 interface OwnerEventsOptions {
   readonly clock: Clock;
@@ -42,7 +42,7 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
 /** The shortest time between looks at one owner, however many pods it makes. */
 const LOOKS_APART_MS = 10_000;
 /** Further ones are dropped: Events are a courtesy, and the API server has other work. */
-const MOST_IN_FLIGHT = 8;
+const MAX_IN_FLIGHT = 8;
 const LOOKS_AT_ONCE = 50;
 const LOOKS_PER_SECOND = 5;
 
@@ -55,13 +55,13 @@ export function createOwnerEvents(
   api: KubernetesApi,
   { clock, log, tell, verdictOf, secretExists }: OwnerEventsOptions,
 ): NonNullable<ClusterContact['lookAtOwner']> {
-  const looked = new ExpiringMap<string, true>(clock, MOST_REMEMBERED);
+  const looked = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
   const looks = createAllowance(clock, LOOKS_AT_ONCE, LOOKS_PER_SECOND);
   let inFlight = 0;
 
   return (owner, namespace) => {
     const path = ownerPath(owner, namespace);
-    if (path === undefined || inFlight >= MOST_IN_FLIGHT) return;
+    if (path === undefined || inFlight >= MAX_IN_FLIGHT) return;
     const key = `${path} ${owner.uid}`;
     if (looked.get(key) || !looks.take()) return;
     looked.set(key, true, LOOKS_APART_MS);

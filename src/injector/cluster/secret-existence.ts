@@ -9,7 +9,7 @@ const TIMEOUT_MS = 1000;
 /** A rollout asks for the same Secret many times. */
 const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
-const MOST_KNOWN = 1000;
+const MAX_KNOWN = 1000;
 
 /** Requests under way at once; the others wait in line. */
 export const LOOKUPS_AT_ONCE = 8;
@@ -27,7 +27,7 @@ export function createSecretExistence(
   api: KubernetesApi,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
-  const known = new ExpiringMap<string, boolean>(clock, MOST_KNOWN);
+  const known = new ExpiringMap<string, boolean>(clock, MAX_KNOWN);
   /** By path: concurrent callers share one request. */
   const asking = new Map<string, Promise<boolean | undefined>>();
   const line = new Set<(isMyTurn: boolean) => void>();

@@ -17,4 +17,4 @@ type BrokerAuthorities =
   | { readonly from: 'file'; current(): string };
 
 /** Characters of the PEM: a pod's annotations share 256 KiB. */
-export const MOST_AUTHORITIES = 32 * 1024;
+export const MAX_AUTHORITIES = 32 * 1024;

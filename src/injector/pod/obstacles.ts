@@ -11,10 +11,10 @@ import { takenPorts } from './taken-ports.ts';
 import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
 /** No real pod has more; each one costs memory for its part of the patch. */
-const MOST_CONTAINERS = 200;
+const MAX_CONTAINERS = 200;
 
 /** A user with more mistakes begins with these. */
-const MOST_TOLD = 50;
+const MAX_PROBLEMS_TOLD = 50;
 
 /** The API server's limit for all warnings together, in characters. */
 const MAX_WARNING = 4096;
@@ -48,8 +48,8 @@ function noContainers({ containers }: PodSpec): Problem[] {
 
 export function tooManyContainers({ containers, initContainers }: PodSpec): Problem[] {
   const count = itemsOf(containers).length + itemsOf(initContainers).length;
-  if (count <= MOST_CONTAINERS) return [];
-  return [{ key: 'spec.containers', value: String(count), expected: `at most ${MOST_CONTAINERS} of them` }];
+  if (count <= MAX_CONTAINERS) return [];
+  return [{ key: 'spec.containers', value: String(count), expected: `at most ${MAX_CONTAINERS} of them` }];
 }
 
 /** The whole node shares its loopback: any pod there could use this pod's token, and two sidecars could not listen. */
@@ -162,7 +162,7 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
     }
     if (settings.intercepts) warnings.push(...interceptionWarnings(container));
   }
-  return warnings.slice(0, MOST_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
+  return warnings.slice(0, MAX_PROBLEMS_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
 }
 
 /** What in a container keeps it from heeding interception. */
@@ -192,10 +192,10 @@ export function secretMissing(name: string, namespace: string): string {
 /** All problems in one message, so that one attempt is enough to learn them. */
 export function refusal(problems: readonly Problem[]): string {
   const all = problems
-    .slice(0, MOST_TOLD)
+    .slice(0, MAX_PROBLEMS_TOLD)
     .map(({ value, ...problem }) =>
       describeProblem(value === undefined ? problem : { ...problem, value: value.slice(0, MAX_TOLD) }),
     );
-  if (problems.length > MOST_TOLD) all.push(`and ${problems.length - MOST_TOLD} more`);
+  if (problems.length > MAX_PROBLEMS_TOLD) all.push(`and ${problems.length - MAX_PROBLEMS_TOLD} more`);
   return `token-sidecar: the pod asks for the sidecar and cannot have it: ${all.join('; ')}`;
 }

@@ -55,15 +55,15 @@ export interface Profiles {
   resolve(request: ProfileRequest): ProfileResolution;
 }
 
-const MOST_PROFILES = 16;
+const MAX_PROFILES = 16;
 
 /** Names separated by commas, each once. */
 export const profileNames: ValueFormat<readonly string[]> = {
-  expected: `1 to ${MOST_PROFILES} names of profiles, by commas, each once`,
+  expected: `1 to ${MAX_PROFILES} names of profiles, by commas, each once`,
   parse(text) {
     const names = text.split(',').map((name) => name.trim());
     const isRight =
-      names.length <= MOST_PROFILES &&
+      names.length <= MAX_PROFILES &&
       new Set(names).size === names.length &&
       names.every((name) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
     return isRight ? names : undefined;

@@ -6,7 +6,7 @@ import { ANNOTATION_PREFIX, ANNOTATIONS } from './annotations.ts';
 const MAX_OWN_NAME = 63;
 
 /** A suggestion takes time, and an unchecked pod may have any number of names. */
-const MOST_SUGGESTIONS = 10;
+const MAX_SUGGESTIONS = 10;
 
 /** Unknown names with our prefix: they may be mistyped. */
 export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
@@ -16,7 +16,7 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
     .map((name) => name.slice(ANNOTATION_PREFIX.length))
     .filter((own) => !names.includes(own))
     .map((own, index) => {
-      const suggests = index < MOST_SUGGESTIONS && own.length <= MAX_OWN_NAME;
+      const suggests = index < MAX_SUGGESTIONS && own.length <= MAX_OWN_NAME;
       const suggestion = suggests ? didYouMean(own, names, ANNOTATION_PREFIX) : '';
       return {
         key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,

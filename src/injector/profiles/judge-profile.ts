@@ -12,7 +12,7 @@ import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
 import { samenesses } from './same-requests.ts';
 
 /** Characters of its JSON. All profiles of a pod share 256 KiB of annotations. */
-const MOST_CHARACTERS = 64 * 1024;
+const MAX_CHARACTERS = 64 * 1024;
 
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
 
@@ -22,8 +22,8 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
   const isNamed = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(identity.name);
   if (!isNamed) problems.push({ key: 'metadata.name', value: identity.name, expected: NAME });
   const text = JSON.stringify(written ?? {});
-  if (text.length > MOST_CHARACTERS) {
-    const expected = `at most ${MOST_CHARACTERS} characters`;
+  if (text.length > MAX_CHARACTERS) {
+    const expected = `at most ${MAX_CHARACTERS} characters`;
     problems.push({ key: 'spec', value: String(text.length), expected });
     return { state: 'invalid', identity, namespaces: {}, problems };
   }

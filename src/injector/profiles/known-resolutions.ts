@@ -9,8 +9,8 @@ import type { ProfileRequest, ProfileResolution } from '../pod/profiles.ts';
 import type { ValidProfile } from './profile.ts';
 
 /** Characters of all entries, keys included. */
-export const MOST_CHARACTERS = 4 * 1024 * 1024;
-export const MOST_RESOLUTIONS = 500;
+export const MAX_CHARACTERS = 4 * 1024 * 1024;
+export const MAX_RESOLUTIONS = 500;
 
 interface KnownResolutions {
   /** The resolution of these profiles, computed now if it is not known. */
@@ -24,8 +24,8 @@ interface KnownResolutions {
 
 export function rememberResolutions(): KnownResolutions {
   const known = new LruMap<string, ProfileResolution>({
-    max: MOST_RESOLUTIONS,
-    maxWeight: MOST_CHARACTERS,
+    max: MAX_RESOLUTIONS,
+    maxWeight: MAX_CHARACTERS,
     weigh: (resolution, key) => key.length + JSON.stringify(resolution).length,
   });
   const numbers = new WeakMap<object, number>();

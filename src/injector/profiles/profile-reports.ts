@@ -28,13 +28,13 @@ const QUERY = {
   limit: 10,
 };
 /** Per look. A rollout changes one profile's counts many times, and is reported once in five seconds. */
-const MOST_WRITES = 50;
+const MAX_WRITES = 50;
 /** Per look: an API server that refuses this many writes is not asked for the rest. */
-const MOST_FAILURES = 5;
+const MAX_FAILURES = 5;
 /** The pause after a failed write of a profile: doubled each time. */
 const PAUSE_MS = 30_000;
-const LONGEST_PAUSE_MS = 600_000;
-const MOST_MESSAGE = 4096;
+const MAX_PAUSE_MS = 600_000;
+const MAX_MESSAGE_LENGTH = 4096;
 
 interface Failing {
   readonly failures: number;
@@ -81,7 +81,7 @@ export function startProfileReports(
     let writes = 0;
     let failures = 0;
     for (const profile of [...profiles.slice(next), ...profiles.slice(0, next)]) {
-      if (!watch.leads() || writes >= MOST_WRITES || failures >= MOST_FAILURES) return;
+      if (!watch.leads() || writes >= MAX_WRITES || failures >= MAX_FAILURES) return;
       const { uid, judged } = profile;
       if (clock.monotonicMs() < (failing.get(uid)?.notBeforeMs ?? 0)) continue;
       const status = statusFor(profile, counts.get(judged.identity), clock.now().wallMs);
@@ -109,7 +109,7 @@ export function startProfileReports(
     error: unknown,
   ): void {
     const before = failing.get(uid)?.failures ?? 0;
-    const delayMs = Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** before);
+    const delayMs = Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** before);
     failing.set(uid, { failures: before + 1, notBeforeMs: clock.monotonicMs() + delayMs });
     const of = { kind, namespace, name, retryInMs: delayMs };
     log.warn({ err: error, ...of }, 'status of a profile not written');
@@ -156,7 +156,7 @@ function statusFor(
 function messageFor(judged: JudgedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
-  const cut = message.length <= MOST_MESSAGE ? message : `${message.slice(0, MOST_MESSAGE - 1)}…`;
+  const cut = message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
   // The API server replaces half a surrogate pair, so the text would seem changed and be written again and again.
   return cut.toWellFormed();
 }

@@ -4,9 +4,9 @@
  */
 
 /** Characters kept in total. */
-const MOST_CHARACTERS = 8 * 1024 * 1024;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Per namespace. */
-const MOST_OF_NAMESPACE = { profiles: 1250, characters: MOST_CHARACTERS / 8 };
+const MAX_OF_NAMESPACE = { profiles: 1250, characters: MAX_CHARACTERS / 8 };
 
 interface ProfileRoom {
   /** Whether the namespace may have another profile at all. */
@@ -43,12 +43,12 @@ export function createProfileRoom(): ProfileRoom {
     (namespace === undefined ? undefined : byNamespace.get(namespace)) ?? NONE;
 
   return {
-    mayHaveAnother: (namespace) => heldBy(namespace).profiles < MOST_OF_NAMESPACE.profiles,
+    mayHaveAnother: (namespace) => heldBy(namespace).profiles < MAX_OF_NAMESPACE.profiles,
     refuses(namespace, characters) {
-      if (total + characters > MOST_CHARACTERS) return `of one kind ${MOST_CHARACTERS} characters are kept`;
+      if (total + characters > MAX_CHARACTERS) return `of one kind ${MAX_CHARACTERS} characters are kept`;
       const isOfNamespace = namespace !== undefined;
-      if (isOfNamespace && heldBy(namespace).characters + characters > MOST_OF_NAMESPACE.characters) {
-        return `of one namespace ${MOST_OF_NAMESPACE.characters} characters are kept`;
+      if (isOfNamespace && heldBy(namespace).characters + characters > MAX_OF_NAMESPACE.characters) {
+        return `of one namespace ${MAX_OF_NAMESPACE.characters} characters are kept`;
       }
       return undefined;
     },

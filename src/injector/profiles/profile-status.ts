@@ -29,7 +29,7 @@ export interface KeptStatus {
 }
 
 /** RFC 3339 to the nanosecond has 35 characters. */
-const MOST_TIME = 35;
+const MAX_TIME_LENGTH = 35;
 
 export function keptStatus(status: ProfileStatus): KeptStatus {
   const last = status.conditions?.find(({ type }) => type === 'Valid');
@@ -43,7 +43,7 @@ export function keptStatus(status: ProfileStatus): KeptStatus {
 }
 
 function isOfOurs({ status, lastTransitionTime }: Condition): boolean {
-  return ['True', 'False'].includes(status) && lastTransitionTime.length <= MOST_TIME;
+  return ['True', 'False'].includes(status) && lastTransitionTime.length <= MAX_TIME_LENGTH;
 }
 
 /** The time of a condition's change is not part of it. */

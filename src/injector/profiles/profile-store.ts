@@ -65,11 +65,11 @@ const NAMESPACES = '/api/v1/namespaces';
 /** A profile may have 1.5 MiB, and takes several times that while it is decoded. */
 const PAGE = 20;
 /** Per collection. */
-const MOST_KEPT = 10_000;
+const MAX_KEPT = 10_000;
 /** Per invalid profile. */
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 /** Characters of one namespace's labels: a namespace with more is matched by no selector. */
-const MOST_LABELS = 2048;
+const MAX_LABELS_LENGTH = 2048;
 /** If something was left out for lack of room and some has been freed since, all are listed again after this. */
 export const LISTED_ANEW_AFTER_MS = 300_000;
 
@@ -117,7 +117,7 @@ export function watchClusterProfiles(
 function watchLabels(api: KubernetesApi, options: ProfileStoreOptions) {
   return keepCollection<NamespaceObject, Labels>(api, NAMESPACES, options, {
     reduce({ metadata: { labels = {} } }) {
-      return JSON.stringify(labels).length > MOST_LABELS ? undefined : labels;
+      return JSON.stringify(labels).length > MAX_LABELS_LENGTH ? undefined : labels;
     },
     forget: () => undefined,
   });
@@ -170,8 +170,8 @@ function charactersOf(judged: JudgedProfile, spec: unknown): number {
 }
 
 function withFirstProblems(judged: JudgedProfile): JudgedProfile {
-  if (judged.state === 'valid' || judged.problems.length <= MOST_PROBLEMS) return judged;
-  return { ...judged, problems: judged.problems.slice(0, MOST_PROBLEMS) };
+  if (judged.state === 'valid' || judged.problems.length <= MAX_PROBLEMS) return judged;
+  return { ...judged, problems: judged.problems.slice(0, MAX_PROBLEMS) };
 }
 
 function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
@@ -238,9 +238,9 @@ function keepCollection<T extends ApiObject, Kept>(
       const key = keyOf(object.metadata);
       listed?.add(key);
       const before = kept.get(key);
-      if (before === undefined && kept.size >= MOST_KEPT) {
+      if (before === undefined && kept.size >= MAX_KEPT) {
         const { namespace, name } = object.metadata;
-        options.log.error({ path, namespace, name }, `not kept: there are more than ${MOST_KEPT}`);
+        options.log.error({ path, namespace, name }, `not kept: there are more than ${MAX_KEPT}`);
         leftOut();
         return;
       }

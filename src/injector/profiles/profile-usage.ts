@@ -26,9 +26,9 @@ interface Use {
 }
 
 /** Beyond this, pods are not counted. */
-const MOST_PODS = 50_000;
+const MAX_PODS = 50_000;
 /** The number of a pod's profiles that are counted; the injector accepts no more. */
-const MOST_USES = 16;
+const MAX_PROFILES_OF_POD = 16;
 
 interface ProfileUsage {
   seen(pod: UsingPod): void;
@@ -47,7 +47,7 @@ export function createProfileUsage(): ProfileUsage {
         pods.delete(uid);
         return;
       }
-      if (pods.size >= MOST_PODS && !pods.has(uid)) return;
+      if (pods.size >= MAX_PODS && !pods.has(uid)) return;
       // A copy: a slice would hold on to the pod's whole text.
       pods.set(uid, { namespace, inUse: Buffer.from(inUse.slice(0, 4096)).toString() });
     },
@@ -79,7 +79,7 @@ export function createProfileUsage(): ProfileUsage {
 function usesIn(text: string): readonly Use[] {
   return text
     .split(',')
-    .slice(0, MOST_USES)
+    .slice(0, MAX_PROFILES_OF_POD)
     .flatMap((part) => {
       const [, kind, name, generation] =
         /^ *(TokenProfile|ClusterTokenProfile)\/([a-z0-9-]{1,63})(?:@(\d{1,15}))? *$/.exec(part) ?? [];

@@ -26,10 +26,10 @@ import { samenesses } from './same-requests.ts';
 import { throughBroker } from './through-broker.ts';
 
 /** Characters. A pod's annotations share 256 KiB. */
-const MOST_CONFIGURATION = 128 * 1024;
+const MAX_CONFIGURATION_LENGTH = 128 * 1024;
 
 /** For all profiles of a pod together: pairwise comparisons take time, and host names share one certificate. */
-export const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
+export const MAX_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 
 type Limits = ProfileRequest['defaults'];
 
@@ -90,8 +90,8 @@ function resolveProfiles(
   warnings.push(...clearTextWarnings(entries, config));
 
   const configuration = JSON.stringify(file);
-  if (configuration.length > MOST_CONFIGURATION) {
-    const expected = `profiles of at most ${MOST_CONFIGURATION} characters together`;
+  if (configuration.length > MAX_CONFIGURATION_LENGTH) {
+    const expected = `profiles of at most ${MAX_CONFIGURATION_LENGTH} characters together`;
     problems.push({ key: PROFILE, value: String(configuration.length), expected });
   }
   if (problems.length > 0) return { state: 'refused', problems };
@@ -122,8 +122,8 @@ function joined(all: readonly ProfileEntries[]): ProfileEntries {
 function tooManyTogether(entries: ProfileEntries): readonly Problem[] {
   return (['credentials', 'routes', 'hosts'] as const).flatMap((list) => {
     const count = entries[list].length;
-    if (count <= MOST_TOGETHER[list]) return [];
-    const expected = `profiles with at most ${MOST_TOGETHER[list]} ${list} together`;
+    if (count <= MAX_TOGETHER[list]) return [];
+    const expected = `profiles with at most ${MAX_TOGETHER[list]} ${list} together`;
     return [{ key: PROFILE, value: String(count), expected }];
   });
 }

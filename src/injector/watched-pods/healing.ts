@@ -32,8 +32,8 @@ const APART_MS = 5000;
 /** A replacement that has not come by then has been refused, or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
 const BACKOFF_MS = 60_000;
-const LONGEST_BACKOFF_MS = 1_800_000;
-const MOST_OWNERS = 1000;
+const MAX_BACKOFF_MS = 1_800_000;
+const MAX_OWNERS = 1000;
 
 /**
  * All times are monotonic.
@@ -50,7 +50,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
 
   function remember(uid: string, untilMs: number): void {
     owners.delete(uid);
-    if (owners.size >= MOST_OWNERS) owners.delete(owners.keys().next().value as string);
+    if (owners.size >= MAX_OWNERS) owners.delete(owners.keys().next().value as string);
     owners.set(uid, untilMs);
   }
 
@@ -58,7 +58,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
     givenUp.add(uid);
     owners.delete(uid);
     onGivenUp(pod);
-    notBeforeMs = nowMs + Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** failuresInARow);
+    notBeforeMs = nowMs + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failuresInARow);
     failuresInARow++;
   }
 
@@ -70,7 +70,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
         waiting = undefined;
         fail(pod, owner, nowMs);
       }
-      if (nowMs < notBeforeMs || givenUp.size >= MOST_OWNERS) return undefined;
+      if (nowMs < notBeforeMs || givenUp.size >= MAX_OWNERS) return undefined;
       for (const pod of candidates) {
         const owner = controllerOf(pod);
         if (owner === undefined || !REPLACING.includes(`${owner.apiVersion} ${owner.kind}`)) continue;

@@ -44,7 +44,7 @@ const PODS = '/api/v1/pods';
  */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
 /** Of both kinds together. Further pods are not examined. */
-const MOST_KEPT = 5000;
+const MAX_KEPT = 5000;
 const TELLINGS_AT_ONCE = 50;
 const TELLINGS_PER_SECOND = 5;
 /** The default, unless a PodDisruptionBudget says how long. */
@@ -98,7 +98,7 @@ export function startPodController(
       kept.delete(uid);
       return;
     }
-    if (kept.size >= MOST_KEPT && !kept.has(uid)) return;
+    if (kept.size >= MAX_KEPT && !kept.has(uid)) return;
     kept.set(uid, { pod: reduced(pod), failure, told: kept.get(uid)?.told });
   }
 

@@ -50,14 +50,14 @@ const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const KNOWN_FOR_MS = 60_000;
 const FAILURE_KNOWN_FOR_MS = 15_000;
 /** Per pass, which comes every five seconds: at most ten a second. */
-const MOST_READS = 50;
+const MAX_READS = 50;
 /** The more namespaces are known, the later each is read again, so that all get their turn. */
 const TURN_MS = 120;
 /** After this many, the API is left alone until the next pass. */
-const MOST_FAILURES = 3;
-const MOST_KNOWN = 5000;
+const MAX_FAILURES = 3;
+const MAX_KNOWN = 5000;
 /** Characters. */
-const MOST_LABELS = 2048;
+const MAX_LABELS_LENGTH = 2048;
 
 export function createServedPods(
   api: KubernetesApi,
@@ -69,7 +69,8 @@ export function createServedPods(
   async function readLabels(name: string): Promise<Labels> {
     const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
     const { labels = {} } = (await api.request<Namespace>('GET', path, { accept: METADATA_ONLY })).metadata;
-    if (JSON.stringify(labels).length > MOST_LABELS) throw new RangeError('a namespace has too many labels');
+    if (JSON.stringify(labels).length > MAX_LABELS_LENGTH)
+      throw new RangeError('a namespace has too many labels');
     return labels;
   }
 
@@ -97,13 +98,13 @@ export function createServedPods(
       const forMs =
         found?.labels === undefined ? FAILURE_KNOWN_FOR_MS : Math.max(KNOWN_FOR_MS, known.size * TURN_MS);
       if (found !== undefined && clock.monotonicMs() - found.atMs < forMs) return found.labels;
-      if (reads >= MOST_READS || failures >= MOST_FAILURES) {
+      if (reads >= MAX_READS || failures >= MAX_FAILURES) {
         return found === undefined ? 'unread' : found.labels;
       }
       reads++;
       const labels = await readLabels(name).catch(failed);
       known.delete(name);
-      if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value as string);
+      if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value as string);
       known.set(name, { labels, atMs: clock.monotonicMs() });
       return labels;
     }

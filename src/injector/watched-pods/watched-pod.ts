@@ -40,17 +40,17 @@ interface Termination {
 const NO_TOKEN: readonly number[] = [69, 77, 78];
 
 /** Characters. A pod's creator sets its labels and owners, which have no bound of their own. */
-const MOST_LABELS = 2048;
-const MOST_OWNER = 1024;
-const MOST_FAILURE = 512;
+const MAX_LABELS_LENGTH = 2048;
+const MAX_OWNER_LENGTH = 1024;
+const MAX_FAILURE_LENGTH = 512;
 
 /** What is kept of a pod: a few KiB at most, where the pod may have 1.5 MiB. */
 export function reduced(pod: WatchedPod): WatchedPod {
   const { name, namespace, uid, labels = {} } = pod.metadata;
   const { apiVersion, kind, name: ownerName, uid: ownerUid } = controllerOf(pod) ?? {};
   const owner = { apiVersion, kind, name: ownerName, uid: ownerUid, controller: true } as OwnerReference;
-  const hasOwner = ownerUid !== undefined && JSON.stringify(owner).length <= MOST_OWNER;
-  const keepsLabels = JSON.stringify(labels).length <= MOST_LABELS;
+  const hasOwner = ownerUid !== undefined && JSON.stringify(owner).length <= MAX_OWNER_LENGTH;
+  const keepsLabels = JSON.stringify(labels).length <= MAX_LABELS_LENGTH;
   return {
     metadata: {
       name,
@@ -84,5 +84,5 @@ export function tokenFailure({ metadata, status }: WatchedPod): string | undefin
 
 /** A copy: a slice would hold on to the whole. */
 function shortened(text: string): string {
-  return text.length <= MOST_FAILURE ? text : Buffer.from(text.slice(0, MOST_FAILURE)).toString();
+  return text.length <= MAX_FAILURE_LENGTH ? text : Buffer.from(text.slice(0, MAX_FAILURE_LENGTH)).toString();
 }

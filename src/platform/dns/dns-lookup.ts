@@ -8,13 +8,13 @@ import type { Clock } from '../time/clock.ts';
 import { candidatesFor, type SearchList } from './search-list.ts';
 
 /** An answer is kept for its own time to live, but no longer than this. */
-export const LONGEST_KEPT_MS = 300_000;
+export const MAX_KEPT_MS = 300_000;
 
 /** If only one of the two families was answered: the other's addresses may be the reachable ones. */
-export const LONGEST_HALF_KEPT_MS = 1000;
+export const MAX_HALF_KEPT_MS = 1000;
 
 /** Names whose addresses are kept. */
-export const MOST_KEPT = 128;
+export const MAX_KEPT = 128;
 
 export interface DnsLookupOptions {
   readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;
@@ -47,7 +47,7 @@ const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIM
  * their queries.
  */
 export function dnsLookup(options: DnsLookupOptions): LookupFunction {
-  const kept = new ExpiringMap<string, Found>(options.clock, MOST_KEPT);
+  const kept = new ExpiringMap<string, Found>(options.clock, MAX_KEPT);
   const asked = new Map<string, Promise<Found>>();
 
   async function find(name: string): Promise<Found> {
@@ -98,7 +98,7 @@ async function resolve(name: string, options: DnsLookupOptions): Promise<Found> 
     const found = ordered(four, six, options.preferred());
     const failures = [four.failure, six.failure].filter((code) => code !== undefined);
     if (found.length > 0) {
-      const longestMs = failures.length > 0 ? LONGEST_HALF_KEPT_MS : LONGEST_KEPT_MS;
+      const longestMs = failures.length > 0 ? MAX_HALF_KEPT_MS : MAX_KEPT_MS;
       return keptFor(found, longestMs);
     }
     const final = failures.find((code) => !UNWILLING.has(code));

@@ -7,10 +7,10 @@ export interface SearchList {
 }
 
 /** As many as resolvers heed: the rest of a longer list is ignored. */
-const MOST_DOMAINS = 32;
+const MAX_DOMAINS = 32;
 
 /** The C library's limit for larger values. */
-const MOST_DOTS = 15;
+const MAX_DOTS = 15;
 
 /** Reads resolv.conf. If there are several `search` or `domain` lines, the last one counts. */
 export function readSearchList(text: string): SearchList {
@@ -21,7 +21,7 @@ export function readSearchList(text: string): SearchList {
       .replace(/[#;].*$/, '')
       .split(/\s+/)
       .filter((word) => word !== '');
-    if (keyword === 'search') domains = words.slice(0, MOST_DOMAINS);
+    if (keyword === 'search') domains = words.slice(0, MAX_DOMAINS);
     else if (keyword === 'domain') domains = words.slice(0, 1);
     else if (keyword === 'options') ndots = dotsIn(words) ?? ndots;
   }
@@ -34,7 +34,7 @@ export function readSearchList(text: string): SearchList {
 function dotsIn(options: readonly string[]): number | undefined {
   const [, digits] =
     /^ndots:(\d{1,3})$/.exec(options.findLast((option) => option.startsWith('ndots:')) ?? '') ?? [];
-  return digits === undefined ? undefined : Math.min(Number(digits), MOST_DOTS);
+  return digits === undefined ? undefined : Math.min(Number(digits), MAX_DOTS);
 }
 
 /** The names to query, in order: the first that has an address is the one meant. */

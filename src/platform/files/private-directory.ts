@@ -20,15 +20,15 @@ const NEW_PREFIX = 'new-';
 const SIGN_OF_LIFE = 'live';
 
 /** The 107 bytes that Linux has for a socket's address (`unix(7)`), less its last part. */
-const LONGEST_PARENT_BYTES = 107 - '/broker-123456/live'.length;
+const MAX_PARENT_BYTES = 107 - '/broker-123456/live'.length;
 
 /**
  * Makes it below `parent`, and removes what killed processes left there.
  * @throws {SidecarError} `configuration` if it cannot be made.
  */
 export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
-  if (Buffer.byteLength(parent) > LONGEST_PARENT_BYTES) {
-    const expected = `a path of at most ${LONGEST_PARENT_BYTES} bytes`;
+  if (Buffer.byteLength(parent) > MAX_PARENT_BYTES) {
+    const expected = `a path of at most ${MAX_PARENT_BYTES} bytes`;
     throw new SidecarError('configuration', `--secrets-dir: ${parent}: expected ${expected}`);
   }
   try {

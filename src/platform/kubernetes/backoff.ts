@@ -9,11 +9,11 @@ export interface BackoffOptions {
 }
 
 const FIRST_MS = 1000;
-const LONGEST_MS = 30_000;
+const MAX_MS = 30_000;
 
 /** Full jitter: anything up to 1 s after the first failure, 2 s after the second, … 30 s. */
 export function backoffMs(failures: number, random: () => number): number {
-  return random() * Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.max(0, failures - 1));
+  return random() * Math.min(MAX_MS, FIRST_MS * 2 ** Math.max(0, failures - 1));
 }
 
 /** Resolves after `delayMs`, or at once when the signal aborts. */

@@ -30,7 +30,7 @@ export interface CollectionListener<T> {
 }
 
 /** A stream shorter than this is not reopened at once. */
-const SHORTEST_MS = 1000;
+const MIN_MS = 1000;
 
 /** The version is forgotten (410), or the collection is missing (404) and may have changed when it returns. */
 const LISTED_ANEW: readonly (number | undefined)[] = [404, 410];
@@ -105,7 +105,7 @@ export function watchCollection<T extends ApiObject>(
       try {
         if (version === '') await list();
         await stream();
-        if (clock.now().monotonicMs - startedAt >= SHORTEST_MS) failures = 0;
+        if (clock.now().monotonicMs - startedAt >= MIN_MS) failures = 0;
         else await pause(clock, backoffMs(++failures, random), signal);
       } catch (error) {
         if (signal.aborted) return;

@@ -1,8 +1,8 @@
 /** In a chain of causes, which may be circular. */
-const MOST_ERRORS = 8;
+const MAX_ERRORS = 8;
 
 /** An error as its chain of messages and codes. Library errors may carry requests; only these two are kept. */
-export function describeError(error: unknown, most = MOST_ERRORS): unknown {
+export function describeError(error: unknown, most = MAX_ERRORS): unknown {
   if (!(error instanceof Error)) return textOf(error);
   const { code } = error as { code?: unknown };
   return {

@@ -28,8 +28,8 @@ export interface LogLosses {
 const QUEUE_BYTES = 256 * 1024;
 /** Four times a container runtime's limit for a line; by design nothing logged comes near it. Bytes. */
 const LINE_BYTES = 64 * 1024;
-const SHORTEST_RETRY_MS = 20;
-const LONGEST_RETRY_MS = 1000;
+const MIN_RETRY_MS = 20;
+const MAX_RETRY_MS = 1000;
 /** Between two tries while the process ends. */
 const FLUSH_PAUSE_MS = 5;
 
@@ -131,7 +131,7 @@ export class LogOutput {
       this.#output = { kind: 'flowing' };
     } else {
       const moved = output.queuedBytes < before;
-      output.retryMs = moved ? SHORTEST_RETRY_MS : Math.min(output.retryMs * 2, LONGEST_RETRY_MS);
+      output.retryMs = moved ? MIN_RETRY_MS : Math.min(output.retryMs * 2, MAX_RETRY_MS);
     }
   }
 
@@ -193,7 +193,7 @@ function newStall(bytes: Uint8Array): StalledOutput {
     queuedBytes: bytes.length,
     lost: 0,
     failure: undefined,
-    retryMs: SHORTEST_RETRY_MS,
+    retryMs: MIN_RETRY_MS,
     cancelRetry: () => undefined,
   };
 }

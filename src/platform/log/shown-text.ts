@@ -6,13 +6,13 @@
 import { looksSecret } from './secret-looks.ts';
 
 /** Longer values are described instead. Characters. */
-const LONGEST_SHOWN = 200;
+const MAX_SHOWN_LENGTH = 200;
 
 /** Marks omitted text. */
 export const MASK = '…';
 
 /** Longer texts are not even read: no value is so long. Characters. */
-const LONGEST_READ = 10_000;
+const MAX_READ_LENGTH = 10_000;
 
 /**
  * A valid URL as logs, errors and pages show it: nothing of its query, which may name an account or hold anything, and
@@ -67,13 +67,13 @@ const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
  * @param key the setting that it was given for: `credentials[0].dir`, `--ca-file`; absent if there is none.
  */
 export function shownValue(value: string, key = ''): string | undefined {
-  if (value.length > LONGEST_READ) return undefined;
+  if (value.length > MAX_READ_LENGTH) return undefined;
   // A key in brackets, as in `(file)`, is no setting.
   const setting = key.startsWith('(') ? '' : nameOfSetting(key);
   if (isSecretInItsPlace(value.replace(/^["']|["']$/g, ''), setting)) return undefined;
   const shown = withoutSecrets(value);
   if (!OF_WORDS.test(setting) && PASSPHRASE.test(shown)) return undefined;
-  return shown.length > LONGEST_SHOWN || shown === MASK ? undefined : shown;
+  return shown.length > MAX_SHOWN_LENGTH || shown === MASK ? undefined : shown;
 }
 
 /** `credentialsdir`, for `credentials[0].egressProxy.credentialsDir` and `--credentials-dir` alike. */
@@ -145,10 +145,10 @@ interface Piece {
 const TOKEN =
   /[-?:](?=\s|$)|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|(?<=^|\s)#.*$|[^\s"'#[\]{},][^[\]{},]*?(?=\s*(?::(?:\s|$)|,|\]|\}|\s#|$))|\S/g;
 
-const LONGEST_KEY = 40;
+const MAX_KEY_LENGTH = 40;
 
 /** Longer lines are not shown: parsing them would take too long, and a part alone might be misread. Characters. */
-const LONGEST_LINE = 10_000;
+const MAX_LINE_LENGTH = 10_000;
 
 /**
  * Shows keys, punctuation, and the values of keys that `isKnown`: a value of another key, or of none, may be a secret.
@@ -156,7 +156,7 @@ const LONGEST_LINE = 10_000;
  * @param outer the key under which the whole line stands, if any.
  */
 export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
-  if (line.length > LONGEST_LINE) return { text: MASK, place: () => 0 };
+  if (line.length > MAX_LINE_LENGTH) return { text: MASK, place: () => 0 };
   const pieces: Piece[] = [];
   /** Brackets opened on this line and not yet closed. */
   const open: string[] = [];
@@ -178,7 +178,7 @@ export function shownLine(line: string, isKnown: (key: string) => boolean, outer
     const isKey = /^\s*:(?:\s|$|["'[{])/.test(line.slice(to)) && !token.startsWith('#');
     if (isKey) {
       key = bare;
-      pieces.push({ from, to, shown: bare.length > LONGEST_KEY ? MASK : (shownValue(token) ?? MASK) });
+      pieces.push({ from, to, shown: bare.length > MAX_KEY_LENGTH ? MASK : (shownValue(token) ?? MASK) });
     } else if (token.startsWith('#')) {
       pieces.push({ from, to, shown: `# ${MASK}` });
     } else if (key !== undefined && isKnown(key)) {

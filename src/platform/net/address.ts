@@ -32,7 +32,7 @@ export function withoutBrackets(host: string): string {
 }
 
 /** RFC 1035 §2.3.4, in text form. */
-export const MOST_NAME_CHARACTERS = 253;
+export const MAX_NAME_CHARACTERS = 253;
 
 const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
@@ -42,7 +42,7 @@ const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-
  * @param host lower-case.
  */
 export function isDnsName(host: string): boolean {
-  return host.length <= MOST_NAME_CHARACTERS && DNS_NAME.test(host);
+  return host.length <= MAX_NAME_CHARACTERS && DNS_NAME.test(host);
 }
 
 /** Whether an authority's host is a name, or a pattern of names, rather than an address. */

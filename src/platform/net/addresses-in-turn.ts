@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 
 /** No more of a name's addresses are tried: the last one begins two seconds after the first. */
-export const MOST_ADDRESSES = 8;
+export const MAX_ADDRESSES = 8;
 
 /**
  * The order in which the addresses of a name are tried (RFC 8305 §4): each once, the families in turn, the first one's
@@ -17,5 +17,5 @@ export function addressesInTurn(found: readonly LookupAddress[]): readonly Looku
   return Array.from({ length: longer }, (_, index) => [first[index], second[index]])
     .flat()
     .filter((address) => address !== undefined)
-    .slice(0, MOST_ADDRESSES);
+    .slice(0, MAX_ADDRESSES);
 }

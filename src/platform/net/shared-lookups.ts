@@ -39,7 +39,7 @@ export const DNS_BOUNDS: LookupBounds = {
 export const LATE_MS = 1000;
 
 /** Parties that are known to be late. The configuration says how many there are; this bounds what a long life of changes leaves. */
-const MOST_LATE_PARTIES = 1000;
+const MAX_LATE_PARTIES = 1000;
 
 type Told = Parameters<LookupFunction>[2];
 type Answer = Parameters<Told>;
@@ -168,7 +168,7 @@ export class SharedLookups {
     this.#lateParties.delete(lookup.party);
     if (found || !this.#isLate(lookup)) return;
     this.#lateParties.add(lookup.party);
-    if (this.#lateParties.size <= MOST_LATE_PARTIES) return;
+    if (this.#lateParties.size <= MAX_LATE_PARTIES) return;
     const [oldest] = this.#lateParties;
     if (oldest !== undefined) this.#lateParties.delete(oldest);
   }

@@ -32,7 +32,7 @@ interface ServedCertificate extends Omit<CertificateSource, 'close'> {
  * Timers follow the monotonic clock. A certificate's time follows the wall clock, which may be stepped, or go on while
  * the machine sleeps.
  */
-const LONGEST_SLEEP_MS = 15_000;
+const MAX_SLEEP_MS = 15_000;
 
 /** @param first served from the start, whatever its time: readiness reports when it is of no use. */
 export function createServedCertificate(
@@ -64,7 +64,7 @@ export function createServedCertificate(
   function waitFor(certificate: ServingCertificate): void {
     const leftMs = certificate.startsAtMs - clock.now().wallMs;
     if (leftMs <= 0) offer(certificate);
-    else cancelWait = clock.after(Math.min(leftMs, LONGEST_SLEEP_MS), () => waitFor(certificate));
+    else cancelWait = clock.after(Math.min(leftMs, MAX_SLEEP_MS), () => waitFor(certificate));
   }
 
   /** A listener that throws keeps neither the others nor the next certificate from being announced. */

@@ -20,11 +20,11 @@ interface BundleValidity {
 export const CERTIFICATES_AT_ONCE = 20;
 
 /** Bundles whose outcome is remembered: routes share a few, which are read again whenever connections are made anew. */
-export const MOST_BUNDLES = 64;
+export const MAX_BUNDLES = 64;
 
 export class ValidityReader {
   /** By the hash of the bundle. */
-  readonly #known = new LruMap<string, BundleValidity | 'unstated'>({ max: MOST_BUNDLES });
+  readonly #known = new LruMap<string, BundleValidity | 'unstated'>({ max: MAX_BUNDLES });
 
   /** Undefined if no certificate states it: the file's user reports what is wrong with it. One call at a time. */
   async read(pem: string): Promise<BundleValidity | undefined> {

@@ -18,7 +18,7 @@ import { ownAnswerMessage } from './own-answer.ts';
 const LINGER_MS = 1_000;
 
 /** How many of those are told why; more at once are closed silently. */
-const MOST_REFUSED = 16;
+const MAX_REFUSED = 16;
 
 /** How connections at one address are served. */
 export interface Service {
@@ -172,7 +172,7 @@ export class Listener {
     this.#full = true;
     const problem = problemOf(error);
     noRoute.turnedAway(error.code, problem.status, 'http1');
-    if (!clear || this.#refused.size >= MOST_REFUSED) {
+    if (!clear || this.#refused.size >= MAX_REFUSED) {
       accepted.destroy();
       return;
     }

@@ -7,7 +7,7 @@ import type { Peer } from '../io/peer-socket.ts';
 const FIRST_LOOK_MS = 50;
 
 /** At least this between looks while a first verdict is awaited. */
-const SHORTEST_PAUSE_MS = 250;
+const MIN_PAUSE_MS = 250;
 
 /** Between looks at peers that were there at the last one. */
 const USUAL_PAUSE_MS = 1_000;
@@ -16,7 +16,7 @@ const USUAL_PAUSE_MS = 1_000;
 const PAUSE_PER_LOOK = 20;
 
 /** At most this between looks: one that would call for more was slow because the process stood still. */
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 10_000;
 
 /** A socket that moves within the table while it is read may be missed once. */
 const MISSES_OF_THE_GONE = 2;
@@ -92,8 +92,8 @@ export class PeerWatch {
     const asked = [...this.#watched];
     const peers = await this.#network.findPeers(asked.map(({ socket }) => socket));
     const nowMs = this.#clock.monotonicMs();
-    const pauseMs = Math.min(LONGEST_PAUSE_MS, PAUSE_PER_LOOK * (nowMs - startedMs));
-    this.#rested = nowMs + Math.max(SHORTEST_PAUSE_MS, pauseMs);
+    const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_PER_LOOK * (nowMs - startedMs));
+    this.#rested = nowMs + Math.max(MIN_PAUSE_MS, pauseMs);
     this.#state = RESTING;
     asked.forEach((watched, index) => {
       if (this.#watched.has(watched)) this.#judge(watched, peers[index] ?? 'unknown');
@@ -113,7 +113,7 @@ export class PeerWatch {
   #lookAgain(nowMs: number): void {
     if (this.#watched.size === 0) return;
     let pauseMs = USUAL_PAUSE_MS;
-    for (const { seen, misses } of this.#watched) if (!seen || misses > 0) pauseMs = SHORTEST_PAUSE_MS;
+    for (const { seen, misses } of this.#watched) if (!seen || misses > 0) pauseMs = MIN_PAUSE_MS;
     this.#lookAt(nowMs + pauseMs);
   }
 }

@@ -3,10 +3,10 @@
  * request. It only decides who serves the connection, which then reads and judges the same octets.
  */
 
-import { HANDSHAKE_RECORD, MOST_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
+import { HANDSHAKE_RECORD, MAX_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
 
 /** A host not named within this many octets counts as nameless. */
-export const MOST_FIRST_BYTES = MOST_HELLO_BYTES;
+export const MAX_FIRST_BYTES = MAX_HELLO_BYTES;
 
 type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
@@ -32,10 +32,10 @@ export function nameIn(octets: Buffer): Naming {
     if (hello.kind === 'malformed' || hello.serverName === undefined) return NAMELESS;
     return { kind: 'named', scheme: 'https', authority: hello.serverName };
   }
-  const said = octets.toString('latin1', 0, MOST_FIRST_BYTES);
+  const said = octets.toString('latin1', 0, MAX_FIRST_BYTES);
   const target = REQUEST_LINE.exec(said)?.[1];
   if (target === undefined) {
-    return octets.length < MOST_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
+    return octets.length < MAX_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
   }
   // Any other form, CONNECT included, is for a proxy of the app's own (RFC 9112 §3.2): the connection leads there, not
   // to the named host.
@@ -44,7 +44,7 @@ export function nameIn(octets: Buffer): Naming {
   // With the line end of the last field.
   const authority = hostIn(headEnd === -1 ? said : said.slice(0, headEnd + LINE_END.length));
   if (authority !== undefined) return { kind: 'named', scheme: 'http', authority };
-  return headEnd === -1 && octets.length < MOST_FIRST_BYTES ? PARTIAL : NAMELESS;
+  return headEnd === -1 && octets.length < MAX_FIRST_BYTES ? PARTIAL : NAMELESS;
 }
 
 /** The value of the first complete Host line. A regular expression would take quadratic time on a long run of blanks. */

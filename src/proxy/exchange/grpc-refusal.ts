@@ -22,7 +22,7 @@ const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
   [0xc, 'PERMISSION_DENIED'],
 ]);
 
-const LONGEST_PUSHBACK_MS = 2 ** 31 - 1;
+const MAX_PUSHBACK_MS = 2 ** 31 - 1;
 
 /**
  * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
@@ -45,7 +45,7 @@ export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
       // gRFC A6: a client whose policy allows a retry waits exactly this long.
       ...(retryAfter === undefined
         ? []
-        : ['grpc-retry-pushback-ms', String(Math.min(retryAfter * 1000, LONGEST_PUSHBACK_MS))]),
+        : ['grpc-retry-pushback-ms', String(Math.min(retryAfter * 1000, MAX_PUSHBACK_MS))]),
     ],
     body: '',
     closes: false,

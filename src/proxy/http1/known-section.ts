@@ -13,10 +13,10 @@ export interface ReadSection {
 const KNOWN_CHARS = 2048;
 
 /** How many first sections are kept for all connections together. */
-const MOST_FIRST = 16;
+const MAX_FIRST_SECTIONS = 16;
 
 /** How many of the latest sections are kept: from a few servers at a time, each with the date of the second. */
-const MOST_LATEST = 4;
+const MAX_LATEST_SECTIONS = 4;
 
 interface KnownText {
   /** The field lines and the empty line after them. */
@@ -31,7 +31,7 @@ interface KnownText {
 class SharedSections {
   readonly #first = new Map<string, KnownText>();
   /** A ring. */
-  readonly #latest: (KnownText | undefined)[] = new Array(MOST_LATEST).fill(undefined);
+  readonly #latest: (KnownText | undefined)[] = new Array(MAX_LATEST_SECTIONS).fill(undefined);
   #oldest = 0;
 
   latest(text: string): KnownText | undefined {
@@ -45,11 +45,11 @@ class SharedSections {
 
   keepLatest(known: KnownText): void {
     this.#latest[this.#oldest] = known;
-    this.#oldest = (this.#oldest + 1) % MOST_LATEST;
+    this.#oldest = (this.#oldest + 1) % MAX_LATEST_SECTIONS;
   }
 
   keepFirst(known: KnownText): void {
-    if (this.#first.size >= MOST_FIRST) {
+    if (this.#first.size >= MAX_FIRST_SECTIONS) {
       const [oldest] = this.#first.keys();
       if (oldest !== undefined) this.#first.delete(oldest);
     }

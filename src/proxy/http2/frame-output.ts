@@ -29,7 +29,7 @@ import {
 const FIRST_CAPACITY_BYTES = 1024;
 
 /** A buffer that has grown beyond this is dropped once taken, so that a quiet connection uses little memory. */
-const MOST_KEPT_BYTES = 64 * 1024;
+const MAX_KEPT_BYTES = 64 * 1024;
 
 export class FrameOutput {
   /** Filled up to `length`. Call `room` before writing into it, which may replace it. */
@@ -45,7 +45,7 @@ export class FrameOutput {
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;
-    if (this.bytes.length > MOST_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES);
+    if (this.bytes.length > MAX_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES);
     return taken;
   }
 

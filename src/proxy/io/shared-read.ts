@@ -11,13 +11,13 @@ const READ_BYTES = 80 * 1024;
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /** Views up to this length are kept: heads and small answers are the most common reads. */
-const LONGEST_VIEW_BYTES = 4096;
+const MAX_VIEW_BYTES = 4096;
 
-const VIEWS: (Buffer | undefined)[] = new Array(LONGEST_VIEW_BYTES + 1).fill(undefined);
+const VIEWS: (Buffer | undefined)[] = new Array(MAX_VIEW_BYTES + 1).fill(undefined);
 
 /** The first `length` bytes of the shared buffer. Making a view costs more than handling a small read. */
 function sharedView(length: number): Buffer {
-  if (length > LONGEST_VIEW_BYTES) return SHARED.subarray(0, length);
+  if (length > MAX_VIEW_BYTES) return SHARED.subarray(0, length);
   let view = VIEWS[length];
   if (view === undefined) {
     view = SHARED.subarray(0, length);

@@ -1,5 +1,5 @@
 /** This many used-up places may be left behind before the others move up. */
-const MOST_PLACES_LEFT = 32;
+const MAX_PLACES_LEFT = 32;
 
 /**
  * A queue of waiters, each in it once, longest waiting first. For some hundreds: adding one, or removing one that is
@@ -45,7 +45,7 @@ export class Turns<T> {
     if (!this.any) return undefined;
     this.#waiting[this.#first++] = undefined;
     if (!this.any) this.clear();
-    else if (this.#first > MOST_PLACES_LEFT && this.#first * 2 > this.#waiting.length) {
+    else if (this.#first > MAX_PLACES_LEFT && this.#first * 2 > this.#waiting.length) {
       this.#waiting.splice(0, this.#first);
       this.#first = 0;
     }

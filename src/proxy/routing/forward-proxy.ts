@@ -41,7 +41,7 @@ interface KnownDestination {
 }
 
 /** Destinations whose connections are kept; wildcards would otherwise let an app open any number of pools. */
-const MOST_POOLS = 256;
+const MAX_POOLS = 256;
 
 type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
@@ -56,7 +56,7 @@ export class ForwardProxy {
   readonly #options: Omit<ForwardProxyOptions, 'before'>;
   /** By destination. */
   readonly #routes = new LruMap<string, KnownDestination>({
-    max: MOST_POOLS,
+    max: MAX_POOLS,
     onEvicted: ({ active }) => active.upstream.retire(),
   });
 

@@ -11,13 +11,13 @@ export interface RefusedHost {
 }
 
 /** Apps may ask for any number of hosts. */
-const MOST_HOSTS = 16;
+const MAX_HOSTS = 16;
 /** The longest name (RFC 1035 §2.3.4) and a port after it. */
 const LONGEST = 253 + 6;
 
 /** The latest hosts that were asked for and are on no list. */
 export class RefusedHosts {
-  readonly #hosts = new LruMap<string, RefusedHost>({ max: MOST_HOSTS });
+  readonly #hosts = new LruMap<string, RefusedHost>({ max: MAX_HOSTS });
   readonly #clock: Clock;
 
   constructor(clock: Clock) {

@@ -6,7 +6,7 @@
 import { withoutRootDot } from '../../platform/net/server-name.ts';
 
 /** With post-quantum key shares, a ClientHello takes two kilobytes. */
-export const MOST_HELLO_BYTES = 16 * 1024;
+export const MAX_HELLO_BYTES = 16 * 1024;
 
 interface ClientHello {
   readonly kind: 'hello';
@@ -25,7 +25,7 @@ type ClientHelloReading =
 export const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const RECORD_HEAD_BYTES = 5;
-const MOST_RECORD_BYTES = 2 ** 14;
+const MAX_RECORD_BYTES = 2 ** 14;
 const SERVER_NAME = 0;
 const APPLICATION_PROTOCOLS = 16;
 const HOST_NAME = 0;
@@ -50,13 +50,13 @@ function messageIn(octets: Buffer): Buffer | ClientHelloReading {
   let wanted = 4;
   let had = 0;
   for (let at = 0; ; ) {
-    if (at >= octets.length) return octets.length > MOST_HELLO_BYTES ? tooLong() : PARTIAL;
+    if (at >= octets.length) return octets.length > MAX_HELLO_BYTES ? tooLong() : PARTIAL;
     if (octets[at] !== HANDSHAKE_RECORD) return malformed('no TLS: octets that are no handshake');
     if (octets.length > at + 1 && octets[at + 1] !== 3)
       return malformed('no TLS: a record of no known version');
     if (octets.length < at + RECORD_HEAD_BYTES) return PARTIAL;
     const length = octets.readUInt16BE(at + 3);
-    if (length === 0 || length > MOST_RECORD_BYTES) return malformed('a record of no valid length');
+    if (length === 0 || length > MAX_RECORD_BYTES) return malformed('a record of no valid length');
     const piece = octets.subarray(at + RECORD_HEAD_BYTES, at + RECORD_HEAD_BYTES + length);
     pieces.push(piece);
     had += piece.length;
@@ -65,7 +65,7 @@ function messageIn(octets: Buffer): Buffer | ClientHelloReading {
       const head = Buffer.concat(pieces);
       if (head[0] !== CLIENT_HELLO) return malformed('a handshake that begins with no ClientHello');
       wanted = 4 + head.readUIntBE(1, 3);
-      if (wanted > MOST_HELLO_BYTES) return tooLong();
+      if (wanted > MAX_HELLO_BYTES) return tooLong();
     }
     if (had >= wanted) return Buffer.concat(pieces).subarray(4, wanted);
   }
@@ -113,7 +113,7 @@ function malformed(why: string): ClientHelloReading {
 }
 
 function tooLong(): ClientHelloReading {
-  return malformed(`a ClientHello of more than ${MOST_HELLO_BYTES} octets`);
+  return malformed(`a ClientHello of more than ${MAX_HELLO_BYTES} octets`);
 }
 
 /** Throws RangeError where a length exceeds what is there. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';
-import { MOST_HELLO_BYTES, readClientHello } from './client-hello.ts';
+import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { failureOf } from './client-verdict.ts';
 import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
 
@@ -84,7 +84,7 @@ export class Handshake {
     const octets = Buffer.concat([phase.octets, chunk]);
     if (phase.kind === 'asking') {
       // Until it is answered, a client has little to add to its ClientHello.
-      if (octets.length <= 2 * MOST_HELLO_BYTES) this.#phase = { ...phase, octets };
+      if (octets.length <= 2 * MAX_HELLO_BYTES) this.#phase = { ...phase, octets };
       else this.#fail('client_tls_error', 'went on without waiting for an answer');
       return;
     }

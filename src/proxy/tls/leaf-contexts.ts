@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { Authority } from './authority.ts';
 
 /** Wildcards would otherwise let an app have any number of certificates made. */
-export const MOST_LEAVES = 128;
+export const MAX_LEAVES = 128;
 
 /** A certificate is replaced when less than this part of its life is left. */
 const RENEWED_AT = 1 / 3;
@@ -20,7 +20,7 @@ interface Kept {
 export class LeafContexts {
   readonly #authority: Authority;
   readonly #clock: Clock;
-  readonly #kept = new LruMap<string, Kept>({ max: MOST_LEAVES });
+  readonly #kept = new LruMap<string, Kept>({ max: MAX_LEAVES });
 
   constructor(authority: Authority, clock: Clock) {
     this.#authority = authority;

@@ -12,7 +12,7 @@ import { Handshake } from './handshake.ts';
 import { askUpstream } from './upstream-question.ts';
 
 /** Handshakes under way at once. Each costs a signature. */
-export const MOST_HANDSHAKES = 256;
+export const MAX_HANDSHAKES = 256;
 
 /** The source of the certificates that apps are shown. */
 export interface Leaves {
@@ -45,8 +45,8 @@ export class TlsTermination {
 
   /** @throws {SidecarError} `overloaded` where there is no room for another handshake. */
   assertRoom(): void {
-    if (this.#handshakes < MOST_HANDSHAKES) return;
-    throw new SidecarError('overloaded', `${MOST_HANDSHAKES} TLS handshakes are under way`);
+    if (this.#handshakes < MAX_HANDSHAKES) return;
+    throw new SidecarError('overloaded', `${MAX_HANDSHAKES} TLS handshakes are under way`);
   }
 
   begin(terminated: TerminatedConnection): void {

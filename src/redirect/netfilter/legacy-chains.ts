@@ -23,7 +23,7 @@ const NAME_BYTES = 32;
 const ENTRIES_HEAD_BYTES = 40;
 
 /** Far more than any mesh installs. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
  * Names of the nat table's chains; empty if there is no such table.
@@ -45,7 +45,7 @@ export function legacyNatChains(): readonly string[] {
     const info = named(INFO_BYTES);
     if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, info, native32(info.length)) !== 0) throw unreadable();
     const bytes = readNative32(info, SIZE_OFFSET);
-    if (bytes > MOST_BYTES) throw unreadable();
+    if (bytes > MAX_BYTES) throw unreadable();
     const entries = named(ENTRIES_HEAD_BYTES + bytes);
     native32(bytes).copy(entries, NAME_BYTES);
     if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {

@@ -32,7 +32,7 @@ const PATIENCE_SECONDS = 5;
 const ANSWER_BYTES = 64 * 1024;
 
 /** More than the largest table has rules, and than any machine has chains. */
-const MOST_ANSWERS = 10_000;
+const MAX_ANSWERS = 10_000;
 
 export class NetlinkSocket implements Disposable {
   readonly #c = cFunctions(
@@ -94,7 +94,7 @@ export class NetlinkSocket implements Disposable {
   list(message: Message): readonly Answer[] {
     this.#send([message]);
     const all: Answer[] = [];
-    while (all.length < MOST_ANSWERS) {
+    while (all.length < MAX_ANSWERS) {
       for (const answer of this.#receive()) {
         if (answer.type === NLMSG_DONE) return all;
         const error = answer.type === NLMSG_ERROR ? errorNumber(answer.body) : 0;

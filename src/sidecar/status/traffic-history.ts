@@ -22,7 +22,7 @@ export const INTERVAL_MS = 10_000;
 export const INTERVALS = 60;
 const MINUTE = 6;
 /** Routes with a history: the first that are used. One that is idle for the whole time makes room. */
-export const MOST_ROUTES = 64;
+export const MAX_ROUTES = 64;
 
 const CLASSES = 6;
 /** Offsets of the counts before the classes, in each interval: */
@@ -183,7 +183,7 @@ export class TrafficHistory {
   }
 
   #begin(route: string, gained: RouteFigures): RouteHistory | undefined {
-    if (gained.total === 0 || this.#routes.size >= MOST_ROUTES) return undefined;
+    if (gained.total === 0 || this.#routes.size >= MAX_ROUTES) return undefined;
     const history = new RouteHistory(this.#sources.bounds.length + 1);
     this.#routes.set(route, history);
     return history;

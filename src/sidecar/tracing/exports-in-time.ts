@@ -20,7 +20,7 @@ interface UnderWay {
 }
 
 /** Further ones are refused. One is the rule: only at the end of the program do all that wait go out at once. */
-const MOST_AT_ONCE = 30;
+const MAX_CONCURRENT = 30;
 
 /**
  * @param open makes an exporter. Each runs one export at a time. One that has failed or run out of time is never used again:
@@ -35,7 +35,7 @@ export function exportsInTime(open: () => EndableExporter, timeoutMs: number, cl
   const exporter: Required<Pick<SpanExporter, 'export' | 'forceFlush' | 'shutdown'>> = {
     export(spans, done) {
       if (isEnded) return done(failed(ENDED));
-      if (underWay.size >= MOST_AT_ONCE) return done(failed('too many exports are under way'));
+      if (underWay.size >= MAX_CONCURRENT) return done(failed('too many exports are under way'));
       const endable = idle.pop() ?? open();
       const { promise, resolve } = Promise.withResolvers<void>();
       /** @returns whether it had not ended before. */

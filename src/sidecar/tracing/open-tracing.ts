@@ -34,7 +34,7 @@ import { requestSpans } from './request-spans.ts';
 const NAME = 'token-sidecar';
 
 /** Values are cut to this. Characters. */
-const LONGEST_VALUE = 1024;
+const MAX_VALUE_LENGTH = 1024;
 
 export interface Tracing {
   /** Of requests. */
@@ -64,7 +64,7 @@ export function openTracing(
   const provider = new TracerProvider({
     resource: describeProgram(),
     sampler: samplerOf(config),
-    spanLimits: { attributeValueLengthLimit: LONGEST_VALUE },
+    spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: reporting(exporter, log),

@@ -8,7 +8,7 @@ import { readMountedSecret } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
 /** The most that is read of the proxy's answer to CONNECT, up to the empty line. */
-const MOST_ANSWER_BYTES = 8192;
+const MAX_ANSWER_BYTES = 8192;
 
 /** The tunnel failed. The message may be shown: it names the proxy and holds no credentials. */
 export class EgressFailure extends Error {
@@ -104,7 +104,7 @@ export class EgressTunnel extends Duplex {
     // An interim answer decides nothing yet (RFC 9110 §15.2).
     for (;;) {
       const end = this.#answer.indexOf(HEAD_END);
-      if (end === -1 || end > MOST_ANSWER_BYTES) break;
+      if (end === -1 || end > MAX_ANSWER_BYTES) break;
       const status = /^HTTP\/1\.[01] ([1-5]\d\d)[ \r]/.exec(this.#answer)?.[1];
       if (status?.startsWith('1')) {
         this.#answer = this.#answer.slice(end + HEAD_END.length);
@@ -115,8 +115,8 @@ export class EgressTunnel extends Duplex {
       else this.#begin(chunk.subarray(chunk.length - (this.#answer.length - end - HEAD_END.length)));
       return;
     }
-    if (before + chunk.length > MOST_ANSWER_BYTES) {
-      this.#fail(`answered CONNECT with a head of more than ${MOST_ANSWER_BYTES} bytes`);
+    if (before + chunk.length > MAX_ANSWER_BYTES) {
+      this.#fail(`answered CONNECT with a head of more than ${MAX_ANSWER_BYTES} bytes`);
     }
   }
 

@@ -16,13 +16,13 @@ import { untilGone } from '../until-gone.ts';
 import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
-export const MOST_SUBJECTS = 1000;
+export const MAX_SUBJECTS = 1000;
 /** Subjects that are known to have none. */
-export const MOST_FAILED = 1000;
+export const MAX_FAILED = 1000;
 /** Total size of all their tokens. */
-export const MOST_BYTES = 8 * 1024 * 1024;
+export const MAX_BYTES = 8 * 1024 * 1024;
 /** Exchanges under way or in line. Beyond that the caller with the most in line is turned away first. */
-export const MOST_EXCHANGES = 256;
+export const MAX_EXCHANGES = 256;
 
 /** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';
@@ -39,7 +39,7 @@ const AWAY_FOR_MS = 1000;
  * rejected the client for two: asking again would lock the client out.
  */
 const REJECTED_FOR_MS = 30_000;
-const LONGEST_RETRY_AFTER_MS = 60_000;
+const MAX_RETRY_AFTER_MS = 60_000;
 /** A token that an upstream refused is exchanged anew no sooner than this after it was exchanged. */
 const YOUNGEST_REPLACED_MS = 30_000;
 
@@ -149,7 +149,7 @@ export class SubjectTokens {
     this.#options = options;
     this.#line = new ExchangeLine(options.clock, {
       ...options,
-      mostWaiting: MOST_EXCHANGES - options.atOnce,
+      mostWaiting: MAX_EXCHANGES - options.atOnce,
     });
   }
 
@@ -272,7 +272,7 @@ export class SubjectTokens {
       case 'too_late':
         return `the turn of the exchange has not come within ${this.#options.patienceMs} ms`;
       case 'crowded_out':
-        return `${MOST_EXCHANGES} exchanges are under way`;
+        return `${MAX_EXCHANGES} exchanges are under way`;
     }
   }
 
@@ -358,7 +358,7 @@ export class SubjectTokens {
     this.#refusesAll = concerned !== 'itself' && concerned.of === undefined;
     const refusedForMs = refusal.blames === 'client' ? REJECTED_FOR_MS : REFUSED_FOR_MS;
     const leastMs = result === 'rejected' ? refusedForMs : AWAY_FOR_MS;
-    const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
+    const forMs = Math.max(leastMs, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
     const message = `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`;
     const why = { code: 'token_unavailable', message, retryAfterMs: forMs } as const;
     const untilMs = nowMs + forMs;
@@ -390,7 +390,7 @@ export class SubjectTokens {
 
   #makeRoom(): void {
     for (const key of this.#held.keys()) {
-      if (this.#held.size <= MOST_SUBJECTS && this.#bytes <= MOST_BYTES) return;
+      if (this.#held.size <= MAX_SUBJECTS && this.#bytes <= MAX_BYTES) return;
       this.#drop(key);
     }
   }
@@ -401,7 +401,7 @@ export class SubjectTokens {
     this.#failed.delete(key);
     this.#failed.set(key, failed);
     const [first] = this.#failed.keys();
-    if (this.#failed.size > MOST_FAILED) this.#failed.delete(first as string);
+    if (this.#failed.size > MAX_FAILED) this.#failed.delete(first as string);
   }
 }
 

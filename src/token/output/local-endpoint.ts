@@ -20,13 +20,13 @@ import { TokenUnavailable } from '../token-unavailable.ts';
 const REQUEST_FIELD = 'token-sidecar-request';
 
 /** Connections at once; more are closed. */
-export const MOST_CONNECTIONS = 64;
+export const MAX_CONNECTIONS = 64;
 
 /** Whoever has not taken all of an answer in this time is hung up on. */
 export const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
-export const MOST_BODY_BYTES = 8192;
+export const MAX_BODY_BYTES = 8192;
 
 /** Who is asked through another is not asked from this pod alone. */
 const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];
@@ -68,7 +68,7 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     connectionsCheckingInterval: 1000,
     maxHeaderSize: 8 * 1024,
   });
-  server.maxConnections = MOST_CONNECTIONS;
+  server.maxConnections = MAX_CONNECTIONS;
   const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -216,7 +216,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MOST_BODY_BYTES) return undefined;
+    if (bytes > MAX_BODY_BYTES) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -226,7 +226,7 @@ function problem(status: number, error: string, description: string): Answer {
   return { status, body: { error, error_description: description } };
 }
 
-const TOO_LARGE = problem(413, 'invalid_request', `the body is larger than ${MOST_BODY_BYTES} bytes`);
+const TOO_LARGE = problem(413, 'invalid_request', `the body is larger than ${MAX_BODY_BYTES} bytes`);
 
 function send(
   request: IncomingMessage,

@@ -29,7 +29,7 @@ export interface TokenFile {
 const AGAIN_MS = 5000;
 
 /** A suspended machine's timers stand still while the token grows old. */
-const LONGEST_SLEEP_MS = 15_000;
+const MAX_SLEEP_MS = 15_000;
 
 /** Types by `statfs` of file systems in memory: tmpfs and ramfs. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
@@ -70,7 +70,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       isCurrent = await bringTo(held);
       metrics.written(about.credential, isCurrent);
       // What had ended could not be removed; what ended during the attempt can be, at once.
-      const nextMs = isCurrent ? LONGEST_SLEEP_MS : AGAIN_MS;
+      const nextMs = isCurrent ? MAX_SLEEP_MS : AGAIN_MS;
       const lookMs = hadEnded && !isCurrent ? AGAIN_MS : Math.min(leftMs(), nextMs);
       if (!closed) cancelLook = clock.after(lookMs, () => void sync());
     }

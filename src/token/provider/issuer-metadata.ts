@@ -60,14 +60,14 @@ export function readIssuerMetadata(
   return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
 }
 
-const LONGEST_URL = 2048;
+const MAX_URL_LENGTH = 2048;
 
 /** Why secrets must not go there; undefined if they may. */
 function wrongEndpoint(
   tokenUrl: unknown,
   { issuerUrl, permitsClearText }: IssuerExpectation,
 ): string | undefined {
-  if (typeof tokenUrl !== 'string' || tokenUrl.length > LONGEST_URL || /[\s\\]/.test(tokenUrl))
+  if (typeof tokenUrl !== 'string' || tokenUrl.length > MAX_URL_LENGTH || /[\s\\]/.test(tokenUrl))
     return 'it is no URL';
   const url = URL.canParse(tokenUrl) ? new URL(tokenUrl) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) return 'it is no http or https URL';

@@ -23,11 +23,11 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /** Characters of each. */
-const LONGEST_CODE = 64;
-const LONGEST_DESCRIPTION = 200;
+const MAX_CODE_LENGTH = 64;
+const MAX_DESCRIPTION_LENGTH = 200;
 
 /** Anything longer is a page, not a sentence, and searching it for secrets takes long. Characters. */
-const LONGEST_READ = 4096;
+const MAX_READ_LENGTH = 4096;
 
 const WITHHELD = '[…]';
 
@@ -59,14 +59,14 @@ function isNameOrNumber(value: unknown): value is string | number {
 
 /** `code: description`, fit to be shown. @param secrets must not appear in it, in any form. */
 export function showProviderError({ code, description }: ProviderError, secrets: readonly string[]): string {
-  const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, LONGEST_CODE);
+  const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, MAX_CODE_LENGTH);
   return description === undefined
     ? shown
-    : `${shown}: ${cleaned(description, secrets, LONGEST_DESCRIPTION)}`;
+    : `${shown}: ${cleaned(description, secrets, MAX_DESCRIPTION_LENGTH)}`;
 }
 
 function cleaned(text: string, secrets: readonly string[], longest: number): string {
-  if (text.length > LONGEST_READ) return WITHHELD;
+  if (text.length > MAX_READ_LENGTH) return WITHHELD;
   // The order matters: invisible characters first, as they might split a secret; then secrets; then what looks like
   // one; then the length.
   let shown = plain(text);

@@ -187,7 +187,7 @@ export function createTokenEndpoint(
 }
 
 /** Shorter ones name no account, and where they stand would be seen. Characters. */
-const SHORTEST_WITHHELD = 3;
+const MIN_WITHHELD_LENGTH = 3;
 
 /** The values in the query of a token endpoint's URL, as they are written and decoded, but for the grant's type. */
 function valuesIn({ search }: URL): readonly string[] {
@@ -198,7 +198,7 @@ function valuesIn({ search }: URL): readonly string[] {
     const value = part.slice(part.indexOf('=') + 1);
     return name === 'grant_type' ? [] : [value, ...new URLSearchParams(`value=${value}`).values()];
   });
-  return values.filter(({ length }) => length >= SHORTEST_WITHHELD);
+  return values.filter(({ length }) => length >= MIN_WITHHELD_LENGTH);
 }
 
 /** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */

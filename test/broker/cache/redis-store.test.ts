@@ -5,7 +5,7 @@ import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
 import { openRedisStore, type StoreAccess } from '../../../src/broker/cache/redis-store.ts';
-import { LONGEST_VALUE } from '../../../src/broker/cache/sealed-token.ts';
+import { MAX_VALUE_LENGTH } from '../../../src/broker/cache/sealed-token.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
@@ -75,7 +75,7 @@ it('asks no more than four commands, and logs in with what is mounted', async ()
   await store.claim('a:claim', 3000);
   await store.write('a', 'value', 1000);
   await store.remove('a:claim');
-  const last = String(LONGEST_VALUE);
+  const last = String(MAX_VALUE_LENGTH);
   expect(server.received).toEqual([
     ['AUTH', 'broker', 'pass'],
     ['PTTL', 'token-sidecar:broker:probe'],
@@ -176,7 +176,7 @@ describe('over TLS', () => {
     for (const socket of server.sockets) socket.end();
     expect(await logged(({ level }) => level === 'warn')).toMatchObject({ reason: 'unreachable' });
     while (connections() < 2) await turn();
-    expect(await store.write('a', 'x'.repeat(LONGEST_VALUE), 1000)).toEqual({
+    expect(await store.write('a', 'x'.repeat(MAX_VALUE_LENGTH), 1000)).toEqual({
       state: 'answered',
       value: 'written',
     });
@@ -185,7 +185,7 @@ describe('over TLS', () => {
   it('its longest answers all come, together and one after the other', async () => {
     const server = await startTls();
     const { store } = await open(server.port, { access, tls: true });
-    const value = 'x'.repeat(LONGEST_VALUE);
+    const value = 'x'.repeat(MAX_VALUE_LENGTH);
     server.answer = ([command]) => (command === 'GETRANGE' ? bulk(value) : ':1000\r\n');
     const found = { kind: 'value', value, leftMs: 1000 };
     for (let round = 0; round < 3; round++) {
@@ -233,7 +233,7 @@ describe('an answer', () => {
 
   it('that is longer than what was asked for is none of ours', async () => {
     const server = await RespServer.start((asked) =>
-      asked[0] === 'GETRANGE' ? bulk('x'.repeat(LONGEST_VALUE + 1)) : ':1000\r\n',
+      asked[0] === 'GETRANGE' ? bulk('x'.repeat(MAX_VALUE_LENGTH + 1)) : ':1000\r\n',
     );
     const { store } = await open(server.port);
     expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'foreign' }] });

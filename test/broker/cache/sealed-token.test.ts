@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deriveKey, LONGEST_VALUE, nameOf, seal, unseal } from '../../../src/broker/cache/sealed-token.ts';
+import { deriveKey, MAX_VALUE_LENGTH, nameOf, seal, unseal } from '../../../src/broker/cache/sealed-token.ts';
 
 const key = deriveKey(randomBytes(32));
 const name = nameOf(key, 'the grant');
@@ -24,7 +24,7 @@ describe('a sealed token', () => {
       requestedAtMs: 1_900_000_000_000.123,
     };
     const value = seal(key, name, longest);
-    expect(value.length).toBeLessThanOrEqual(LONGEST_VALUE);
+    expect(value.length).toBeLessThanOrEqual(MAX_VALUE_LENGTH);
     expect(unseal(key, name, value)).toEqual(longest);
   });
 
@@ -54,7 +54,7 @@ describe('a sealed token', () => {
         expect(unseal(key, name, text)).toBeUndefined();
       }),
     );
-    expect(unseal(key, name, 'A'.repeat(LONGEST_VALUE + 4))).toBeUndefined();
+    expect(unseal(key, name, 'A'.repeat(MAX_VALUE_LENGTH + 4))).toBeUndefined();
   });
 
   it.each([

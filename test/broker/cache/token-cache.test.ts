@@ -5,7 +5,7 @@ import { Registry } from '@prometheus-io/client';
 import { describe, expect, it } from 'vitest';
 import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
 import { deriveKey, unseal } from '../../../src/broker/cache/sealed-token.ts';
-import { type CacheKeys, createTokenCache, LONGEST_WAIT_MS } from '../../../src/broker/cache/token-cache.ts';
+import { type CacheKeys, createTokenCache, MAX_WAIT_MS } from '../../../src/broker/cache/token-cache.ts';
 import type { Answer, Found, TokenStore } from '../../../src/broker/cache/token-store.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
 import type { Judgement, WantedToken } from '../../../src/token/shared-tokens.ts';
@@ -184,7 +184,7 @@ describe('of two replicas', () => {
     const first = replica();
     await settle();
     const other = replica();
-    await clock.advance(LONGEST_WAIT_MS - 1);
+    await clock.advance(MAX_WAIT_MS - 1);
     expect(other.asks()).toBe(0);
     await clock.advance(200);
     expect(other.asks()).toBe(1);

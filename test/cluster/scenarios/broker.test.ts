@@ -47,7 +47,7 @@ const START_SECONDS = 60 + 4 * PODS;
 const TOKEN_LIFETIME_SECONDS = 90;
 
 /** It takes some fifteen, and as long again until whoever was told to wait comes back. */
-const LONGEST_OUTAGE_SECONDS = 35;
+const MAX_OUTAGE_SECONDS = 35;
 
 /** The provider's key outlives it: with another one it would take every token back, as an outage does not. */
 const SIGNING_KEY = {
@@ -257,7 +257,7 @@ inCluster('the broker', () => {
         pods.map((pod) => metricOf(pod, /^token_sidecar_token_expiry_timestamp_seconds\{/)),
       );
       const left = Math.min(...ends.map((end) => (end ?? 0) - Date.now() / 1000));
-      if (left < LONGEST_OUTAGE_SECONDS) throw new Error(`one ends in ${left.toFixed(0)} s`);
+      if (left < MAX_OUTAGE_SECONDS) throw new Error(`one ends in ${left.toFixed(0)} s`);
       return left;
     });
     await scale('issuer', 0);

@@ -25,7 +25,7 @@ export interface Made {
 }
 
 /** So many refusals in a row are no gap any more. */
-const MOST_REFUSALS = 500;
+const MAX_REFUSALS = 500;
 
 /** Makes pods one after another until `operation` has ended, and 20 more. Takes them away again. */
 export async function makePodsDuring(
@@ -49,7 +49,7 @@ export async function makePodsDuring(
       if (isOver) left -= 1;
     } catch (error) {
       refusals.push((error as Error).message);
-      if (refusals.length === MOST_REFUSALS) throw error;
+      if (refusals.length === MAX_REFUSALS) throw error;
     }
   }
   await operated;

@@ -3,7 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { CLIENTS } from './programs.ts';
 import { startWorld, type World } from './start-world.ts';
 import { API, BODY } from './surroundings.ts';
@@ -19,7 +19,7 @@ const AT_ONCE = 100;
 const OTHER_DESCRIPTORS = 150;
 
 /** With what Node and the certificates of a bundle take. */
-const MOST_MEGABYTES = 200;
+const MAX_MEGABYTES = 200;
 
 describe('in the mode hosts', () => {
   let world: World;
@@ -54,12 +54,12 @@ describe('in the mode hosts', () => {
   }
 
   it('that begin a handshake and stop are ended but for so many, and an app is served when those are gone', async () => {
-    const flood = many('flood', API, MANY, MOST_HANDSHAKES);
+    const flood = many('flood', API, MANY, MAX_HANDSHAKES);
     const descriptors = await mostDescriptors(flood);
-    expect((await flood)['ended']).toBeGreaterThanOrEqual(MANY - MOST_HANDSHAKES);
-    expect(descriptors).toBeGreaterThan(MOST_HANDSHAKES);
-    expect(descriptors).toBeLessThan(MOST_HANDSHAKES + OTHER_DESCRIPTORS);
-    expect(await megabytes()).toBeLessThan(MOST_MEGABYTES);
+    expect((await flood)['ended']).toBeGreaterThanOrEqual(MANY - MAX_HANDSHAKES);
+    expect(descriptors).toBeGreaterThan(MAX_HANDSHAKES);
+    expect(descriptors).toBeLessThan(MAX_HANDSHAKES + OTHER_DESCRIPTORS);
+    expect(await megabytes()).toBeLessThan(MAX_MEGABYTES);
     expect(await world.client('curl', ['--silent', '--show-error', '--fail', `https://${API}/after`])).toBe(
       BODY,
     );
@@ -75,6 +75,6 @@ describe('in the mode hosts', () => {
     const arrived = world.arrived.slice(before).filter(({ path }) => path.startsWith('/churn/'));
     expect(arrived).toHaveLength(MANY);
     expect(new Set(arrived.map(({ token }) => token))).toEqual(new Set(['ours']));
-    expect(await megabytes()).toBeLessThan(MOST_MEGABYTES);
+    expect(await megabytes()).toBeLessThan(MAX_MEGABYTES);
   });
 });

@@ -17,7 +17,7 @@ import { volume } from '../../support/volume.ts';
 const POD = { metadata: { annotations: ASKING }, spec: { containers: [{ name: 'app' }] } };
 const MIB = 2 ** 20;
 /** The chart's limit is 192Mi. */
-const MOST_MEMORY = 176 * MIB;
+const MAX_MEMORY = 176 * MIB;
 /** Each with four megabytes, which together are more than the limit. */
 const CALLERS = volume(50, 100);
 /** Of one address, a hundred at a time. */
@@ -107,7 +107,7 @@ it('many callers with four megabytes each stay within the memory limit, and an A
   for (const socket of callers) socket.destroy();
   await Promise.all(over);
   const peak = await injector.peakMemory();
-  expect(peak).toBeLessThan(MOST_MEMORY);
+  expect(peak).toBeLessThan(MAX_MEMORY);
   expect(await injector.client.call('/mutate', reviewOf(POD))).toMatchObject({ status: 200 });
 }, 120_000);
 
@@ -128,7 +128,7 @@ it('whole reviews of four megabytes, many at a time, stay within the memory limi
   );
   expect(statuses).toContain('200');
   const peak = await injector.peakMemory();
-  expect(peak).toBeLessThan(MOST_MEMORY);
+  expect(peak).toBeLessThan(MAX_MEMORY);
 }, 120_000);
 
 it('hundreds of connections of one address stay within the memory limit, and those of an API server stay open', async () => {
@@ -158,7 +158,7 @@ it('hundreds of connections of one address stay within the memory limit, and tho
     status: 200,
     localPort: before.localPort,
   });
-  expect(await injector.peakMemory()).toBeLessThan(MOST_MEMORY);
+  expect(await injector.peakMemory()).toBeLessThan(MAX_MEMORY);
 }, 120_000);
 
 it('a caller that sends nothing, or half a review, is sent away within seconds', async () => {

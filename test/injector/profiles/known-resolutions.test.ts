@@ -3,8 +3,8 @@
 import { expect, it } from 'vitest';
 import type { ProfileResolution } from '../../../src/injector/pod/profiles.ts';
 import {
-  MOST_CHARACTERS,
-  MOST_RESOLUTIONS,
+  MAX_CHARACTERS,
+  MAX_RESOLUTIONS,
   rememberResolutions,
 } from '../../../src/injector/profiles/known-resolutions.ts';
 import type { ValidProfile } from '../../../src/injector/profiles/profile.ts';
@@ -60,14 +60,14 @@ it('so many are kept: who was not asked for longest goes', () => {
   const { of, resolved } = counting();
   const profile = valid('a');
   const ask = (scope: number) => of([profile], { scope: String(scope) });
-  for (let scope = 0; scope < MOST_RESOLUTIONS; scope++) ask(scope);
+  for (let scope = 0; scope < MAX_RESOLUTIONS; scope++) ask(scope);
   ask(0);
-  expect(resolved()).toBe(MOST_RESOLUTIONS);
-  ask(MOST_RESOLUTIONS);
+  expect(resolved()).toBe(MAX_RESOLUTIONS);
+  ask(MAX_RESOLUTIONS);
   ask(0);
-  expect(resolved()).toBe(MOST_RESOLUTIONS + 1);
+  expect(resolved()).toBe(MAX_RESOLUTIONS + 1);
   ask(1);
-  expect(resolved()).toBe(MOST_RESOLUTIONS + 2);
+  expect(resolved()).toBe(MAX_RESOLUTIONS + 2);
 });
 
 it('so many characters are kept, and of one that is larger than an eighth of them nothing', () => {
@@ -75,10 +75,10 @@ it('so many characters are kept, and of one that is larger than an eighth of the
   const profile = valid('a');
   const ask = (scope: number, characters: number) =>
     of([profile], { scope: String(scope) }, DEFAULTS, 'x'.repeat(characters));
-  ask(0, MOST_CHARACTERS / 8);
-  ask(0, MOST_CHARACTERS / 8);
+  ask(0, MAX_CHARACTERS / 8);
+  ask(0, MAX_CHARACTERS / 8);
   expect(resolved()).toBe(2);
-  const part = MOST_CHARACTERS / 10;
+  const part = MAX_CHARACTERS / 10;
   for (let scope = 1; scope <= 10; scope++) ask(scope, part);
   expect(resolved()).toBe(12);
   ask(2, part);

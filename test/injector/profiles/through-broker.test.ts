@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { followBroker, readBroker, readBrokerOfPods } from '../../../src/injector/broker-of-pods.ts';
-import { type BrokerOfPods, MOST_AUTHORITIES } from '../../../src/injector/pod/broker.ts';
+import { type BrokerOfPods, MAX_AUTHORITIES } from '../../../src/injector/pod/broker.ts';
 import { credentialsViaBroker } from '../../../src/injector/profiles/via-broker.ts';
 import type { Problem } from '../../../src/platform/problems.ts';
 import { credentialFiles } from '../../../src/token/credentials.ts';
@@ -323,8 +323,8 @@ describe('CAs of the broker', () => {
     ['no CA', createCertificateAuthority('x').issue('x').cert, 'that is not of a CA'],
     [
       'too many',
-      PEM.repeat(Math.ceil(MOST_AUTHORITIES / PEM.length) + 1),
-      `more than ${MOST_AUTHORITIES} characters`,
+      PEM.repeat(Math.ceil(MAX_AUTHORITIES / PEM.length) + 1),
+      `more than ${MAX_AUTHORITIES} characters`,
     ],
   ])('are refused from the start where they are %s', async (_name, text, why) => {
     const { config, path } = await mounted(text === '' ? 'text' : text);

@@ -3,7 +3,7 @@ import { setTimeout as real } from 'node:timers/promises';
 import type { ManualClock } from '../../support/manual-clock.ts';
 
 /** For how long the real time waits for one answer: a test may hold one back for good. */
-const LONGEST_MS = 1000;
+const MAX_MS = 1000;
 
 /** What this process has asked over HTTP and has no answer to yet, and since when. */
 const asked = new Map<unknown, number>();
@@ -29,6 +29,6 @@ export async function passUntil(clock: ManualClock, condition: () => boolean, st
 }
 
 function isAwaited(): boolean {
-  const sinceMs = performance.now() - LONGEST_MS;
+  const sinceMs = performance.now() - MAX_MS;
   return [...asked.values()].some((atMs) => atMs > sinceMs);
 }

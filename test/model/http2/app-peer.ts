@@ -9,7 +9,7 @@ import { PeerConnection } from './peer-connection.ts';
 
 type Ask = Extract<Action, { do: 'app asks' }>;
 
-const MOST_AT_ONCE = 5;
+const MAX_CONCURRENT = 5;
 
 interface Asking {
   readonly asked: AskedRequest;
@@ -63,7 +63,7 @@ export class Http2AppPeer implements AppPeer {
   get mayAsk(): boolean {
     if (this.state !== 'open' || this.#closedByProxy || this.#goingAway || this.#connection.holds)
       return false;
-    return this.#running.length < MOST_AT_ONCE;
+    return this.#running.length < MAX_CONCURRENT;
   }
 
   get isAmidst(): boolean {

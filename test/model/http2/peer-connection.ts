@@ -18,7 +18,7 @@ import { FrameSplitter, fieldsOf } from './frame-splitter.ts';
 /** RFC 9113 §6.9.2. */
 const INITIAL_WINDOW = 65_535;
 
-const MOST_PAYLOAD = 16_384;
+const MAX_PAYLOAD = 16_384;
 
 /** What a peer is told of its connection. */
 export interface PeerEvents {
@@ -264,7 +264,7 @@ export class PeerConnection {
           this.#writeFields(stream, piece.fields, piece.end, {});
           continue;
         }
-        const bytes = Math.min(piece.bytes.length, MOST_PAYLOAD, stream.mayTake, this.#mayTake);
+        const bytes = Math.min(piece.bytes.length, MAX_PAYLOAD, stream.mayTake, this.#mayTake);
         if (bytes <= 0 && piece.bytes.length > 0) break;
         const whole = bytes === piece.bytes.length;
         if (whole) stream.unsaid.shift();

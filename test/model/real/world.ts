@@ -9,7 +9,7 @@ import type { Connecting, PeerEnd, World, Written } from '../world.ts';
 /** As many turns without a byte, a connection or an end anywhere are taken for rest. */
 const QUIET_TURNS = 8;
 
-const MOST_TURNS = 20_000;
+const MAX_TURNS = 20_000;
 
 export interface UpstreamIdentity {
   readonly caFile: string;
@@ -88,7 +88,7 @@ export class RealWorld implements World {
   async settle(): Promise<void> {
     let before = this.#signature();
     for (let turn = 0, quiet = 0; quiet < QUIET_TURNS; turn++) {
-      if (turn > MOST_TURNS) throw new Error(`something still happens after ${MOST_TURNS} turns`);
+      if (turn > MAX_TURNS) throw new Error(`something still happens after ${MAX_TURNS} turns`);
       await this.turn();
       const now = this.#signature();
       quiet = now === before ? quiet + 1 : 0;

@@ -3,7 +3,7 @@ import { ticks } from '../ticks.ts';
 /** May have more to do in this turn, before anything else is delivered. */
 type Task = () => readonly Task[] | undefined;
 
-const MOST_TURNS = 2000;
+const MAX_TURNS = 2000;
 
 /**
  * The event loop of the simulated network. In each turn what has come is delivered, piece by piece, with promises and
@@ -51,7 +51,7 @@ export class Turns {
   /** @throws {Error} when things go on happening without end. */
   async settle(): Promise<void> {
     for (let turn = 0, quiet = 0; quiet < 4; turn++) {
-      if (turn > MOST_TURNS) throw new Error(`something still happens after ${MOST_TURNS} turns`);
+      if (turn > MAX_TURNS) throw new Error(`something still happens after ${MAX_TURNS} turns`);
       quiet = (await this.turn()) || this.#waiting ? 0 : quiet + 1;
     }
   }

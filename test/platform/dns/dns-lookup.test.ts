@@ -6,9 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type DnsLookupOptions,
   dnsLookup,
-  LONGEST_HALF_KEPT_MS,
-  LONGEST_KEPT_MS,
-  MOST_KEPT,
+  MAX_HALF_KEPT_MS,
+  MAX_KEPT,
+  MAX_KEPT_MS,
 } from '../../../src/platform/dns/dns-lookup.ts';
 import { exceptFor } from '../../../src/platform/dns/past-hosts-file.ts';
 import { type DnsRecords, startDnsServer } from '../../support/dns-server.ts';
@@ -176,7 +176,7 @@ describe('an answer', () => {
     await find('now.example.com');
     expect(asked).toHaveLength(4);
     await find(API);
-    await clock.advance(LONGEST_KEPT_MS);
+    await clock.advance(MAX_KEPT_MS);
     await find(API);
     expect(asked).toHaveLength(8);
   });
@@ -191,12 +191,12 @@ describe('an answer', () => {
     const { find, asked, clock, records } = await resolving({ [API]: { ...record, ...failure, only } });
     expect(await find(API)).toEqual([first]);
     records.set(API, record);
-    await clock.advance(LONGEST_HALF_KEPT_MS - 1);
+    await clock.advance(MAX_HALF_KEPT_MS - 1);
     expect(await find(API)).toEqual([first]);
     expect(asked).toHaveLength(2);
     await clock.advance(1);
     expect(await find(API)).toEqual(addresses);
-    await clock.advance(LONGEST_HALF_KEPT_MS);
+    await clock.advance(MAX_HALF_KEPT_MS);
     await find(API);
     expect(asked).toHaveLength(4);
   });
@@ -204,7 +204,7 @@ describe('an answer', () => {
   it('that there is nothing of one family counts as any other', async () => {
     const { find, asked, clock } = await resolving({ [API]: { addresses: ['192.0.2.1'], ttl: 300 } });
     await find(API);
-    await clock.advance(LONGEST_KEPT_MS - 1);
+    await clock.advance(MAX_KEPT_MS - 1);
     await find(API);
     expect(asked).toHaveLength(2);
   });
@@ -217,7 +217,7 @@ describe('an answer', () => {
   });
 
   it('is forgotten where too many came after it', async () => {
-    const names = Array.from({ length: MOST_KEPT + 1 }, (_, index) => `n${index}.example.com`);
+    const names = Array.from({ length: MAX_KEPT + 1 }, (_, index) => `n${index}.example.com`);
     const { find, asked } = await resolving(
       Object.fromEntries(names.map((name) => [name, { addresses: ['192.0.2.1'], ttl: 60 }])),
     );

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { addressesInTurn, MOST_ADDRESSES } from '../../../src/platform/net/addresses-in-turn.ts';
+import { addressesInTurn, MAX_ADDRESSES } from '../../../src/platform/net/addresses-in-turn.ts';
 
 const of = (addresses: readonly string[]) =>
   addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
@@ -25,6 +25,6 @@ it.each([
 it('no more than a few are tried, of both families', () => {
   const four = Array.from({ length: 100 }, (_, index) => `192.0.2.${index}`);
   const tried = addressesInTurn(of([...four, '2001:db8::1']));
-  expect(tried).toHaveLength(MOST_ADDRESSES);
+  expect(tried).toHaveLength(MAX_ADDRESSES);
   expect(tried[1]).toEqual({ address: '2001:db8::1', family: 6 });
 });

@@ -6,7 +6,7 @@ import {
   type CertificateMetrics,
   createCertificateMetrics,
 } from '../../../src/platform/x509/certificate-metrics.ts';
-import { CERTIFICATES_AT_ONCE, MOST_BUNDLES, ValidityReader } from '../../../src/platform/x509/validity.ts';
+import { CERTIFICATES_AT_ONCE, MAX_BUNDLES, ValidityReader } from '../../../src/platform/x509/validity.ts';
 import { turnsDuring } from '../../support/turns.ts';
 
 const DAY_MS = 86_400_000;
@@ -112,8 +112,8 @@ it('what was read is remembered by its content, of so many files', async () => {
   const large = short.repeat(10 * CERTIFICATES_AT_ONCE);
   expect(await read(large)).toBeGreaterThan(9);
   expect(await read(`${large}`)).toBeLessThan(3);
-  for (let count = 1; count < MOST_BUNDLES; count++) await reader.read(`# ${count}\n`);
+  for (let count = 1; count < MAX_BUNDLES; count++) await reader.read(`# ${count}\n`);
   expect(await read(large)).toBeLessThan(3);
-  for (let count = 0; count < MOST_BUNDLES; count++) await reader.read(`# another ${count}\n`);
+  for (let count = 0; count < MAX_BUNDLES; count++) await reader.read(`# another ${count}\n`);
   expect(await read(large)).toBeGreaterThan(9);
 });

@@ -15,7 +15,7 @@ import { networkWithLookup } from '../../../src/proxy/io/network.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
 import { LeafContexts } from '../../../src/proxy/tls/leaf-contexts.ts';
-import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -239,13 +239,13 @@ describe('handshakes', () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const { connected, counted } = await capturing(upstream, { clock });
-    const slow = await Promise.all(Array.from({ length: MOST_HANDSHAKES }, () => connected()));
+    const slow = await Promise.all(Array.from({ length: MAX_HANDSHAKES }, () => connected()));
     const one = await connected();
     await one.closed();
     await counted('overloaded');
     await clock.advance(HANDSHAKE_MS);
     await Promise.all(slow.map((client) => client.closed()));
-    await counted('client_tls_error', MOST_HANDSHAKES);
+    await counted('client_tls_error', MAX_HANDSHAKES);
   });
 
   it('of an app that does not trust the sidecar are counted, with no way past', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MOST_FIRST_BYTES, nameIn } from '../../../src/proxy/capture/first-octets.ts';
+import { MAX_FIRST_BYTES, nameIn } from '../../../src/proxy/capture/first-octets.ts';
 
 const head = (...lines: readonly string[]): Buffer => Buffer.from(['GET / HTTP/1.1', ...lines].join('\r\n'));
 
@@ -10,7 +10,7 @@ it.each([
   ['a bare CR', '\r '],
   ['a bare LF', '\n'],
 ])('a Host of nothing but blanks, and %s, is waited for', (_, end) => {
-  const blanks = ' '.repeat(MOST_FIRST_BYTES - 100);
+  const blanks = ' '.repeat(MAX_FIRST_BYTES - 100);
   expect(nameIn(head(`Host:${blanks}${end}`)).kind).toBe('partial');
 });
 

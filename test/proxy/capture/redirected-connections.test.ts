@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { FIRST_WORD_MS, NAMING_MS } from '../../../src/proxy/capture/redirected-connection.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
@@ -225,8 +225,8 @@ describe('a redirected connection to a listed host', () => {
       },
     });
     const hello = await helloOf({ servername: HOST, ALPNProtocols: ['h2', 'http/1.1'] });
-    for (let count = 0; count < MOST_HANDSHAKES; count++) (await connected()).send(hello);
-    await until(async () => (await served('listed')) === MOST_HANDSHAKES);
+    for (let count = 0; count < MAX_HANDSHAKES; count++) (await connected()).send(hello);
+    await until(async () => (await served('listed')) === MAX_HANDSHAKES);
     const client = (await connected()).send(hello);
     expect(await client.closed()).toBe('reset');
     await counted('overloaded');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MOST_HELLO_BYTES, readClientHello } from '../../../src/proxy/tls/client-hello.ts';
+import { MAX_HELLO_BYTES, readClientHello } from '../../../src/proxy/tls/client-hello.ts';
 import { helloOf } from './hello.ts';
 
 const HELLO = await helloOf({ servername: 'API.example.com', ALPNProtocols: ['h2', 'http/1.1'] });
@@ -47,7 +47,7 @@ describe('a ClientHello', () => {
     const long = Buffer.from([1, 0, 0x40, 1]);
     expect(readClientHello(Buffer.concat([Buffer.from([22, 3, 1, 0, 4]), long]))).toMatchObject({
       kind: 'malformed',
-      why: expect.stringContaining(String(MOST_HELLO_BYTES)),
+      why: expect.stringContaining(String(MAX_HELLO_BYTES)),
     });
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
-import { LeafContexts, MOST_LEAVES } from '../../../src/proxy/tls/leaf-contexts.ts';
+import { LeafContexts, MAX_LEAVES } from '../../../src/proxy/tls/leaf-contexts.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;
@@ -54,13 +54,13 @@ describe('certificates for apps', () => {
   it('are bounded: the one used longest ago makes room', () => {
     const { contexts, issued } = leaves();
     const first = contexts.contextFor('kept.example.com');
-    for (let number = 0; number < MOST_LEAVES; number++) {
+    for (let number = 0; number < MAX_LEAVES; number++) {
       contexts.contextFor(`n${number}.example.com`);
       expect(contexts.contextFor('kept.example.com')).toBe(first);
     }
-    expect(contexts.size).toBe(MOST_LEAVES);
-    expect(issued()).toBe(MOST_LEAVES + 1);
+    expect(contexts.size).toBe(MAX_LEAVES);
+    expect(issued()).toBe(MAX_LEAVES + 1);
     contexts.contextFor('n0.example.com');
-    expect(issued()).toBe(MOST_LEAVES + 2);
+    expect(issued()).toBe(MAX_LEAVES + 2);
   });
 });

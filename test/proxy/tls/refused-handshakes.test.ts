@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CountedErrorCode } from '../../../src/platform/errors.ts';
 import { VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
 import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
-import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { expectProblem } from '../../wire/problem.ts';
@@ -167,14 +167,14 @@ describe('slow handshakes', () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { clock });
     const { sidecar } = interception;
-    const slow = await Promise.all(Array.from({ length: MOST_HANDSHAKES }, () => interception.connected()));
+    const slow = await Promise.all(Array.from({ length: MAX_HANDSHAKES }, () => interception.connected()));
     for (const client of slow) client.send(HALF_HELLO);
     const answer = await sidecar.exchange(connectTo(`${HOST}:${upstream.port}`), 'CONNECT');
     expectProblem(answer, 'overloaded');
 
     await clock.advance(HANDSHAKE_MS);
     await Promise.all(slow.map((client) => client.closed()));
-    expect(await sidecar.metric('proxy_errors_total', { error: 'client_tls_error' })).toBe(MOST_HANDSHAKES);
+    expect(await sidecar.metric('proxy_errors_total', { error: 'client_tls_error' })).toBe(MAX_HANDSHAKES);
     // There is room again.
     await interception.connected();
   });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
-import { LONGEST_FAREWELL_MS, OPTIONAL_WAIT_MS } from '../../../src/sidecar/reconfigure.ts';
+import { MAX_FAREWELL_MS, OPTIONAL_WAIT_MS } from '../../../src/sidecar/reconfigure.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
@@ -142,7 +142,7 @@ describe('a changed file', () => {
     await running.change(config);
 
     const granted = 'token_refresh_total{credential="second",result="success",reason="startup"}';
-    clock.advance(LONGEST_FAREWELL_MS - 10_000);
+    clock.advance(MAX_FAREWELL_MS - 10_000);
     expect(await running.metric(granted)).toBe(1);
     // The five minutes may have begun only after the clock was moved.
     await eventually(() => {

@@ -3,7 +3,7 @@ import type { RouteFigures } from '../../../src/proxy/route-figures.ts';
 import {
   INTERVAL_MS,
   INTERVALS,
-  MOST_ROUTES,
+  MAX_ROUTES,
   quantileMs,
   TrafficHistory,
 } from '../../../src/sidecar/status/traffic-history.ts';
@@ -91,7 +91,7 @@ it('costs nothing without requests, and is bounded in routes', async () => {
   expect(history.size).toBe(0);
   for (let route = 0; route < 1000; route++) serve(`route-${route}`, 200);
   await clock.advance(INTERVAL_MS);
-  expect(history.size).toBe(MOST_ROUTES);
+  expect(history.size).toBe(MAX_ROUTES);
   // Those that rest make room.
   for (let interval = 0; interval < INTERVALS; interval++) await clock.advance(INTERVAL_MS);
   expect(history.size).toBe(0);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
-  MOST_BYTES,
-  MOST_EXCHANGES,
-  MOST_FAILED,
-  MOST_SUBJECTS,
+  MAX_BYTES,
+  MAX_EXCHANGES,
+  MAX_FAILED,
+  MAX_SUBJECTS,
   SubjectTokens,
 } from '../../../src/token/exchange/subject-tokens.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
@@ -420,9 +420,9 @@ describe('in line', () => {
         },
         ({ message }: Error) => expect(message).toContain(full),
       );
-    const most = MOST_EXCHANGES - LINE.atOnce;
-    const all = Array.from({ length: 2 * MOST_EXCHANGES }, (_, n) => ask('eve', n));
-    all.push(...Array.from({ length: 2 * MOST_EXCHANGES }, (_, n) => ask('ann', n)));
+    const most = MAX_EXCHANGES - LINE.atOnce;
+    const all = Array.from({ length: 2 * MAX_EXCHANGES }, (_, n) => ask('eve', n));
+    all.push(...Array.from({ length: 2 * MAX_EXCHANGES }, (_, n) => ask('ann', n)));
     await settle();
     expect(asked).toHaveLength(LINE.atOnce);
     resolve(granted('ok'));
@@ -472,10 +472,10 @@ it('a fault of our own is no refusal: whoever replaces a token hears of it', asy
 describe('bounds', () => {
   it('of subjects: who was not asked for longest goes', async () => {
     const { tokens } = create((subject) => granted(subject));
-    for (let n = 0; n < MOST_SUBJECTS; n++) await tokens.obtain(`s${n}`);
+    for (let n = 0; n < MAX_SUBJECTS; n++) await tokens.obtain(`s${n}`);
     expect(tokens.current('s0')).toBeDefined();
     await tokens.obtain('one more');
-    expect(tokens.size).toBe(MOST_SUBJECTS);
+    expect(tokens.size).toBe(MAX_SUBJECTS);
     expect(tokens.current('s0')).toBeDefined();
     expect(tokens.current('s1')).toBeUndefined();
   });
@@ -486,20 +486,20 @@ describe('bounds', () => {
   ])('of %s, which take no place of a token', async (_, failure) => {
     const { tokens, asked } = create((subject) => (subject === 'ann' ? granted('ok') : failure));
     await tokens.obtain('ann');
-    for (let n = 0; n < MOST_FAILED + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
-    expect(tokens.size).toBe(MOST_FAILED + 1);
+    for (let n = 0; n < MAX_FAILED + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
+    expect(tokens.size).toBe(MAX_FAILED + 1);
     expect(tokens.current('ann')).toBe('Bearer ok');
     // The last ones are known.
-    await expect(tokens.obtain(`s${MOST_FAILED}`)).rejects.toThrow(
+    await expect(tokens.obtain(`s${MAX_FAILED}`)).rejects.toThrow(
       failure.result === 'rejected' ? '400' : '500',
     );
-    expect(asked).toHaveLength(MOST_FAILED + 11);
+    expect(asked).toHaveLength(MAX_FAILED + 11);
   });
 
   it('of tokens, whose place is not taken by what is still being exchanged', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens } = create((subject) => (subject.startsWith('slow') ? promise : granted(subject)));
-    for (let n = 0; n < MOST_SUBJECTS - 1; n++) await tokens.obtain(`s${n}`);
+    for (let n = 0; n < MAX_SUBJECTS - 1; n++) await tokens.obtain(`s${n}`);
     const waiting = Array.from({ length: LINE.atOnce - 1 }, (_, n) =>
       tokens.obtain(`slow${n}`).catch(() => {}),
     );
@@ -507,13 +507,13 @@ describe('bounds', () => {
     expect(tokens.current('s0')).toBe('Bearer s0');
     resolve(REFUSED);
     await Promise.all(waiting);
-    expect(tokens.size).toBe(MOST_SUBJECTS + LINE.atOnce - 1);
+    expect(tokens.size).toBe(MAX_SUBJECTS + LINE.atOnce - 1);
   });
 
   it('of bytes', async () => {
     const large = 'x'.repeat(64 * 1024);
     const { tokens } = create(() => granted(large));
-    const fits = Math.floor(MOST_BYTES / (large.length + 'Bearer '.length));
+    const fits = Math.floor(MAX_BYTES / (large.length + 'Bearer '.length));
     for (let n = 0; n < fits + 20; n++) await tokens.obtain(`s${n}`);
     expect(tokens.size).toBe(fits);
   });
@@ -521,8 +521,8 @@ describe('bounds', () => {
   it('of exchanges at once', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens, asked } = create(() => promise);
-    const waiting = Array.from({ length: MOST_EXCHANGES }, (_, n) => tokens.obtain(`s${n}`));
-    await expect(tokens.obtain('one more')).rejects.toThrow(`${MOST_EXCHANGES} exchanges are under way`);
+    const waiting = Array.from({ length: MAX_EXCHANGES }, (_, n) => tokens.obtain(`s${n}`));
+    await expect(tokens.obtain('one more')).rejects.toThrow(`${MAX_EXCHANGES} exchanges are under way`);
     expect(asked).toHaveLength(LINE.atOnce);
     resolve(granted('ok'));
     await Promise.all(waiting);

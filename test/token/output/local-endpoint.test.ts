@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TokenWaiter } from '../../../src/token/bearer-source.ts';
 import {
-  MOST_BODY_BYTES,
-  MOST_CONNECTIONS,
+  MAX_BODY_BYTES,
+  MAX_CONNECTIONS,
   startLocalEndpoint,
   UNREAD_MS,
 } from '../../../src/token/output/local-endpoint.ts';
@@ -151,7 +151,7 @@ describe('the client credentials grant of RFC 6749', () => {
       { ...BASIC, 'content-type': `${FORM['content-type']}; charset=UTF-8` },
       'grant_type=client_credentials&scope=',
     ],
-    ['as large as may be', BASIC, 'grant_type=client_credentials&client_id='.padEnd(MOST_BODY_BYTES, 'x')],
+    ['as large as may be', BASIC, 'grant_type=client_credentials&client_id='.padEnd(MAX_BODY_BYTES, 'x')],
     [
       'with a charset after white space',
       { ...BASIC, 'content-type': `${FORM['content-type']} ; charset=UTF-8` },
@@ -173,7 +173,7 @@ describe('the client credentials grant of RFC 6749', () => {
     [
       'too much',
       BASIC,
-      `grant_type=client_credentials&a=${'x'.repeat(MOST_BODY_BYTES)}`,
+      `grant_type=client_credentials&a=${'x'.repeat(MAX_BODY_BYTES)}`,
       413,
       'invalid_request',
     ],
@@ -227,9 +227,9 @@ describe('refuses who may be another site, or is tricked into asking', () => {
   });
 });
 
-it(`has ${MOST_CONNECTIONS} connections at once, and closes others`, async () => {
+it(`has ${MAX_CONNECTIONS} connections at once, and closes others`, async () => {
   const { endpoint } = await start();
-  const sockets = Array.from({ length: MOST_CONNECTIONS + 1 }, () => connect(endpoint.address));
+  const sockets = Array.from({ length: MAX_CONNECTIONS + 1 }, () => connect(endpoint.address));
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
   });
@@ -239,7 +239,7 @@ it(`has ${MOST_CONNECTIONS} connections at once, and closes others`, async () =>
     ),
   );
   expect(closed).toBe(0);
-  expect(sockets.filter((socket) => !socket.destroyed)).toHaveLength(MOST_CONNECTIONS);
+  expect(sockets.filter((socket) => !socket.destroyed)).toHaveLength(MAX_CONNECTIONS);
 });
 
 const ASKED = 'GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\ntoken-sidecar-request: true\r\n\r\n';

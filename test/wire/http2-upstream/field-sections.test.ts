@@ -7,10 +7,10 @@ import { startSidecar } from '../sidecar.ts';
 import { MAX_HEADER_LIST_SIZE, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 
-const MOST_BYTES = 1_000;
+const MAX_BYTES = 1_000;
 
 /** An upstream that takes heads of so many octets, and has said so. */
-async function start(mostBytes = MOST_BYTES) {
+async function start(mostBytes = MAX_BYTES) {
   const upstream = await startFrames((connection) => connection.settings([MAX_HEADER_LIST_SIZE, mostBytes]));
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
   const warm = sidecar.exchange(get('/warm'));
@@ -24,11 +24,11 @@ async function start(mostBytes = MOST_BYTES) {
 it('a request with more fields than the upstream takes is answered, and nothing of it leaves', async () => {
   const { upstream, sidecar, connection } = await start();
 
-  const response = await sidecar.exchange(get('/big', `X-Big: ${'b'.repeat(MOST_BYTES)}`));
+  const response = await sidecar.exchange(get('/big', `X-Big: ${'b'.repeat(MAX_BYTES)}`));
 
   expectProblem(response, 'headers_too_large');
   expect(response.body).toContain(
-    `takes at most ${MOST_BYTES} octets of fields (SETTINGS_MAX_HEADER_LIST_SIZE)`,
+    `takes at most ${MAX_BYTES} octets of fields (SETTINGS_MAX_HEADER_LIST_SIZE)`,
   );
   const small = sidecar.exchange(get('/small'));
   connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'small');
@@ -46,7 +46,7 @@ it('the token counts, and each field 32 octets more', async () => {
 it('gRPC is told so by its status', async () => {
   const { sidecar, connection } = await start();
   const client = await connectHttp2(sidecar);
-  const fields = ['content-type', 'application/grpc', 'te', 'trailers', 'x-big', 'b'.repeat(MOST_BYTES)];
+  const fields = ['content-type', 'application/grpc', 'te', 'trailers', 'x-big', 'b'.repeat(MAX_BYTES)];
 
   const { head } = await client.answer(
     client.request(requestFields('POST', '/pkg.Service/Method', ...fields)),
@@ -62,7 +62,7 @@ it('trailers that are too large end their request by a reset, and its connection
   const client = await sidecar.connect();
   client.send(message('POST /upload HTTP/1.1', ['Host: app.test', 'Transfer-Encoding: chunked']));
   const { streamId } = await connection.next(TYPE.HEADERS);
-  client.send(`2\r\nok\r\n0\r\nX-Big: ${'b'.repeat(MOST_BYTES)}\r\n\r\n`);
+  client.send(`2\r\nok\r\n0\r\nX-Big: ${'b'.repeat(MAX_BYTES)}\r\n\r\n`);
 
   expectProblem(await client.response(), 'headers_too_large');
 

@@ -11,7 +11,7 @@ import { HTTP2 } from './node-upstream.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 const HOUR_MS = 3_600_000;
-const LARGEST_WINDOW = 2 ** 31 - 1;
+const MAX_WINDOW = 2 ** 31 - 1;
 /** More than the kernel takes on two loopback hops for a reader that does not read. */
 const TOTAL = 32 * 1024 * 1024;
 const HEAD_BYTES = 60_000;
@@ -19,9 +19,7 @@ const HEAD_BYTES = 60_000;
 /** An upload on a connection whose upstream has stopped reading: nothing more of it leaves. */
 async function startStuck() {
   const clock = new ShiftedClock();
-  const upstream = await startFrames((connection) =>
-    connection.settings([INITIAL_WINDOW_SIZE, LARGEST_WINDOW]),
-  );
+  const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, MAX_WINDOW]));
   const sidecar = await startSidecar({
     upstream,
     clock,
@@ -32,7 +30,7 @@ async function startStuck() {
   const connection = await upstream.connection();
   connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'warm');
   await warm;
-  connection.windowUpdate(0, LARGEST_WINDOW - 65_535);
+  connection.windowUpdate(0, MAX_WINDOW - 65_535);
   const client = await sidecar.connect();
   client.send(message('POST /upload HTTP/1.1', ['Host: app.test', `Content-Length: ${TOTAL}`]));
   const { streamId } = await connection.next(TYPE.HEADERS);

@@ -21,7 +21,7 @@ const TOTAL = 32 * MEGABYTE;
 const HELD = MEGABYTE;
 
 /** Whose answers are more than the kernel takes on one hop. */
-const MOST_UNHEARD = 600;
+const MAX_UNHEARD = 600;
 
 const BLOCK = Buffer.alloc(64 * 1024, 'x');
 
@@ -237,7 +237,7 @@ describe('an app that asks and does not read', () => {
       for (let index = 0; index < 50; index++) streams.push(client.get('/'));
       await stillQueues([client.socket], () => upstream.requests.length, TURNS);
       isHeard = upstream.requests.length === streams.length;
-      if (streams.length > MOST_UNHEARD) throw new Error('nothing held the app back');
+      if (streams.length > MAX_UNHEARD) throw new Error('nothing held the app back');
     }
     client.socket.resume();
     for (const stream of streams) {

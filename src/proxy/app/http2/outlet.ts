@@ -15,7 +15,7 @@ const GATHERED_BYTES = 64 * 1024;
 const SMALL_BYTES = 1024;
 
 /** An app with more unread than this is not read any more: answers to what it asks, data apart, would pile up. */
-const MOST_UNREAD_BYTES = 256 * 1024;
+const MAX_UNREAD_BYTES = 256 * 1024;
 
 /** An answer for which there was no room. */
 export interface WaitingAnswer {
@@ -151,7 +151,7 @@ export class Http2Outlet<T> {
     this.#gatheredBytes = 0;
     this.#writer.flush();
     this.#leaving.flushed();
-    if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
+    if (socket.writableLength > MAX_UNREAD_BYTES) socket.pause();
   }
 
   /** Flushes once this turn of the event loop has read all its sockets. */

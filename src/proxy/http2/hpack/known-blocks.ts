@@ -13,10 +13,10 @@ import { makeLasting } from '../../http/lasting-fields.ts';
 import { type Fields, sectionBytes } from '../field-section.ts';
 
 /** Heads and trailers of a few calls. Larger ones cost more to keep than they save. */
-const MOST_BLOCKS = 8;
-const MOST_BLOCK_BYTES = 256;
+const MAX_BLOCKS = 8;
+const MAX_BLOCK_BYTES = 256;
 /** A few octets can stand for much, through the table. Counted as the limits of sections are. */
-const MOST_SECTION_BYTES = 4096;
+const MAX_SECTION_BYTES = 4096;
 
 /** What a whole block says. */
 export interface DecodedFields {
@@ -41,7 +41,7 @@ interface KnownBlock {
 
 /** The key of a block; undefined for one that is too large to be known. */
 export function keyOfBlock(block: Buffer): string | undefined {
-  return block.length > MOST_BLOCK_BYTES ? undefined : block.toString('latin1');
+  return block.length > MAX_BLOCK_BYTES ? undefined : block.toString('latin1');
 }
 
 export class KnownBlocks {
@@ -57,8 +57,8 @@ export class KnownBlocks {
 
   /** @param known finished: nobody changes anything of it from here on. */
   keep(key: string, known: KnownBlock): void {
-    if (sectionBytes(known.decoded.fields) > MOST_SECTION_BYTES) return;
-    if (this.#blocks.size === MOST_BLOCKS) this.#blocks.clear();
+    if (sectionBytes(known.decoded.fields) > MAX_SECTION_BYTES) return;
+    if (this.#blocks.size === MAX_BLOCKS) this.#blocks.clear();
     this.#blocks.set(key, known);
   }
 }

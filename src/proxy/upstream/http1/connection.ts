@@ -31,7 +31,7 @@ const WORTH_READING_MS = 1_000;
 const RECORD_BYTES = 16_384;
 
 /** What has come is flushed once it is this much. */
-const MOST_GATHERED_BYTES = 64 * 1024;
+const MAX_GATHERED_BYTES = 64 * 1024;
 
 interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
@@ -438,7 +438,7 @@ export class UpstreamConnection {
   #passOn(busy: Busy, cameBytes: number): void {
     const isFirst = busy.gatheredBytes === 0;
     busy.gatheredBytes += cameBytes;
-    if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MOST_GATHERED_BYTES) this.#flush(busy);
+    if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MAX_GATHERED_BYTES) this.#flush(busy);
     else if (isFirst) setImmediate(() => this.#flushLater(busy));
   }
 

@@ -17,7 +17,7 @@ import type { CarriedStream } from './carried-stream.ts';
 import { type ConnectionState, ENDING, GONE, OPEN } from './connection-state.ts';
 import {
   LINGER_MS,
-  MOST_STREAMS,
+  MAX_STREAMS,
   PING_MS,
   QUIET_MS,
   STUCK_FOR_GOOD_MS,
@@ -231,7 +231,7 @@ export class Http2Connection {
     if (this.outlet.awaitsReaders && this.#options.mayStandAside()) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
-    return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);
+    return Math.max(0, Math.min(allowed, MAX_STREAMS) - this.#streams.size);
   }
 
   /** Whether the connection's window has let nothing leave for so long that requests go elsewhere. */

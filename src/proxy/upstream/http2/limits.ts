@@ -22,22 +22,22 @@ export const UPSTREAM_LIMITS: ConnectionLimits = {
  * How much of one connection's answers slow apps may leave unread, all together, before the connection itself stops:
  * until then no app holds up another.
  */
-export const MOST_UNREAD_BYTES = 8 * 1024 * 1024;
+export const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 /**
  * Connections to one upstream that further requests avoid because apps have that much unread on each. With more,
  * requests wait for those apps as well: they would hold up whatever is made for those requests, too.
  */
-export const MOST_ASIDE = 3;
+export const MAX_SATURATED_CONNECTIONS = 3;
 
 /** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
-export const MOST_STREAMS = 128;
+export const MAX_STREAMS = 128;
 
 /** Streams assumed to be allowed before the upstream's SETTINGS: the least that RFC 9113 §6.5.2 recommends. */
 export const STREAMS_BEFORE_SETTINGS = 100;
 
 /** Requests that wait for a stream of one upstream. */
-export const MOST_WAITING = 1024;
+export const MAX_WAITING = 1024;
 
 /** A connection silent for this long has to answer PING before another request is sent on it. */
 export const QUIET_MS = 10_000;

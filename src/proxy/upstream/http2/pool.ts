@@ -10,7 +10,7 @@ import { UpstreamFailures } from '../failures.ts';
 import { maxAgeMs } from '../max-age.ts';
 import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { Http2Connection } from './connection.ts';
-import { MOST_ASIDE, MOST_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
+import { MAX_SATURATED_CONNECTIONS, MAX_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
 
@@ -171,12 +171,15 @@ export class Http2Pool implements IdleHolder {
 
   /** Whether few connections, including those that are ending, wait for apps to read. */
   get #fewAwaitReaders(): boolean {
-    return countAwaitingReaders(this.#open) <= MOST_ASIDE;
+    return countAwaitingReaders(this.#open) <= MAX_SATURATED_CONNECTIONS;
   }
 
   /** The same of those that are ending: whoever leaves answers unread and has connections retire holds no more of them. */
   get #fewEndingAwaitReaders(): boolean {
-    return countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <= MOST_ASIDE;
+    return (
+      countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <=
+      MAX_SATURATED_CONNECTIONS
+    );
   }
 
   #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
@@ -302,7 +305,7 @@ export class Http2Pool implements IdleHolder {
         if (connection.idle) all.idled();
       },
       onAllowed: (streams) => {
-        this.#streamsEach = Math.min(MOST_STREAMS, streams);
+        this.#streamsEach = Math.min(MAX_STREAMS, streams);
       },
       onGone: () => {
         this.#usable.delete(connection);

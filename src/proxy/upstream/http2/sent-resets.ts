@@ -8,9 +8,9 @@ const WINDOW_MS = 30_000;
 
 /**
  * Resets in one window that retire a connection. Around the end of a window twice as many may come, and then one for each
- * of the requests (`MOST_STREAMS`) that it still carries: fewer than 200 in all.
+ * of the requests (`MAX_STREAMS`) that it still carries: fewer than 200 in all.
  */
-export const MOST_RESETS = 32;
+export const MAX_RESETS = 32;
 
 export class SentResets {
   #count = 0;
@@ -23,6 +23,6 @@ export class SentResets {
       this.#count = 0;
     }
     this.#count += 1;
-    return this.#count >= MOST_RESETS;
+    return this.#count >= MAX_RESETS;
   }
 }

@@ -1,4 +1,4 @@
-import { MOST_UNREAD_BYTES } from './limits.ts';
+import { MAX_UNREAD_BYTES } from './limits.ts';
 
 /**
  * What has come on a connection and has not been read by its apps. Up to a bound the connection's window is given back
@@ -16,7 +16,7 @@ export class UnreadBytes {
    * @param giveBack to the window of the connection.
    * @param onRoom is called when `isFull` is no longer true.
    */
-  constructor(giveBack: (bytes: number) => void, onRoom: () => void, most = MOST_UNREAD_BYTES) {
+  constructor(giveBack: (bytes: number) => void, onRoom: () => void, most = MAX_UNREAD_BYTES) {
     this.#giveBack = giveBack;
     this.#onRoom = onRoom;
     this.#most = most;

@@ -1,7 +1,7 @@
 import { SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import { Deadline } from '../../io/deadline.ts';
-import { MOST_WAITING } from './limits.ts';
+import { MAX_WAITING } from './limits.ts';
 import type { Http2UpstreamStream } from './stream.ts';
 
 export interface Waiting {
@@ -40,8 +40,8 @@ export class WaitingLine {
 
   /** @throws {SidecarError} `overloaded` when too many wait. */
   add(stream: Http2UpstreamStream, from: number, refused: boolean): void {
-    if (this.#waiting.length >= MOST_WAITING) {
-      throw new SidecarError('overloaded', `${MOST_WAITING} requests wait for room on a connection upstream`);
+    if (this.#waiting.length >= MAX_WAITING) {
+      throw new SidecarError('overloaded', `${MAX_WAITING} requests wait for room on a connection upstream`);
     }
     const { clock, patienceMs } = this.#options;
     const sinceMs = clock.monotonicMs();

@@ -278,12 +278,12 @@ function logLevels(current: string): Html {
 export const LINKS = html`<nav aria-label="Links"><a href="metrics">Metrics</a><a href="api/status">Status as JSON</a><a href="readyz">readyz</a><a href="livez">livez</a><a href="startupz">startupz</a><a href="${DOCS}/runbooks/README.md">Runbooks</a><a href="${DOCS}/reference/status-page.md">About this page</a></nav>`;
 
 /** A page with more of them would take too long to read, and to make. */
-const MOST_CARDS = 50;
+const MAX_CARDS = 50;
 
 /** The worst first, as many as fit. */
 function firstOf<T extends { readonly level: Level }>(all: readonly T[], card: (one: T) => Html): Html[] {
   const sorted = [...all].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
-  const cards = sorted.slice(0, MOST_CARDS).map(card);
+  const cards = sorted.slice(0, MAX_CARDS).map(card);
   const left = all.length - cards.length;
   if (left === 0) return cards;
   return [

@@ -10,7 +10,7 @@ import { canonicalHead, messageOf, newTranscript, noteResets, type Transcript } 
 const LAST_PING_ACK = frame(6, 1, 0, LAST_PING);
 
 /** Turns of the loop within which nghttp2 has said all that it has to say, and those that it gets after its last word. */
-const MOST_TURNS = 60;
+const MAX_TURNS = 60;
 const LAST_TURNS = 3;
 
 type Raw = string[];
@@ -53,13 +53,13 @@ export async function transcribeWithNghttp2({ sender, asked, frames }: FuzzCase)
       stream.on('headers', head).on('response', head);
       follow(stream, id);
     }
-    for (let turn = 0; turn < MOST_TURNS && said.length === 0; turn++) await nextTurn();
+    for (let turn = 0; turn < MAX_TURNS && said.length === 0; turn++) await nextTurn();
     await nextTurn();
   }
   const before = said.length;
 
   ours.write(Buffer.concat([...(sender === 'client' ? [PREFACE] : []), ...frames]));
-  for (let turn = 0; turn < MOST_TURNS && !over && !said.includes(LAST_PING_ACK); turn++) await nextTurn();
+  for (let turn = 0; turn < MAX_TURNS && !over && !said.includes(LAST_PING_ACK); turn++) await nextTurn();
   for (let turn = 0; turn < LAST_TURNS; turn++) await nextTurn();
   done = true;
   noteResets(transcript, said.subarray(sender === 'client' ? 0 : before));

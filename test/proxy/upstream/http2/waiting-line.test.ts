@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MOST_WAITING } from '../../../../src/proxy/upstream/http2/limits.ts';
+import { MAX_WAITING } from '../../../../src/proxy/upstream/http2/limits.ts';
 import type { Http2UpstreamStream } from '../../../../src/proxy/upstream/http2/stream.ts';
 import { WaitingLine } from '../../../../src/proxy/upstream/http2/waiting-line.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
@@ -44,9 +44,9 @@ it('who comes first is first, and who leaves is not waited for', () => {
 
 it('so many wait, and no more', () => {
   const { add, line } = start();
-  for (let count = 0; count < MOST_WAITING; count++) add('a');
+  for (let count = 0; count < MAX_WAITING; count++) add('a');
   expect(() => add('b')).toThrow(expect.objectContaining({ code: 'overloaded' }));
-  expect(line.length).toBe(MOST_WAITING);
+  expect(line.length).toBe(MAX_WAITING);
 });
 
 it('a connection is for the first that may have one of its number', () => {

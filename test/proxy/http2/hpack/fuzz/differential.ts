@@ -39,7 +39,7 @@ export function newTally(): FuzzTally {
 }
 
 /** Trials to find a shorter sequence that breaks the rule too. */
-const MOST_TRIALS = 150;
+const MAX_TRIALS = 150;
 
 const OF_NODE: readonly Encoder[] = ['nghttp2', 'writer'];
 
@@ -223,10 +223,10 @@ async function shortened(
   let stillBroken = broken;
   let size = Math.ceil(sequence.steps.length / 2);
   let trials = 0;
-  while (trials < MOST_TRIALS) {
+  while (trials < MAX_TRIALS) {
     const { steps } = shortest;
     let found = false;
-    for (let from = 0; from < steps.length && trials < MOST_TRIALS; from += size) {
+    for (let from = 0; from < steps.length && trials < MAX_TRIALS; from += size) {
       const fewer = legal([...steps.slice(0, from), ...steps.slice(from + size)], sequence.encoder);
       if (fewer.length === 0) continue;
       trials++;
