@@ -1,7 +1,5 @@
 /** A gateway as a process of its own, run as the image runs it, in the memory that the chart gives it. */
 
-import { onTestFinished } from 'vitest';
-import { makeControlGroup, ON_VERSION_1, removeControlGroup } from '../../cluster/node/control-groups.ts';
 import {
   type CallerEntry,
   callers,
@@ -15,27 +13,12 @@ import { readShippedNode } from '../../support/shipped-node.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 import type { Target } from './attack.ts';
+import { withinMemory } from './in-memory.ts';
 import { placeOf, runIn } from './placed.ts';
 import type { Spoken } from './upstream.ts';
 
 /** As in the chart's values. */
 const MEMORY_BYTES = 512 * 2 ** 20;
-
-const GROUP = '/token-sidecar-parties';
-
-/** Run by `sh`, it ends up as Node with the shipped flags and these arguments: in the group, within its memory. */
-const WITHIN = (flags: readonly string[]): string => {
-  const [directory, limit] = ON_VERSION_1
-    ? [`/sys/fs/cgroup/memory${GROUP}`, 'memory.limit_in_bytes']
-    : [`/sys/fs/cgroup${GROUP}`, 'memory.max'];
-  return [
-    `echo ${MEMORY_BYTES} > ${directory}/${limit}`,
-    `echo $$ > ${directory}/cgroup.procs`,
-    // As container runtimes do.
-    'ulimit -n $(ulimit -H -n)',
-    `node=$1; shift; exec "$node" ${flags.join(' ')} "$@"`,
-  ].join(' && ');
-};
 
 const OTHER = 'spiffe://cluster.local/ns/shop/sa/other';
 const OTHER_ENTRY = { name: 'other', match: { spiffe: OTHER }, allowedRoutes: ['api'] };
@@ -81,10 +64,8 @@ export async function startGatewayInMemory(cell: Cell): Promise<Parties> {
     { callers: [entry, OTHER_ENTRY], file: { routes, accessLog: 'off' } },
     '',
   );
-  makeControlGroup(GROUP);
-  onTestFinished(() => removeControlGroup(GROUP));
   const { flags, env } = await readShippedNode();
-  const through = [...placeOf('gateway'), 'sh', '-c', WITHIN(flags), 'sh'];
+  const through = [...placeOf('gateway'), ...withinMemory(MEMORY_BYTES, flags)];
   const gateway = new RunningCommand(['gateway', '--config', path], env, through);
   const [, port] = await gateway.output(/"proxy":"127\.0\.0\.1:(\d+)".*"msg":"ready"/s);
   const target = (caller: { readonly cert: string; readonly key: string }): Target => ({

@@ -7,7 +7,6 @@ import { onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
 import { HOST as BROKER_HOST, formOf, startWorld } from '../../broker/running-broker.ts';
-import { makeControlGroup, ON_VERSION_1, removeControlGroup } from '../../cluster/node/control-groups.ts';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { FakeKubernetes } from '../../integration/injector/fake-kubernetes.ts';
@@ -18,6 +17,7 @@ import { RunningCommand } from '../../support/run-command.ts';
 import { readShippedNode } from '../../support/shipped-node.ts';
 import { until } from '../../support/until.ts';
 import type { Target } from './caller-attack.ts';
+import { withinMemory } from './in-memory.ts';
 
 export type Program = 'injector' | 'broker' | 'issuer';
 
@@ -45,18 +45,10 @@ interface Started extends Pick<Target, 'tls' | 'request' | 'bodyBytes' | 'connec
 
 export async function startInMemory(program: Program): Promise<InMemory> {
   const { args, own, ...rest } = await STARTS[program]();
-  const limit = await memoryOf(program);
-  const group = `/token-sidecar-${program}-${process.pid}`;
-  makeControlGroup(group);
-  onTestFinished(() => removeControlGroup(group));
   const { flags, env } = await readShippedNode();
   const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
-  const running = new RunningCommand([program, ...listen, ...args], env, [
-    'sh',
-    '-c',
-    within(group, limit, flags),
-    'sh',
-  ]);
+  const through = withinMemory(await memoryOf(program), flags);
+  const running = new RunningCommand([program, ...listen, ...args], env, through);
   const [, port, admin] = await running.output(/"listen":"127\.0\.0\.1:(\d+)".*"admin":"(127\.0\.0\.1:\d+)"/);
   await until(async () => (await fetch(`http://${admin}/readyz`)).status === 200);
   const attacker: Target = { ...rest, port: Number(port) };
@@ -65,23 +57,6 @@ export async function startInMemory(program: Program): Promise<InMemory> {
     other: own === undefined ? attacker : { ...attacker, own },
     running,
   };
-}
-
-function fileOf(group: string, inVersion1: string, inVersion2: string): string {
-  return ON_VERSION_1
-    ? `/sys/fs/cgroup/memory${group}/${inVersion1}`
-    : `/sys/fs/cgroup${group}/${inVersion2}`;
-}
-
-/** Run by `sh`, it ends up as Node with the shipped flags and its arguments: in the group, within its memory. */
-function within(group: string, bytes: number, flags: readonly string[]): string {
-  return [
-    `echo ${bytes} > ${fileOf(group, 'memory.limit_in_bytes', 'memory.max')}`,
-    `echo $$ > ${fileOf(group, 'cgroup.procs', 'cgroup.procs')}`,
-    // As container runtimes do.
-    'ulimit -n $(ulimit -H -n)',
-    `node=$1; shift; exec "$node" ${flags.join(' ')} "$@"`,
-  ].join(' && ');
 }
 
 async function memoryOf(program: Program): Promise<number> {

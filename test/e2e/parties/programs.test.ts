@@ -90,6 +90,11 @@ const ROWS: readonly (readonly [Program, keyof typeof ATTACKS, Kind])[] = [
   // Memory, and room for connections.
   ['injector', 'unfinishedBodies', 'kept'],
   ['issuer', 'unfinishedBodies', 'fresh'],
+  // Memory, by what is kept of who does not read, and by what a review takes.
+  ['issuer', 'unreadAnswers', 'fresh'],
+  ['injector', 'costlyRequests', 'kept'],
+  // Verification of signatures, and questions to the API server.
+  ['broker', 'costlyRequests', 'kept'],
   // Processors and threads, by slow hashes.
   ['issuer', 'costlyRequests', 'fresh'],
 ];
