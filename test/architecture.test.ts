@@ -64,7 +64,7 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   streams: ['tunnel', 'http'],
   routing: ['streams', 'http'],
   upstream: ['streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
-  following: ['streams', 'http'],
+  recording: ['streams', 'http'],
   exchange: ['routing', 'streams', 'http', 'io'],
   app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   tls: ['app', 'exchange', 'routing', 'streams', 'http', 'io'],

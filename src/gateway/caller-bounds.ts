@@ -3,7 +3,7 @@
 import type { CallerLimits } from '../config/config.ts';
 import { type Allowance, createAllowance } from '../platform/limits/allowance.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
+import { CallerHeldBack } from '../proxy/exchange/authorizer.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */

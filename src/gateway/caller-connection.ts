@@ -102,7 +102,7 @@ export class CallerConnection implements AppConnection, Holder {
       retire: () => this.#inside?.drain(),
     });
     this.#gate = gate;
-    this.#inside = new AcceptedConnection(tls, { ...context, gatekeeper: gate }, onFree);
+    this.#inside = new AcceptedConnection(tls, { ...context, authorizer: gate }, onFree);
     onFree();
   }
 }

@@ -6,10 +6,10 @@ import type { Logger } from '../platform/log/logger.ts';
 import { type Clock, isPast } from '../platform/time/clock.ts';
 import {
   type AdmittedCaller,
+  type Authorizer,
   CallerHeldBack,
-  type Gatekeeper,
   type IdentifiedCaller,
-} from '../proxy/exchange/gatekeeper.ts';
+} from '../proxy/exchange/authorizer.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 import type { CallerBounds } from './caller-bounds.ts';
 import { matches } from './caller-match.ts';
@@ -99,7 +99,7 @@ interface CountedCaller {
 }
 
 /** Decides who may enter through one connection. Each refusal is logged, within a limit on repeats. */
-export class CallerGate implements Gatekeeper {
+export class CallerGate implements Authorizer {
   readonly #options: CallerGatesOptions;
   readonly #connection: SecuredConnection;
   readonly #wait: () => (() => void) | undefined;

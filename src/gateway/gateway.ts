@@ -22,7 +22,7 @@ import { CallerConnection } from './caller-connection.ts';
 import { CallerGates } from './caller-gate.ts';
 import { HeldMemory } from './held-memory.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import { Strangers } from './strangers.ts';
+import { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
 export const MAX_UNAUTHENTICATED = 512;
@@ -52,7 +52,7 @@ interface GatewayOptions {
 
 export interface Gateway {
   /** How connections to the gateway's address are served. */
-  readonly door: (context: AppContext) => Service;
+  readonly connectionHandler: (context: AppContext) => Service;
   /** Callers that are remembered. */
   remembered(): number;
   close(): void;
@@ -83,7 +83,7 @@ export function createGateway({
     return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
   };
   const bounds = new CallerBounds(clock, share);
-  const strangers = new Strangers(
+  const unauthenticated = new UnauthenticatedConnections(
     () => Math.min(MAX_UNAUTHENTICATED, share()),
     () => metrics.connection('displaced'),
   );
@@ -107,14 +107,14 @@ export function createGateway({
     log,
   });
   return {
-    door(context) {
+    connectionHandler(context) {
       configured = () => context.generation().limits.maxConnections;
       return {
         what: 'gateway.listen',
         clear: false,
         mostConnections: possible,
         open(accepted, onFree) {
-          const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
+          const known = unauthenticated.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
           const connection = new CallerConnection(accepted, {
             context,
             secureContext,

@@ -13,10 +13,10 @@ import { ConfigurationError } from '../platform/problems.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { namedListeners } from '../sidecar/named-listeners.ts';
-import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
+import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
 import { loadSidecarConfiguration } from '../sidecar/sidecar-configuration.ts';
 import { readPod } from '../sidecar/status/pod.ts';
-import { gatewayEntrance } from './entrance.ts';
+import { gatewayFrontend } from './frontend.ts';
 
 /** Callers, routes and credentials are many, so they are set in the file. */
 const GATEWAY_SETTINGS = {
@@ -67,7 +67,7 @@ export const gateway: Command = {
     const traced = tracing === undefined ? {} : { tracing };
     const configured = { config, file: { path, text, load }, ...traced };
     return await explainingConflicts(
-      () => serve(configured, ignored, gatewayEntrance(section, { kubeconfig: kubeconfig?.text }), context),
+      () => serve(configured, ignored, gatewayFrontend(section, { kubeconfig: kubeconfig?.text }), context),
       namedListeners(config, given),
       configured.file,
     );
@@ -85,7 +85,7 @@ function gatewayOf({ gateway: section }: Config): GatewayConfig {
 async function serve(
   configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,
   ignored: readonly IgnoredVariable[],
-  entrance: Entrance,
+  frontend: Frontend,
   { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
@@ -99,7 +99,7 @@ async function serve(
     logLosses: logOutput.losses,
     pod: readPod(env),
     quit: () => shutdown.request(),
-    entrance,
+    frontend,
   });
   keepHeapSmall();
   await whenAborted(shutdown.signal);

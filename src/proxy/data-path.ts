@@ -20,10 +20,10 @@ import type { BearerSupply } from '../token/bearer-source.ts';
 import type { AppContext } from './app/context.ts';
 import type { Service } from './app/listener.ts';
 import type { FindOriginal } from './capture/redirected-port.ts';
-import type { Tracer } from './following/tracer.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { Tracer } from './recording/tracer.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
 import type { Leaves } from './tls/termination.ts';
 
@@ -41,7 +41,7 @@ export interface ServingOptions {
   readonly limits: ProxyLimits;
   /** None is written when absent. */
   readonly accessLog?: AccessLogConfig;
-  /** Who may use which routes, where `door` tells callers apart; nobody when absent. */
+  /** Who may use which routes, where `connectionHandler` tells callers apart; nobody when absent. */
   readonly callers?: readonly GatewayCaller[];
   /** By credential name; holds every name that a route uses. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
@@ -63,7 +63,7 @@ export interface ProxyOptions extends ServingOptions {
   /** Tells where redirected connections were going; present whenever `redirect` is. */
   readonly findOriginal?: FindOriginal;
   /** Serves `listen` in its own way; when absent, by whatever version of HTTP a connection begins with. */
-  readonly door?: (context: AppContext) => Service;
+  readonly connectionHandler?: (context: AppContext) => Service;
   /** The system's, when absent. */
   readonly network?: Network;
   /** Marks requests that have passed here, so that one that comes back is recognised as a loop. Random per process. */

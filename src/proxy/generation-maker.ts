@@ -15,12 +15,12 @@ import type { ServingOptions } from './data-path.ts';
 import { admissionWith } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
 import { Generation } from './exchange/generation.ts';
-import { AccessLog } from './following/access-log.ts';
-import { following } from './following/followed-request.ts';
-import type { Tracer } from './following/tracer.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { UpstreamObserver } from './observer.ts';
+import { AccessLog } from './recording/access-log.ts';
+import { recordingOf } from './recording/recorded-request.ts';
+import type { Tracer } from './recording/tracer.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
@@ -119,7 +119,7 @@ export class GenerationMaker {
         destinations,
         admission: admissionWith(placeholdersOf(options)),
         limits: options.limits,
-        ...this.#following(options),
+        ...this.#recording(options),
         callers: options.callers ?? [],
       }),
     );
@@ -128,11 +128,11 @@ export class GenerationMaker {
     ofLists.retireRest();
   }
 
-  #following({ accessLog }: ServingOptions): Pick<Generation, 'follow' | 'logUnread'> {
+  #recording({ accessLog }: ServingOptions): Pick<Generation, 'record' | 'logUnread'> {
     const { accessLogger, clock, log, tracer } = this.#surroundings;
     const lines = accessLog && new AccessLog(accessLogger, accessLog, Math.random);
     return {
-      follow: following({ clock, log, tracer, accessLog: lines }),
+      record: recordingOf({ clock, log, tracer, accessLog: lines }),
       logUnread: lines && ((unread) => lines.writeUnread(unread)),
     };
   }

@@ -53,7 +53,7 @@ export interface RouteObserver extends UpstreamObserver {
   replayed(result: ReplayResult): void;
 }
 
-/** How a followed request has ended. */
+/** How a recorded request has ended. */
 export interface EndedRequest {
   /** What the app got; undefined if it left before an answer. */
   readonly status: number | undefined;
@@ -64,8 +64,8 @@ export interface EndedRequest {
   readonly upstreamProtocol: Protocol | undefined;
 }
 
-/** Follows one request to its end, in more detail than what is counted. */
-export interface RequestFollower {
+/** Records one request to its end, in more detail than what is counted. */
+export interface RequestRecorder {
   /** The app's own, or a generated one. */
   readonly requestId: string;
   /** The trace that the request belongs to, if any. */
@@ -97,8 +97,8 @@ export interface RequestFollower {
   ended(ended: EndedRequest): void;
 }
 
-/** Starts to follow a request whose head has come; undefined where it is not followed. */
-export type Follow = (request: IncomingRequest) => RequestFollower | undefined;
+/** Starts the record of a request whose head has come; undefined where none is kept. */
+export type RecordRequest = (request: IncomingRequest) => RequestRecorder | undefined;
 
 /** What was answered with an error and could not be read as a request. */
 export interface UnreadRequest {

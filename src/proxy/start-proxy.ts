@@ -78,13 +78,13 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
 /** @returns the proxy's own address. */
 async function listenEverywhere(
   listener: Listener,
-  { listen, door, capture, redirect, findOriginal, metrics }: ProxyOptions,
+  { listen, connectionHandler, capture, redirect, findOriginal, metrics }: ProxyOptions,
   context: AppContext,
   termination: TlsTermination | undefined,
   { own, capturedAddresses }: Pick<GenerationSurroundings, 'own' | 'capturedAddresses'>,
 ): Promise<ListenAddress> {
   try {
-    const address = await listener.listen(listen, door?.(context));
+    const address = await listener.listen(listen, connectionHandler?.(context));
     own.add(address);
     const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
     for (const port of ports) {

@@ -73,7 +73,7 @@ export const proxy: Command = {
   },
 };
 
-/** Without its entrance, a gateway's routes would be open to anyone who reaches the listener. */
+/** Without its frontend, a gateway's routes would be open to anyone who reaches the listener. */
 async function refuseGateway(
   { gateway }: Config,
   { path = '', text }: { readonly path: string | undefined; readonly text: string | undefined },

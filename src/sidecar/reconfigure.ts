@@ -8,10 +8,10 @@ import { within } from '../platform/time/within.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import type { ProxyMetrics } from '../proxy/metrics.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
-import { credentialOf, isAbout, routeNamesOf, routeOf, subjectsGone } from './gone-series.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import type { Reconfigurable, ReconfigureOptions, WaitedFor } from './reload/follow-file.ts';
 import { withoutToken } from './sidecar-health.ts';
+import { credentialOf, isAbout, routeNamesOf, routeOf, staleSubjects } from './stale-series.ts';
 import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {
@@ -132,7 +132,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
 
   async function forgetGone(before: Config): Promise<void> {
     const { registry, tokenMetrics, proxyMetrics } = options;
-    const gone = new Set(subjectsGone(before, [...users().map(({ config }) => config), ...coming]));
+    const gone = new Set(staleSubjects(before, [...users().map(({ config }) => config), ...coming]));
     for (const { name } of before.credentials) if (gone.has(credentialOf(name))) tokenMetrics.forget(name);
     for (const name of routeNamesOf(before)) {
       if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));

@@ -19,14 +19,14 @@ interface SidecarHealthOptions {
   readonly listening: () => boolean;
   readonly draining: () => boolean;
   /** What keeps callers of other pods out. */
-  readonly entranceMissing: () => readonly MissingPart[];
+  readonly frontendMissing: () => readonly MissingPart[];
 }
 
 export function sidecarHealth({
   inUse,
   listening,
   draining,
-  entranceMissing,
+  frontendMissing,
 }: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
@@ -58,7 +58,7 @@ export function sidecarHealth({
     started,
     missing: () => [
       ...(listening() ? [] : [LISTENER_MISSING]),
-      ...entranceMissing(),
+      ...frontendMissing(),
       ...inUse().flatMap(missingToken),
     ],
   };

@@ -63,7 +63,7 @@ export interface SidecarOptions {
   /** Spans of requests are exported; none are made when absent. */
   readonly tracing?: TracingConfig;
   /** Absent where the app of the same pod is who calls. */
-  readonly entrance?: Entrance;
+  readonly frontend?: Frontend;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
   /** What the pod is called, for the status page; by what every container has unless given. */
@@ -77,21 +77,21 @@ export interface SidecarOptions {
 }
 
 /** What stands before the data path where callers come from other pods. */
-export interface Entrance {
+export interface Frontend {
   /** Where they come. */
   readonly listen: ListenAddress;
   /** @throws {ConfigurationError} where a file cannot be used. */
-  open(surroundings: EntranceSurroundings): Promise<OpenEntrance>;
+  open(surroundings: FrontendDependencies): Promise<OpenFrontend>;
 }
 
-export interface EntranceSurroundings {
+export interface FrontendDependencies {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export interface OpenEntrance {
-  readonly door: ProxyOptions['door'];
+export interface OpenFrontend {
+  readonly connectionHandler: ProxyOptions['connectionHandler'];
   /** Whose callers are served from now on. */
   use(config: Config): void;
   /** Why nobody could be served now. */
@@ -166,14 +166,14 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     inUse: () => inUse.credentials,
     listening: () => proxy !== undefined,
     draining: () => draining,
-    entranceMissing: () => entrance?.missing() ?? [],
+    frontendMissing: () => frontend?.missing() ?? [],
   });
   health.look();
   let outputs: Outputs | undefined;
-  let entrance: OpenEntrance | undefined;
-  entrance = await options.entrance?.open({ registry, clock, log });
-  closers.push(() => entrance?.close());
-  entrance?.use(config);
+  let frontend: OpenFrontend | undefined;
+  frontend = await options.frontend?.open({ registry, clock, log });
+  closers.push(() => frontend?.close());
+  frontend?.use(config);
   // Before any probe is answered: apps that it lets start find what to trust.
   const leaves = await openLeaves(config, clock, log);
   const findOriginal = await openRedirect(config, log);
@@ -218,8 +218,8 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   closers.push(admin.close);
   proxy = await startProxy({
     ...servingOf(inUse),
-    listen: options.entrance?.listen ?? config.listen,
-    ...(entrance?.door === undefined ? {} : { door: entrance.door }),
+    listen: options.frontend?.listen ?? config.listen,
+    ...(frontend?.connectionHandler === undefined ? {} : { connectionHandler: frontend.connectionHandler }),
     ...(findOriginal === undefined ? {} : { findOriginal }),
     otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
     ...(leaves === undefined ? {} : { leaves }),
@@ -242,7 +242,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
         sources.show(next.credentials);
         health.look();
         outputs?.follow(next.credentials);
-        entrance?.use(next.config);
+        frontend?.use(next.config);
       },
       sources,
       proxy,
@@ -255,7 +255,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     file = followConfigFile({ ...options.file, target, registry, clock, log });
   }
 
-  const running = { proxy, outputs, entrance };
+  const running = { proxy, outputs, frontend };
   log.info(
     {
       proxy: formatAddress(proxy.address),
@@ -278,7 +278,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     });
     log.info({ drainTimeoutMs }, 'draining');
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
-    if (options.entrance !== undefined) {
+    if (options.frontend !== undefined) {
       running.proxy.askToLeave();
       await new Promise<void>((resolve) => void clock.after(shares.delayMs, resolve));
     }
@@ -290,7 +290,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     await Promise.all([
       admin.close(),
       running.outputs?.close(),
-      running.entrance?.close(),
+      running.frontend?.close(),
       // First, so that the spans of grants that are given up are among the last.
       sources.close().then(() => tracing?.close(Math.min(MAX_FOR_SPANS_MS, leftMs()))),
     ]);

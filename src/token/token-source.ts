@@ -49,9 +49,9 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
 }
 
 /**
- * What became of the wish for a token.
+ * What became of a request for a new token.
  * - `begun`: a grant is under way, be it one from before.
- * - `too_soon`: the last wish was too recent.
+ * - `too_soon`: the last request was too recent.
  * - `impossible`: the mounted credentials cannot be used, or tokens are obtained for requests alone.
  */
 export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
@@ -335,7 +335,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function renew(): RenewalAnswer {
     if (closed || credentials === undefined) return 'impossible';
-    apply({ type: 'wished' });
+    apply({ type: 'refresh_requested' });
     return state.grant === undefined ? 'too_soon' : 'begun';
   }
 

@@ -54,7 +54,7 @@ export interface TokenState {
   /** The same for immediate rotations. */
   readonly rotationsPaidUntilMs: number;
   /** Monotonic ms of the last grant that a person asked for. */
-  readonly wishedAtMs: number;
+  readonly manualRefreshAtMs: number;
   /** Grants begun so far; numbers them. */
   readonly grantsBegun: number;
 }
@@ -104,7 +104,7 @@ export type TokenEvent =
   /** An upstream took this Authorization value. */
   | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
   /** A person asks for a token now. */
-  | { readonly type: 'wished' }
+  | { readonly type: 'refresh_requested' }
   /** Time has passed: the timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
 
@@ -126,7 +126,7 @@ export const INITIAL_STATE: TokenState = {
   upstreams: new Map(),
   forcedPaidUntilMs: Number.NEGATIVE_INFINITY,
   rotationsPaidUntilMs: Number.NEGATIVE_INFINITY,
-  wishedAtMs: Number.NEGATIVE_INFINITY,
+  manualRefreshAtMs: Number.NEGATIVE_INFINITY,
   grantsBegun: 0,
 };
 
@@ -145,7 +145,7 @@ const FORCED_BURST = 5;
 const FORCED_INTERVAL_MS = 30_000;
 
 /** Between two grants that a person asked for: a button that is held down must not load the provider. */
-const WISH_INTERVAL_MS = 10_000;
+const MIN_MANUAL_INTERVAL_MS = 10_000;
 
 /** A token younger than this and never accepted was refused for a reason that another token will not cure. */
 const YOUNGEST_RENEWABLE_MS = 1000;
@@ -164,7 +164,7 @@ export function reduce(state: TokenState, event: TokenEvent, circumstances: Circ
       return considerRefusal(state, event, circumstances.now);
     case 'accepted_by_upstream':
       return noteAcceptance(state, event);
-    case 'wished':
+    case 'refresh_requested':
       return considerWish(state, circumstances.now);
     case 'looked':
       return beginIfDue(state, circumstances.now);
@@ -209,10 +209,11 @@ function beginIfDue(state: TokenState, now: Instant): TokenState {
   return begin(state, state.due.reason, now);
 }
 
-/** Replaces the planned grant and any back-off; a grant in flight already fulfils the wish. */
+/** Replaces the planned grant and any back-off. While a grant is in flight, nothing changes. */
 function considerWish(state: TokenState, now: Instant): TokenState {
-  if (state.grant !== undefined || now.monotonicMs - state.wishedAtMs < WISH_INTERVAL_MS) return state;
-  return { ...begin(state, 'manual', now), wishedAtMs: now.monotonicMs };
+  if (state.grant !== undefined || now.monotonicMs - state.manualRefreshAtMs < MIN_MANUAL_INTERVAL_MS)
+    return state;
+  return { ...begin(state, 'manual', now), manualRefreshAtMs: now.monotonicMs };
 }
 
 /** A rotation takes the place of a grant in flight, whose answer no longer counts. */

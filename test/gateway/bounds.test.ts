@@ -6,8 +6,8 @@ import { connect } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { MAX_UNAUTHENTICATED } from '../../src/gateway/gateway.ts';
-import { Strangers } from '../../src/gateway/strangers.ts';
 import { HANDSHAKE_MS } from '../../src/gateway/tls-handshake.ts';
+import { UnauthenticatedConnections } from '../../src/gateway/unauthenticated-connections.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import { until } from '../support/until.ts';
@@ -190,7 +190,7 @@ it('silent connections displace each other, and leave room for callers within li
 it('one stranger too many takes the place of the oldest from the address that has most', () => {
   const ended: string[] = [];
   let displaced = 0;
-  const strangers = new Strangers(
+  const strangers = new UnauthenticatedConnections(
     () => 4,
     () => {
       displaced += 1;

@@ -94,8 +94,8 @@ export const MENDED_FAULTS = {
       },
       {
         file: 'proxy/upstream/http2/stream.ts',
-        mended: "    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);\n",
-        faulty: '    this.user.upstreamFailed(error, fate);\n',
+        mended: "    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);\n",
+        faulty: '    this.user.upstreamFailed(error, delivery);\n',
       },
     ],
   },

@@ -33,7 +33,7 @@ function health(...first: readonly OpenCredential[]) {
     inUse: () => inUse,
     listening: () => true,
     draining: () => false,
-    entranceMissing: () => [],
+    frontendMissing: () => [],
   });
   let isReady = false;
   void ready.then(() => {

@@ -5,7 +5,7 @@ import { guarded } from '../app/guarded.ts';
 import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { ConnectionHeir } from '../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../streams/app-stream.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
 interface CapturedTlsConnectionOptions {
@@ -22,7 +22,7 @@ export class CapturedTlsConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
   /** Absent until there is TLS. */
-  #heir: ConnectionHeir | undefined;
+  #successor: ConnectionSuccessor | undefined;
 
   constructor(socket: Socket, options: CapturedTlsConnectionOptions) {
     const { context, termination, listed, route, onFree } = options;
@@ -37,8 +37,8 @@ export class CapturedTlsConnection implements AppConnection {
         take = taker;
         return undefined;
       },
-      bequeath: (heir) => {
-        this.#heir = heir;
+      handOff: (successor) => {
+        this.#successor = successor;
       },
       onFree,
     };
@@ -47,15 +47,15 @@ export class CapturedTlsConnection implements AppConnection {
 
   /** A handshake counts as busy, like a request, and has a time limit of its own. */
   get busy(): boolean {
-    return this.#heir?.busy !== false;
+    return this.#successor?.busy !== false;
   }
 
   closeIdle(): void {
-    if (this.#heir === undefined) this.socket.destroySoon();
-    else this.#heir.closeIdle();
+    if (this.#successor === undefined) this.socket.destroySoon();
+    else this.#successor.closeIdle();
   }
 
   drain(): void {
-    this.#heir?.drain();
+    this.#successor?.drain();
   }
 }

@@ -15,7 +15,7 @@ import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { AskedDestination } from '../routing/forward-destination.ts';
 import { hostName } from '../routing/routes.ts';
-import type { ConnectionHeir } from '../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../streams/app-stream.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 import { SocketSide } from '../tunnel/socket-side.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
@@ -47,8 +47,8 @@ interface RedirectedConnectionOptions {
 type Phase =
   /** The host is not known yet. */
   | { readonly kind: 'unnamed'; readonly firstAtMs: number | undefined }
-  /** The host gets the token. The heir is set once HTTP is spoken. */
-  | { readonly kind: 'listed'; readonly heir: ConnectionHeir | undefined }
+  /** The host gets the token. The successor is set once HTTP is spoken. */
+  | { readonly kind: 'listed'; readonly successor: ConnectionSuccessor | undefined }
   /** Bytes pass to and from where the app was going, once there is a connection. */
   | { readonly kind: 'passing' }
   | { readonly kind: 'over' };
@@ -98,17 +98,17 @@ export class RedirectedConnection implements AppConnection {
   /** A passing connection in use looks the same as an idle one. */
   get busy(): boolean {
     const phase = this.#phase;
-    return phase.kind === 'listed' ? phase.heir?.busy !== false : phase.kind === 'passing';
+    return phase.kind === 'listed' ? phase.successor?.busy !== false : phase.kind === 'passing';
   }
 
   closeIdle(): void {
     const phase = this.#phase;
-    if (phase.kind === 'listed' && phase.heir !== undefined) phase.heir.closeIdle();
+    if (phase.kind === 'listed' && phase.successor !== undefined) phase.successor.closeIdle();
     else this.socket.destroySoon();
   }
 
   drain(): void {
-    if (this.#phase.kind === 'listed') this.#phase.heir?.drain();
+    if (this.#phase.kind === 'listed') this.#phase.successor?.drain();
   }
 
   #read(chunk: Buffer): void {
@@ -153,12 +153,12 @@ export class RedirectedConnection implements AppConnection {
       return;
     }
     onResult('listed');
-    this.#phase = { kind: 'listed', heir: undefined };
+    this.#phase = { kind: 'listed', successor: undefined };
     const connection: TerminatedConnection['connection'] = {
       socket: this.socket,
       takeOver: (take) => this.#handTo(take),
-      bequeath: (heir) => {
-        this.#phase = { kind: 'listed', heir };
+      handOff: (successor) => {
+        this.#phase = { kind: 'listed', successor };
       },
       onFree,
     };
@@ -166,7 +166,7 @@ export class RedirectedConnection implements AppConnection {
       termination.begin({ connection, listed, route, onOver: onFree });
       return;
     }
-    connection.bequeath(new AcceptedConnection(this.socket, { ...context, listed }, onFree, connection));
+    connection.handOff(new AcceptedConnection(this.socket, { ...context, listed }, onFree, connection));
   }
 
   /** Passes its bytes to where they were going, starting with those already read. */

@@ -1,12 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import { UpstreamReset } from '../streams/upstream-reset.ts';
-import type {
-  RequestFate,
-  UpstreamStream,
-  UpstreamStreams,
-  UpstreamUser,
-} from '../streams/upstream-stream.ts';
+import type { Delivery, UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 
 /**
  * Which connection a request is sent on. Each token gets one first attempt and at most one retry, whose kind depends on
@@ -31,11 +26,11 @@ const AFTER_REFUSAL: Attempt = { kind: 'after-refusal' };
 export function attemptAfter(
   failed: Attempt,
   error: SidecarError<ProxyErrorCode>,
-  fate: RequestFate,
+  delivery: Delivery,
   { whole, repeatable }: { readonly whole: boolean; readonly repeatable: boolean },
 ): Attempt | undefined {
   if (failed.kind !== 'first') return undefined;
-  switch (fate) {
+  switch (delivery) {
     case 'unprocessed':
       if (!whole) return undefined;
       return error instanceof UpstreamReset ? AFTER_REFUSAL : ANEW;

@@ -27,7 +27,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     this.#upstream = undefined;
     this.#exchange.beginTunnel(200);
     const { idleMs } = this.#destination.route.config.timeouts;
-    this.#exchange.stream.becomeTunnel(undefined, upstream.tunnelEnd, idleMs, this.#exchange.follower?.bytes);
+    this.#exchange.stream.becomeTunnel(undefined, upstream.tunnelEnd, idleMs, this.#exchange.recorder?.bytes);
   }
 
   release(): void {

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { RuleContext } from './admission-rules.ts';
-import type { Gatekeeper } from './gatekeeper.ts';
+import type { Authorizer } from './authorizer.ts';
 import type { Generation } from './generation.ts';
 import type { Interceptor } from './interceptor.ts';
 
@@ -14,7 +14,7 @@ export interface ExchangeContext extends RuleContext {
   /** The host that the proxy stands in for on this connection: its requests go there and nowhere else. */
   readonly listed?: ListedHost;
   /** Absent where everyone who reaches the listener may use all of it. */
-  readonly gatekeeper?: Gatekeeper;
+  readonly authorizer?: Authorizer;
   readonly clock: Clock;
   readonly log: Logger;
   /** Observes requests that no route matched. */

@@ -6,15 +6,15 @@ import { type Fields, octetsOf } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
 import { traceContextOf } from '../http/trace-context.ts';
-import { CLIENT_CLOSED_REQUEST, type RequestFollower, type RouteObserver } from '../observer.ts';
+import { CLIENT_CLOSED_REQUEST, type RequestRecorder, type RouteObserver } from '../observer.ts';
 import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
+import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
-import type { AdmittedCaller, Gatekeeper, IdentifiedCaller } from './gatekeeper.ts';
 import type { Generation } from './generation.ts';
 import { grpcStatusOf } from './grpc-outcome.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
@@ -38,11 +38,11 @@ export class Exchange implements ServedExchange {
   request: IncomingRequest;
   readonly startedAtMs: number;
   readonly isGrpc: boolean;
-  readonly follower: RequestFollower | undefined;
+  readonly recorder: RequestRecorder | undefined;
   readonly #context: ExchangeContext;
-  /** Includes the caller's proof of identity, for the gatekeeper. */
+  /** Includes the caller's proof of identity, for the authorizer. */
   readonly #arrived: IncomingRequest;
-  /** Present once the gatekeeper has admitted the caller. */
+  /** Present once the authorizer has admitted the caller. */
   #caller: AdmittedCaller | undefined;
   #observer: RouteObserver;
   #route: RouteConfig | undefined;
@@ -61,15 +61,15 @@ export class Exchange implements ServedExchange {
 
   constructor(stream: AppStream, context: ExchangeContext, request: IncomingRequest, nowMs: number) {
     this.stream = stream;
-    this.request = context.gatekeeper === undefined ? request : context.gatekeeper.withoutProof(request);
+    this.request = context.authorizer === undefined ? request : context.authorizer.withoutProof(request);
     this.#arrived = request;
     this.startedAtMs = nowMs;
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
-    const { limits, follow } = context.generation();
+    const { limits, record } = context.generation();
     this.#patienceMs = limits.headerTimeoutMs;
-    this.follower = follow(this.request);
+    this.recorder = record(this.request);
   }
 
   get over(): boolean {
@@ -97,9 +97,9 @@ export class Exchange implements ServedExchange {
   /** Serves the request. Every outcome, good or bad, goes through this exchange; nothing is thrown. */
   begin(): void {
     try {
-      const { gatekeeper } = this.#context;
+      const { authorizer } = this.#context;
       for (const rule of this.#context.generation().admission.onArrival) rule(this.request, this.#context);
-      if (gatekeeper === undefined || this.#letIn(gatekeeper)) this.#serve();
+      if (authorizer === undefined || this.#letIn(authorizer)) this.#serve();
     } catch (error) {
       this.#refuse(error);
     }
@@ -109,7 +109,7 @@ export class Exchange implements ServedExchange {
   takeBody(slice: Buffer): void {
     if (this.over) return;
     this.#service?.body?.take(slice);
-    if (this.follower !== undefined) this.follower.bytes.fromApp += slice.length;
+    if (this.recorder !== undefined) this.recorder.bytes.fromApp += slice.length;
   }
 
   endBody(trailers: Fields): void {
@@ -165,7 +165,7 @@ export class Exchange implements ServedExchange {
   }
 
   identify(): string {
-    this.#requestId ??= this.follower?.requestId ?? givenRequestId(this.request.fields) ?? randomUUID();
+    this.#requestId ??= this.recorder?.requestId ?? givenRequestId(this.request.fields) ?? randomUUID();
     return this.#requestId;
   }
 
@@ -181,8 +181,8 @@ export class Exchange implements ServedExchange {
 
   /** @param answered what the app got, or is about to get. */
   #log(error: SidecarError<ProxyErrorCode>, answered: Pick<FailedRequest, 'status' | 'grpcStatus'>): void {
-    const { request, follower } = this;
-    const trace = follower === undefined ? traceContextOf(request.fields) : follower.trace;
+    const { request, recorder } = this;
+    const trace = recorder === undefined ? traceContextOf(request.fields) : recorder.trace;
     const failed = {
       route: this.#route?.name ?? 'none',
       upstream: this.#route?.upstream.authority,
@@ -209,7 +209,7 @@ export class Exchange implements ServedExchange {
     this.#caller?.leave();
     const durationMs = nowMs - this.startedAtMs;
     if (this.isGrpc) this.#observer.grpcEnded(this.#grpcStatus);
-    this.follower?.ended({
+    this.recorder?.ended({
       status: this.#status,
       grpcStatus: this.#grpcStatus,
       durationMs,
@@ -222,12 +222,12 @@ export class Exchange implements ServedExchange {
     }
     this.#context.load.inFlight -= 1;
     this.#generation?.ended();
-    this.#observer.ended(this.request, counted, durationMs, this.#service?.sentBy, this.follower?.sampled);
+    this.#observer.ended(this.request, counted, durationMs, this.#service?.sentBy, this.recorder?.sampled);
   }
 
   #countFailure(code: ProxyErrorCode): void {
     this.#observer.error(code);
-    this.follower?.failed(code);
+    this.recorder?.failed(code);
   }
 
   #serve(): void {
@@ -250,8 +250,8 @@ export class Exchange implements ServedExchange {
   }
 
   /** Whether the caller is already known; if not, the request is served once it is. */
-  #letIn(gatekeeper: Gatekeeper): boolean {
-    const identified = gatekeeper.identify(this.#arrived);
+  #letIn(authorizer: Authorizer): boolean {
+    const identified = authorizer.identify(this.#arrived);
     if (!(identified instanceof Promise)) {
       this.#enter(identified);
       return true;
@@ -279,7 +279,7 @@ export class Exchange implements ServedExchange {
 
   /** Uses the configuration in use now, as do all later steps. */
   #enter(identified: IdentifiedCaller): void {
-    this.follower?.identified(identified.name);
+    this.recorder?.identified(identified.name);
     this.#caller = identified.enter(this.#context.generation().callers);
   }
 
@@ -304,7 +304,7 @@ export class Exchange implements ServedExchange {
     const { config, observer } = destination.route;
     this.#observer = observer;
     this.#route = config;
-    this.follower?.routed(config);
+    this.recorder?.routed(config);
     this.#patienceMs = config.timeouts.idleMs;
     this.#caller?.assertMayUse(config);
     for (const rule of admission.onDestination) rule(request, destination, context, generation);
@@ -323,8 +323,8 @@ export class Exchange implements ServedExchange {
     this.#status = own.status;
     if (this.isGrpc) this.#grpcStatus = grpcStatusOf(own.fields);
     const identified = { ...own, fields: [...own.fields, REQUEST_ID_FIELD, this.identify()] };
-    if (this.follower !== undefined && this.request.method !== 'HEAD') {
-      this.follower.bytes.toApp += own.body.length;
+    if (this.recorder !== undefined && this.request.method !== 'HEAD') {
+      this.recorder.bytes.toApp += own.body.length;
     }
     this.stream.answer(identified, this.#patienceMs);
   }

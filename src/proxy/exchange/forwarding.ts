@@ -7,12 +7,7 @@ import type { Destination } from '../routing/destination.ts';
 import type { ConnectionOwner } from '../streams/connection-owner.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type {
-  OutgoingRequest,
-  RequestFate,
-  UpstreamStream,
-  UpstreamUser,
-} from '../streams/upstream-stream.ts';
+import type { Delivery, OutgoingRequest, UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
 import { acquireFor, attemptAfter, FIRST } from './attempt.ts';
 import type { ExchangeContext } from './context.ts';
 import { FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './repetition.ts';
@@ -122,7 +117,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answered(head: AnswerHead, body: AnswerBody): void {
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#exchange.follower?.answered(head.status);
+    this.#exchange.recorder?.answered(head.status);
     const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
     const refused = this.#token.refusedBy(verdict);
     if (refused !== undefined && this.#isWhole()) {
@@ -142,23 +137,23 @@ export class Forwarding implements RequestService, UpstreamUser {
       );
     }
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#exchange.follower?.answered(head.status);
+    this.#exchange.recorder?.answered(head.status);
     this.#token.heed('accepted');
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
-    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs, this.#exchange.follower?.bytes);
+    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs, this.#exchange.recorder?.bytes);
   }
 
   answerData(slice: Buffer): void {
-    const { follower, stream } = this.#exchange;
-    if (follower !== undefined) follower.bytes.toApp += slice.length;
+    const { recorder, stream } = this.#exchange;
+    if (recorder !== undefined) recorder.bytes.toApp += slice.length;
     stream.data(slice);
   }
 
   answerEnded(trailers: readonly string[]): void {
     this.#upstream = undefined;
-    this.#exchange.follower?.answerEnded();
+    this.#exchange.recorder?.answerEnded();
     this.#token.heedTrailers(trailers);
     this.#exchange.endAnswer(trailers);
   }
@@ -180,11 +175,11 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#fail(new SidecarError(code, `${what} for ${idleMs} ms`));
   }
 
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
     this.#upstream = undefined;
-    this.#exchange.follower?.attemptFailed(error.code);
+    this.#exchange.recorder?.attemptFailed(error.code);
     this.body?.detach();
-    const next = attemptAfter(this.#attempt, error, fate, {
+    const next = attemptAfter(this.#attempt, error, delivery, {
       whole: this.#isWhole(),
       repeatable: this.#isSafeToRepeat(),
     });
@@ -236,7 +231,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   #replayWith(authorization: string): void {
     this.#token.replayed();
     this.#tell('the token was refused: sending again with another one');
-    this.#exchange.follower?.answerEnded();
+    this.#exchange.recorder?.answerEnded();
     this.#attempt = FIRST;
     this.body?.detach();
     this.#upstream?.discard();
@@ -288,9 +283,9 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
     this.#token.sentWith(authorization);
-    const { request: asked, follower } = this.#exchange;
+    const { request: asked, recorder } = this.#exchange;
     const request: OutgoingRequest = {
-      from: follower === undefined ? asked : follower.sending(asked, this.#target),
+      from: recorder === undefined ? asked : recorder.sending(asked, this.#target),
       target: this.#target,
       authority: this.#route.config.upstream.authority,
       authorization,

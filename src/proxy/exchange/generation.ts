@@ -1,10 +1,10 @@
 import type { ProxyLimits } from '../../config/config.ts';
-import type { Follow, LogUnread } from '../observer.ts';
+import type { LogUnread, RecordRequest } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission } from './admission-rules.ts';
-import type { CallerPolicy } from './gatekeeper.ts';
+import type { CallerPolicy } from './authorizer.ts';
 
-type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'follow' | 'callers'> & {
+type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'record' | 'callers'> & {
   readonly logUnread?: LogUnread | undefined;
 };
 
@@ -16,19 +16,19 @@ export class Generation {
   readonly destinations: DestinationFinder;
   readonly admission: Admission;
   readonly limits: ProxyLimits;
-  readonly follow: Follow;
+  readonly record: RecordRequest;
   /** Absent where unreadable requests are not logged. */
   readonly logUnread: LogUnread | undefined;
-  /** Used only with a gatekeeper. */
+  /** Used only with an authorizer. */
   readonly callers: CallerPolicy;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
 
-  constructor({ destinations, admission, limits, follow, logUnread, callers }: GenerationParts) {
+  constructor({ destinations, admission, limits, record, logUnread, callers }: GenerationParts) {
     this.destinations = destinations;
     this.admission = admission;
     this.limits = limits;
-    this.follow = follow;
+    this.record = record;
     this.logUnread = logUnread;
     this.callers = callers;
   }

@@ -1,7 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
-import type { RequestFollower } from '../observer.ts';
+import type { RequestRecorder } from '../observer.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
 import type { RequestBody } from './request-body.ts';
@@ -35,7 +35,7 @@ export interface ServedExchange {
   /** Whether it is a gRPC call, whose outcome is a status of its own. */
   readonly isGrpc: boolean;
   /** Undefined where the request is not followed. */
-  readonly follower: RequestFollower | undefined;
+  readonly recorder: RequestRecorder | undefined;
   /** Whether the answer is complete, was cut, or has nobody left to go to. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */

@@ -1,6 +1,6 @@
 import type { BearerSource, TokenWaiter } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import type { ReplayResult, RequestFollower } from '../observer.ts';
+import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import { keepsOwn } from './own-identity.ts';
 import type { ServedExchange } from './request-service.ts';
@@ -14,7 +14,7 @@ export const TO_OBTAIN = Symbol('no token is held');
 type Replay = 'none' | 'unanswered' | 'counted';
 
 /** The exchange that the token is for. */
-type TokenUser = Pick<ServedExchange, 'request' | 'follower' | 'caller'>;
+type TokenUser = Pick<ServedExchange, 'request' | 'recorder' | 'caller'>;
 
 /** The token of one request: where it comes from, and what the answer says of it. */
 export class RequestToken {
@@ -23,7 +23,7 @@ export class RequestToken {
   readonly #route: ActiveRoute;
   /** Undefined where no token is injected. */
   readonly #bearer: BearerSource | undefined;
-  readonly #follower: RequestFollower | undefined;
+  readonly #recorder: RequestRecorder | undefined;
   /** Created once the request waits for a token. */
   #leaving: AbortController | undefined;
   /** What was sent last. */
@@ -34,9 +34,9 @@ export class RequestToken {
   /** Whether the trailers of the answer will give the verdict on the token. */
   #awaitsTrailers = false;
 
-  constructor(route: ActiveRoute, { request, follower, caller }: TokenUser) {
+  constructor(route: ActiveRoute, { request, recorder, caller }: TokenUser) {
     this.#route = route;
-    this.#follower = follower;
+    this.#recorder = recorder;
     this.keepsOwn = keepsOwn(route, request);
     // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
     // the token.
@@ -117,8 +117,8 @@ export class RequestToken {
 
   #waiter(): TokenWaiter {
     this.#leaving ??= new AbortController();
-    const follower = this.#follower;
-    const awaits = follower === undefined ? undefined : follower.awaits.bind(follower);
+    const recorder = this.#recorder;
+    const awaits = recorder === undefined ? undefined : recorder.awaits.bind(recorder);
     return { awaits, gone: this.#leaving.signal };
   }
 

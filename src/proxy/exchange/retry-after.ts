@@ -1,6 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import { CallerHeldBack } from './gatekeeper.ts';
+import { CallerHeldBack } from './authorizer.ts';
 
 /** When a retry may help, in whole seconds; undefined if unknown. */
 export function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {

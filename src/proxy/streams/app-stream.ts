@@ -6,7 +6,7 @@ import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
 /** The new server of a given-up connection, as the connection sees it. */
-export interface ConnectionHeir {
+export interface ConnectionSuccessor {
   /** Whether a request is being served. */
   readonly busy: boolean;
   closeIdle(): void;
@@ -16,7 +16,7 @@ export interface ConnectionHeir {
 /** A connection that a CONNECT has given up, and that speaks HTTP again once its TLS has ended here. */
 export interface GivenUpConnection extends TunnelEnd {
   /** Says who serves it from here on. */
-  bequeath(heir: ConnectionHeir): void;
+  handOff(successor: ConnectionSuccessor): void;
   /** To be called whenever one of its requests is settled. */
   onFree(): void;
 }

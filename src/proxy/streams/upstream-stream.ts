@@ -12,7 +12,7 @@ import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
  * - `unanswered`: the connection had been idle and closed without a byte of an answer: most likely closed meanwhile;
  * - `lost`: anything else. The upstream may have acted on it.
  */
-export type RequestFate = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
+export type Delivery = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
 
 /** A request on its way upstream: what the app sent, and what the proxy makes of it. */
 export interface OutgoingRequest {
@@ -132,5 +132,5 @@ export interface UpstreamUser {
   upstreamReady(): void;
   /** Nothing has moved for as long as the route allows. */
   stalled(): void;
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void;
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void;
 }

@@ -96,7 +96,7 @@ export class TlsTermination {
   #speak(socket: TLSSocket, { connection, listed }: TerminatedConnection): void {
     const context = this.#options.context();
     const accepted = new AcceptedConnection(socket, { ...context, listed }, () => connection.onFree());
-    connection.bequeath(accepted);
+    connection.handOff(accepted);
   }
 }
 

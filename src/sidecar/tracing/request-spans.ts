@@ -13,11 +13,11 @@ import {
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
-import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/following/tracer.ts';
 import { knownMethod, OTHER_METHOD } from '../../proxy/http/methods.ts';
 import { shownPath } from '../../proxy/http/shown-path.ts';
 import type { TraceContext } from '../../proxy/http/trace-context.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/tracer.ts';
 import type { IncomingRequest } from '../../proxy/streams/message.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 

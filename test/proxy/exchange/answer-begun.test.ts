@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { RequestFate } from '../../../src/proxy/streams/upstream-stream.ts';
+import type { Delivery } from '../../../src/proxy/streams/upstream-stream.ts';
 import { FakeBearer, SECOND } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';
 
 const plain = { contentType: 'text/plain' };
-const FATES: readonly RequestFate[] = ['unsent', 'unprocessed', 'unanswered', 'lost'];
+const DELIVERIES: readonly Delivery[] = ['unsent', 'unprocessed', 'unanswered', 'lost'];
 
 describe('an answer that has begun', () => {
-  it.each(FATES)('is cut when its upstream fails, and not continued by another one (%s)', (fate) => {
+  it.each(DELIVERIES)('is cut when its upstream fails, and not continued by another one (%s)', (delivery) => {
     const { app, upstream, upstreams } = call({ ...plain, protocol: 'http1' });
     upstream().answer([], { body: 'first' });
 
-    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), fate);
+    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), delivery);
 
     expect(upstreams).toHaveLength(1);
     expect([app.body, app.wasCut]).toEqual(['first', true]);

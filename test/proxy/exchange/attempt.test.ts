@@ -3,7 +3,7 @@ import { SidecarError } from '../../../src/platform/errors.ts';
 import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/attempt.ts';
 import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
-import type { RequestFate } from '../../../src/proxy/streams/upstream-stream.ts';
+import type { Delivery } from '../../../src/proxy/streams/upstream-stream.ts';
 
 const BROKEN = new SidecarError('upstream_protocol_error', 'broke off');
 const REFUSED = new UpstreamReset('refused', ErrorCode.REFUSED_STREAM);
@@ -11,7 +11,7 @@ const ALL = { whole: true, repeatable: true };
 const POST = { whole: true, repeatable: false };
 const TORN = { whole: false, repeatable: false };
 
-it.each<[RequestFate, SidecarError<'upstream_protocol_error'>, typeof ALL, Attempt['kind'] | undefined]>([
+it.each<[Delivery, SidecarError<'upstream_protocol_error'>, typeof ALL, Attempt['kind'] | undefined]>([
   ['unsent', BROKEN, POST, 'anew'],
   ['unsent', BROKEN, TORN, undefined],
   ['unprocessed', BROKEN, POST, 'anew'],
@@ -20,15 +20,15 @@ it.each<[RequestFate, SidecarError<'upstream_protocol_error'>, typeof ALL, Attem
   ['unanswered', BROKEN, ALL, 'anew'],
   ['unanswered', BROKEN, POST, undefined],
   ['lost', BROKEN, ALL, undefined],
-  // A reset says no more of a request than its fate does.
+  // A reset says no more of a request than how it was delivered.
   ['lost', REFUSED as typeof BROKEN, ALL, undefined],
-])('after a first attempt that was %s (%s, %o): %s', (fate, error, request, kind) => {
-  expect(attemptAfter({ kind: 'first' }, error, fate, request)?.kind).toBe(kind);
+])('after a first attempt that was %s (%s, %o): %s', (delivery, error, request, kind) => {
+  expect(attemptAfter({ kind: 'first' }, error, delivery, request)?.kind).toBe(kind);
 });
 
 it.each(['anew', 'after-refusal'] as const)('after one that was made %s there is none', (kind) => {
-  for (const fate of ['unsent', 'unprocessed', 'unanswered', 'lost'] as const) {
-    expect(attemptAfter({ kind }, BROKEN, fate, ALL)).toBeUndefined();
-    expect(attemptAfter({ kind }, REFUSED, fate, ALL)).toBeUndefined();
+  for (const delivery of ['unsent', 'unprocessed', 'unanswered', 'lost'] as const) {
+    expect(attemptAfter({ kind }, BROKEN, delivery, ALL)).toBeUndefined();
+    expect(attemptAfter({ kind }, REFUSED, delivery, ALL)).toBeUndefined();
   }
 });

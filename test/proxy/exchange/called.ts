@@ -10,8 +10,8 @@ import type {
   OwnAnswer,
 } from '../../../src/proxy/streams/message.ts';
 import type {
+  Delivery,
   OutgoingRequest,
-  RequestFate,
   UpstreamStream,
   UpstreamStreams,
   UpstreamUser,
@@ -132,8 +132,8 @@ export class FakeUpstreamStream implements UpstreamStream {
     if (!this.held && this.over === undefined) this.#then();
   }
 
-  fail(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
-    this.user.upstreamFailed(error, fate);
+  fail(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
+    this.user.upstreamFailed(error, delivery);
   }
 }
 

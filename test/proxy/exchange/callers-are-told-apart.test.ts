@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { GatewayCaller } from '../../../src/config/config.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { Gatekeeper, IdentifiedCaller } from '../../../src/proxy/exchange/gatekeeper.ts';
+import type { Authorizer, IdentifiedCaller } from '../../../src/proxy/exchange/authorizer.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
@@ -18,8 +18,8 @@ const POLICY: readonly GatewayCaller[] = [
 ];
 const POST = request('POST', '/', ['Content-Length: 5', 'X-Proof: mine']);
 
-/** A gatekeeper that finds out by `identify`, and a caller of whom all that happens is written down. */
-function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Gatekeeper['identify']>) {
+/** An authorizer that finds out by `identify`, and a caller of whom all that happens is written down. */
+function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Authorizer['identify']>) {
   const told: string[] = [];
   const policies: unknown[] = [];
   const identified: IncomingRequest[] = [];
@@ -36,14 +36,14 @@ function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Gatekeeper
       };
     },
   };
-  const gatekeeper: Gatekeeper = {
+  const authorizer: Authorizer = {
     withoutProof: (asked) => ({ ...asked, fields: asked.fields.filter((text) => !/proof|mine/i.test(text)) }),
     identify(asked) {
       identified.push(asked);
       return identify(caller);
     },
   };
-  return { gatekeeper, told, policies, identified };
+  return { authorizer, told, policies, identified };
 }
 
 /** A request whose caller is found out when the test says. */
@@ -54,7 +54,7 @@ function serveLater(bytes: string, ports: Ports = {}) {
     found = caller;
     return verdict.promise;
   });
-  const served = serve(bytes, { gatekeeper: callers.gatekeeper, callers: POLICY, ...ports });
+  const served = serve(bytes, { authorizer: callers.authorizer, callers: POLICY, ...ports });
   return {
     ...callers,
     ...served,
@@ -71,8 +71,8 @@ function serveLater(bytes: string, ports: Ports = {}) {
 
 describe('a caller that is known at once', () => {
   it('is let in by the policy, for one request, whose proof goes no further', () => {
-    const { gatekeeper, told, policies, identified } = callersBy((caller) => caller);
-    const { app, clock, exchange, upstream } = serve(POST, { gatekeeper, callers: POLICY });
+    const { authorizer, told, policies, identified } = callersBy((caller) => caller);
+    const { app, clock, exchange, upstream } = serve(POST, { authorizer, callers: POLICY });
     expect(identified[0]?.fields).toContain('X-Proof');
     expect(policies).toEqual([POLICY]);
     expect(told).toEqual(['entered', 'uses api']);
@@ -87,10 +87,10 @@ describe('a caller that is known at once', () => {
   });
 
   it('and does not prove who it is gets no further', async () => {
-    const { gatekeeper, told } = callersBy(() => {
+    const { authorizer, told } = callersBy(() => {
       throw new SidecarError('caller_unknown', 'nobody said who asks');
     });
-    const { app, asked, metric } = serve(get('/'), { gatekeeper, callers: POLICY });
+    const { app, asked, metric } = serve(get('/'), { authorizer, callers: POLICY });
     expect(app.text).toMatch(/^HTTP\/1\.1 401 /);
     expect([asked, told]).toEqual([[], []]);
     expect(await metric('errors_total{route="none",error="caller_unknown"}')).toBe(1);

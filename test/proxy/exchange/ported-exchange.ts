@@ -4,8 +4,8 @@ import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
 import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
+import type { Authorizer, CallerPolicy } from '../../../src/proxy/exchange/authorizer.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
-import type { CallerPolicy, Gatekeeper } from '../../../src/proxy/exchange/gatekeeper.ts';
 import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import type { ProxyLoad } from '../../../src/proxy/exchange/proxy-load.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
@@ -94,7 +94,7 @@ export class FakeApp implements Http1Carrier {
     this.cutBy = byReset ? 'reset' : 'end';
   }
   takeOver(): undefined {}
-  bequeath(): void {}
+  handOff(): void {}
   onFree(): void {}
 }
 
@@ -119,7 +119,7 @@ export interface Ports {
   /** Who lends streams, in place of connections beneath which is no network. */
   readonly streams?: UpstreamStreams;
   /** Who finds out who asks, where not everybody may. */
-  readonly gatekeeper?: Gatekeeper;
+  readonly authorizer?: Authorizer;
   readonly callers?: CallerPolicy;
 }
 
@@ -210,7 +210,7 @@ export function createPorts(ports: Ports = {}) {
   };
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({
-    follow: () => undefined,
+    record: () => undefined,
     callers: ports.callers ?? [],
     destinations: new Destinations({
       routes: [route],
@@ -229,7 +229,7 @@ export function createPorts(ports: Ports = {}) {
     instanceId: 'me',
     noRoute: metrics.forRoute('none'),
     load,
-    ...(ports.gatekeeper === undefined ? {} : { gatekeeper: ports.gatekeeper }),
+    ...(ports.authorizer === undefined ? {} : { authorizer: ports.authorizer }),
   };
   return {
     context,

@@ -11,11 +11,7 @@ import { Registry } from '../../../src/platform/prometheus.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
-import type {
-  RequestFate,
-  UpstreamStream,
-  UpstreamUser,
-} from '../../../src/proxy/streams/upstream-stream.ts';
+import type { Delivery, UpstreamStream, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
@@ -45,7 +41,7 @@ class User implements UpstreamUser {
   #stream: UpstreamStream | undefined;
   #status = 0;
   #text = '';
-  fate: RequestFate | undefined;
+  delivery: Delivery | undefined;
   readonly caller: string | undefined;
 
   constructor(request: IncomingRequest, body: string, clock: Clock = systemClock, caller?: string) {
@@ -97,8 +93,8 @@ class User implements UpstreamUser {
     const by = this.#stream?.protocol as 'http1' | 'h2';
     this.#result.resolve({ status: this.#status, body: this.#text, by });
   }
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
-    this.fate = fate;
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
+    this.delivery = delivery;
     this.#result.reject(error);
   }
   informed(): void {}
@@ -256,7 +252,7 @@ describe('protocol: auto over TLS', () => {
     const { ask, start, connections } = await open('h2');
     const first = start(request('http1'));
     await expect(first.answer).rejects.toThrow('takes no HTTP/1.1: protocol: h2 is right');
-    expect(first.fate).toBe('unsent');
+    expect(first.delivery).toBe('unsent');
 
     const answers = await Promise.all([1, 2, 3].map(() => ask(request('http1', POSTED), 'body')));
 

@@ -11,7 +11,7 @@ import type { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
-import type { ConnectionHeir } from '../../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../../streams/app-stream.ts';
 import { ConnectionOwner } from '../../streams/connection-owner.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
@@ -63,7 +63,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   get busy(): boolean {
     const { kind } = this.#stage;
-    return kind === 'serving' || kind === 'tunnel' || this.#heir?.busy === true;
+    return kind === 'serving' || kind === 'tunnel' || this.#successor?.busy === true;
   }
 
   get heldBytes(): number {
@@ -143,19 +143,20 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   /** Says nothing itself: the next answer says that it is the last. */
   drain(): void {
     this.endsWithAnswer = true;
-    this.#heir?.drain();
+    this.#successor?.drain();
   }
 
   closeIdle(): void {
-    const heir = this.#heir;
+    const successor = this.#successor;
     // A client that has ended its side sends nothing that closing could answer with a reset.
-    if (heir === undefined && this.#inputEnded && this.socket.writableLength === 0) this.socket.destroy();
-    else if (heir === undefined) this.socket.destroySoon();
-    else heir.closeIdle();
+    if (successor === undefined && this.#inputEnded && this.socket.writableLength === 0)
+      this.socket.destroy();
+    else if (successor === undefined) this.socket.destroySoon();
+    else successor.closeIdle();
   }
 
-  bequeath(heir: ConnectionHeir): void {
-    if (this.#stage.kind === 'tunnel') this.#stage = { kind: 'bequeathed', heir };
+  handOff(successor: ConnectionSuccessor): void {
+    if (this.#stage.kind === 'tunnel') this.#stage = { kind: 'handed-off', successor };
   }
 
   /**
@@ -170,7 +171,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   /** What the end of the client's side means for what it has asked so far. */
   #heedEnd(): void {
     const stage = this.#stage;
-    if (stage.kind === 'tunnel' || stage.kind === 'bequeathed') return;
+    if (stage.kind === 'tunnel' || stage.kind === 'handed-off') return;
     if (stage.kind !== 'serving') {
       this.closeIdle();
       return;
@@ -362,8 +363,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#owner?.end();
   }
 
-  get #heir(): ConnectionHeir | undefined {
-    return this.#stage.kind === 'bequeathed' ? this.#stage.heir : undefined;
+  get #successor(): ConnectionSuccessor | undefined {
+    return this.#stage.kind === 'handed-off' ? this.#stage.successor : undefined;
   }
 
   #nowMs(): number {

@@ -1,6 +1,6 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
-import type { ConnectionHeir } from '../../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../../streams/app-stream.ts';
 import type { Http1AppStream } from './stream.ts';
 
 /** How far one connection from the app is. */
@@ -17,7 +17,7 @@ export type Stage =
   /** The bytes are those of another protocol, and somebody else's. */
   | { readonly kind: 'tunnel'; readonly exchange: Exchange }
   /** The same, once the request that made it so has been counted: nothing of that is kept. */
-  | { readonly kind: 'bequeathed'; readonly heir: ConnectionHeir };
+  | { readonly kind: 'handed-off'; readonly successor: ConnectionSuccessor };
 
 export const IDLE: Stage = { kind: 'idle' };
 export const HEAD: Stage = { kind: 'head' };

@@ -6,7 +6,7 @@ import { bodyDecoder } from '../../http1/decode-body.ts';
 import type { RequestHead } from '../../http1/request-head.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
 import type { GatheredWriter } from '../../io/gathered-writer.ts';
-import type { AppStream, ConnectionHeir, GivenUpConnection } from '../../streams/app-stream.ts';
+import type { AppStream, ConnectionSuccessor, GivenUpConnection } from '../../streams/app-stream.ts';
 import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
@@ -47,7 +47,7 @@ export interface Http1Carrier extends TunnelEnd {
    */
   cut(byReset: boolean): void;
   /** As in `GivenUpConnection`, for what has been taken over. */
-  bequeath(heir: ConnectionHeir): void;
+  handOff(successor: ConnectionSuccessor): void;
   /** As in `GivenUpConnection`. */
   onFree(): void;
 }

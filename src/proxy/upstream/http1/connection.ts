@@ -19,8 +19,8 @@ import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
 import { ANSWER_LIMITS, type AnswerInProgress, answerBodyOf, beginAnswer } from './answer.ts';
+import { deliveryOf } from './delivery.ts';
 import { type StreamEnd, wasSaid } from './end.ts';
-import { fateOf } from './fate.ts';
 import type { Busy, Idle, UpstreamState } from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
@@ -524,9 +524,9 @@ export class UpstreamConnection {
   /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     const state = this.#state;
-    const fate = fateOf(state, byPeer, this.writer.anyLeft);
+    const delivery = deliveryOf(state, byPeer, this.writer.anyLeft);
     this.abandon();
-    if ('user' in state) state.user.upstreamFailed(error, fate);
+    if ('user' in state) state.user.upstreamFailed(error, delivery);
   }
 
   #closed(): SidecarError<ProxyErrorCode> {

@@ -1,13 +1,13 @@
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
-import type { RequestFate } from '../../streams/upstream-stream.ts';
+import type { Delivery } from '../../streams/upstream-stream.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection } from './connection.ts';
 import type { WireStream } from './outlet.ts';
 import { RequestSending } from './request-sending.ts';
 
-export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly fate: RequestFate };
+export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly delivery: Delivery };
 
 /** What has come since the user asked to hold. */
 interface Held {

@@ -359,7 +359,7 @@ export class Http2Connection {
     return goawayCode === undefined ? failures.closed() : failures.goneAway(goawayCode);
   }
 
-  /** Nothing more will come. @param byPeer as in `fateOf`. */
+  /** Nothing more will come. @param byPeer as in `deliveryOf`. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     if (this.#state.kind === 'gone') return;
     this.abandon();

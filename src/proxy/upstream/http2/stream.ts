@@ -8,8 +8,8 @@ import { sectionBytes } from '../../http2/field-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../../streams/message.ts';
 import type {
+  Delivery,
   OutgoingRequest,
-  RequestFate,
   UpstreamStream,
   UpstreamUser,
 } from '../../streams/upstream-stream.ts';
@@ -30,7 +30,7 @@ export interface Http2StreamOptions {
 }
 
 /** Of requests without an answer, by what the upstream reset them with. */
-const FATES_OF_RESETS: ReadonlyMap<number, RequestFate> = new Map([
+const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
   [ErrorCode.REFUSED_STREAM, 'unprocessed'],
   [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
 ]);
@@ -125,7 +125,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const fields = trailerFields(trailers);
     const tooLarge = this.#tooLarge('trailers', fields, busy.connection);
     if (tooLarge !== undefined) {
-      this.#fail(busy, { error: tooLarge, fate: 'lost' });
+      this.#fail(busy, { error: tooLarge, delivery: 'lost' });
       return;
     }
     busy.sending.end(fields);
@@ -228,19 +228,22 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const { failures } = this.#options;
     switch (how.kind) {
       case 'reset':
-        this.#failed({ error: failures.reset(how.code), fate: FATES_OF_RESETS.get(how.code) ?? 'lost' });
+        this.#failed({
+          error: failures.reset(how.code),
+          delivery: DELIVERY_BY_RESET.get(how.code) ?? 'lost',
+        });
         break;
       case 'fault':
-        this.#failed({ error: failures.http2(how.reason, true), fate: 'lost' });
+        this.#failed({ error: failures.http2(how.reason, true), delivery: 'lost' });
         break;
       case 'unprocessed':
-        this.#failed({ error: failures.goneAway(ErrorCode.NO_ERROR), fate: 'unprocessed' });
+        this.#failed({ error: failures.goneAway(ErrorCode.NO_ERROR), delivery: 'unprocessed' });
         break;
     }
   }
 
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
-    this.#failed({ error, fate: this.#fateOf(byPeer) });
+    this.#failed({ error, delivery: this.#deliveryOf(byPeer) });
   }
 
   /** No connection could be made. */
@@ -282,7 +285,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       return;
     }
     const { failures, timeouts } = this.#options;
-    this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), fate: 'lost' });
+    this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), delivery: 'lost' });
   }
 
   /** The error for a field section that is larger than the upstream takes. */
@@ -334,11 +337,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     }
   }
 
-  #fail(busy: CarriedRequest, { error, fate }: Failure): void {
+  #fail(busy: CarriedRequest, { error, delivery }: Failure): void {
     this.#state = OVER;
     busy.leave();
     // An upstream that has answered has looked at the request, whatever it says.
-    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);
+    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);
   }
 
   /** What follows the head for the app; over HTTP/1.1 an app must be told where the body ends, even if at once. */
@@ -348,7 +351,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     return contentLength === undefined ? 'open' : 'length';
   }
 
-  #fateOf(byPeer: boolean): RequestFate {
+  #deliveryOf(byPeer: boolean): Delivery {
     const state = this.#state;
     if (state.kind !== 'busy') return 'unsent';
     if (!byPeer) return 'lost';

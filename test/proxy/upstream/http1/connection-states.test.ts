@@ -58,8 +58,8 @@ class Recorder implements UpstreamUser {
   stalled(): void {
     this.#tell('stalled');
   }
-  upstreamFailed({ code }: { code: string }, fate: string): void {
-    this.#tell(`failed ${code} ${fate}`);
+  upstreamFailed({ code }: { code: string }, delivery: string): void {
+    this.#tell(`failed ${code} ${delivery}`);
   }
 }
 
@@ -510,7 +510,7 @@ describe('a request', () => {
     ['ends amid a head', (peer) => void peer.end('HTTP/1.1 2'), 'lost'],
     ['ends after an informational answer', (peer) => void peer.end('HTTP/1.1 103 Hints\r\n\r\n'), 'lost'],
     ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'lost'],
-  ])('on a reused connection where the peer %s is %s', async (_, act, fate) => {
+  ])('on a reused connection where the peer %s is %s', async (_, act, delivery) => {
     const opened = await idle();
     const user = new Recorder();
     opened.connection.lend(user, TRUST, opened.clock.now());
@@ -518,7 +518,7 @@ describe('a request', () => {
     await once(opened.peer, 'data');
     act(opened.peer);
     await user.until('failed');
-    expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${fate}`);
+    expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
   });
 
   it('ends with the connection where its answer does', async () => {

@@ -106,7 +106,7 @@ it('what goes wrong as records are passed on costs the answer, and nothing besid
     flushAnswer() {
       if (wrong) throw new Error('unforeseen');
     },
-    upstreamFailed: (error, fate) => void failures.push(`${error.code} ${fate}`),
+    upstreamFailed: (error, delivery) => void failures.push(`${error.code} ${delivery}`),
   });
   wrong = true;
 

@@ -64,7 +64,7 @@ function start({ most = 10, protocols, fallback }: Options = {}) {
       flushAnswer: () => {},
       upstreamReady: () => {},
       stalled: () => {},
-      upstreamFailed: (error, fate) => tell(`${error.code} ${fate}: ${error.message}`),
+      upstreamFailed: (error, delivery) => tell(`${error.code} ${delivery}: ${error.message}`),
     };
   };
   const socketOf = (index: number) => {

@@ -82,9 +82,9 @@ function start({
     flushAnswer: () => tell('flush'),
     upstreamReady: () => tell('ready'),
     stalled: () => tell('stalled'),
-    upstreamFailed(error, fate) {
+    upstreamFailed(error, delivery) {
       errors.push(error.message);
-      tell(`failed ${error.code} ${fate}`);
+      tell(`failed ${error.code} ${delivery}`);
     },
   };
   const request: IncomingRequest = {
@@ -521,10 +521,10 @@ describe('what becomes of a request', () => {
     ['reset by it', { kind: 'reset', code: CANCEL }, 'lost'],
     ['answered against a rule', { kind: 'fault', reason: 'stream_closed' }, 'lost'],
     ['passed over by GOAWAY', { kind: 'unprocessed' }, 'unprocessed'],
-  ])('that is %s', (_, how, fate) => {
+  ])('that is %s', (_, how, delivery) => {
     const { stream, told } = start().send();
     stream.brokenOff(how as never);
-    expect(told()).toEqual(['reset', 'released', `failed upstream_protocol_error ${fate}`]);
+    expect(told()).toEqual(['reset', 'released', `failed upstream_protocol_error ${delivery}`]);
   });
 
   it('that had an answer, and then is refused, is lost', () => {
@@ -544,12 +544,12 @@ describe('what becomes of a request', () => {
     ],
     ['that was new', { reused: false, left: true, answer: false, byPeer: true }, 'lost'],
     ['amid its answer', { reused: true, left: true, answer: true, byPeer: true }, 'lost'],
-  ])('whose connection fails %s', (_, { reused, left, answer, byPeer }, fate) => {
+  ])('whose connection fails %s', (_, { reused, left, answer, byPeer }, delivery) => {
     const { head, stream, told } = start({ reused }).send();
     if (left) stream.hasLeft();
     if (answer) head();
     stream.connectionFailed(failures.closed(), byPeer);
-    expect(told().at(-1)).toBe(`failed upstream_protocol_error ${fate}`);
+    expect(told().at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
   });
 
   it('whose connection fails before it was sent goes back to who asked', () => {

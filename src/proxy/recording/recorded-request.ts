@@ -15,13 +15,18 @@ import {
   traceContextOf,
   traceparentOf,
 } from '../http/trace-context.ts';
-import { CLIENT_CLOSED_REQUEST, type EndedRequest, type Follow, type RequestFollower } from '../observer.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  type EndedRequest,
+  type RecordRequest,
+  type RequestRecorder,
+} from '../observer.ts';
 import { shownMethod } from '../proxy-error.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { AccessLog } from './access-log.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
 
-interface FollowingOptions {
+interface RecordingOptions {
   readonly clock: Clock;
   /** Gets lines about each request at level `trace`. */
   readonly log: Logger;
@@ -30,22 +35,22 @@ interface FollowingOptions {
 }
 
 /** Follows all requests, or those that arrive while the log is at level `trace`, which can change at any time. */
-export function following(options: FollowingOptions): Follow {
+export function recordingOf(options: RecordingOptions): RecordRequest {
   const { accessLog, tracer, log } = options;
   if (accessLog === undefined && tracer === undefined) {
-    return (request) => (log.isLevelEnabled('trace') ? new FollowedRequest(request, options) : undefined);
+    return (request) => (log.isLevelEnabled('trace') ? new RecordedRequest(request, options) : undefined);
   }
-  return (request) => new FollowedRequest(request, options);
+  return (request) => new RecordedRequest(request, options);
 }
 
 /** One request, followed from its head to its end: for the access log, for a trace, or for both. */
-class FollowedRequest implements RequestFollower {
+class RecordedRequest implements RequestRecorder {
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
   readonly sampled: string | undefined;
-  readonly bytes: RequestFollower['bytes'] = { fromApp: 0, toApp: 0 };
+  readonly bytes: RequestRecorder['bytes'] = { fromApp: 0, toApp: 0 };
   readonly #request: IncomingRequest;
-  readonly #options: FollowingOptions;
+  readonly #options: RecordingOptions;
   readonly #span: RequestSpan | undefined;
   readonly #hasTrace: boolean;
   #caller: string | undefined;
@@ -56,7 +61,7 @@ class FollowedRequest implements RequestFollower {
   #upstreamMs: number | undefined;
   #error: ProxyErrorCode | undefined;
 
-  constructor(request: IncomingRequest, options: FollowingOptions) {
+  constructor(request: IncomingRequest, options: RecordingOptions) {
     const parent = traceContextOf(request.fields);
     this.#request = request;
     this.#options = options;

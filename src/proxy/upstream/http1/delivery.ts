@@ -1,4 +1,4 @@
-import type { RequestFate } from '../../streams/upstream-stream.ts';
+import type { Delivery } from '../../streams/upstream-stream.ts';
 import type { UpstreamState } from './state.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { UpstreamState } from './state.ts';
  * @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar.
  * @param anyLeft whether the system took any of the request.
  */
-export function fateOf(state: UpstreamState, byPeer: boolean, anyLeft: boolean): RequestFate {
+export function deliveryOf(state: UpstreamState, byPeer: boolean, anyLeft: boolean): Delivery {
   if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
   if (state.kind !== 'busy' || !byPeer) return 'lost';
   // Nothing has left if the system refused the write at once.

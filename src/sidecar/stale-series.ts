@@ -8,7 +8,7 @@ import { NO_ROUTE } from '../proxy/metrics.ts';
 type Subject = string;
 
 /** The subjects that `before` has and none of `users` has. */
-export function subjectsGone(before: Config, users: readonly Config[]): ReadonlySet<Subject> {
+export function staleSubjects(before: Config, users: readonly Config[]): ReadonlySet<Subject> {
   const kept = new Set(users.flatMap(subjectsOf));
   return new Set(subjectsOf(before).filter((subject) => !kept.has(subject)));
 }

@@ -1,4 +1,4 @@
-/** Wires the gateway's entrance. Loaded only by the command `gateway`. */
+/** Wires the gateway's frontend. Loaded only by the command `gateway`. */
 
 import type { MissingPart } from '../admin/probes.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
@@ -6,32 +6,32 @@ import type { GatewayConfig } from '../config/config.ts';
 import { followClientAuthorities } from '../platform/tls/client-authorities.ts';
 import { followCertificateFiles } from '../platform/tls/file-certificate.ts';
 import { certificateMissing } from '../platform/tls/serving-certificate.ts';
-import type { Entrance, EntranceSurroundings, OpenEntrance } from '../sidecar/sidecar.ts';
+import type { Frontend, FrontendDependencies, OpenFrontend } from '../sidecar/sidecar.ts';
 import { createGateway, type Gateway } from './gateway.ts';
 import { createGatewayMetrics } from './metrics.ts';
 
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
-interface EntranceOptions {
+interface FrontendOptions {
   /** A path; the pod's service account by default. */
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
 }
 
-export function gatewayEntrance(config: GatewayConfig, options: EntranceOptions = {}): Entrance {
+export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions = {}): Frontend {
   return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
 }
 
-/** What is open so far, to be closed with the entrance or if the rest cannot be opened. */
+/** What is open so far, to be closed with the frontend or if the rest cannot be opened. */
 type Closers = (() => Promise<void> | void)[];
 
 async function open(
   config: GatewayConfig,
-  options: EntranceOptions,
-  surroundings: EntranceSurroundings,
-): Promise<OpenEntrance> {
+  options: FrontendOptions,
+  surroundings: FrontendDependencies,
+): Promise<OpenFrontend> {
   const closers: Closers = [];
   try {
     return await openAll(config, options, surroundings, closers);
@@ -43,10 +43,10 @@ async function open(
 
 async function openAll(
   { tls, clientCaFile, serviceAccountTokens }: GatewayConfig,
-  options: EntranceOptions,
-  { registry, clock, log }: EntranceSurroundings,
+  options: FrontendOptions,
+  { registry, clock, log }: FrontendDependencies,
   closers: Closers,
-): Promise<OpenEntrance> {
+): Promise<OpenFrontend> {
   let gateway: Gateway | undefined;
   const metrics = createGatewayMetrics(registry, () => gateway?.remembered() ?? 0);
   const watching = { clock, pollMs: POLL_MS, log };
@@ -79,7 +79,7 @@ async function openAll(
   closers.push(opened.close);
   gateway = opened;
   return {
-    door: opened.door,
+    connectionHandler: opened.connectionHandler,
     use: (next) => metrics.keepCallers(new Set(next.gateway?.callers.map(({ name }) => name))),
     missing() {
       const why = certificateMissing(certificate.current(), clock.now().wallMs);
@@ -103,8 +103,8 @@ function missing(name: string, detail: string): MissingPart {
 /** @throws {SidecarError} `configuration` if there is no cluster. */
 async function openVerifier(
   { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
-  { kubeconfig, random = Math.random }: EntranceOptions,
-  { registry, clock, log }: EntranceSurroundings,
+  { kubeconfig, random = Math.random }: FrontendOptions,
+  { registry, clock, log }: FrontendDependencies,
 ): Promise<ServiceAccountVerifier> {
   // Loaded only if tokens are verified: the API client is large.
   const { connectKubernetes } = await import('../platform/kubernetes/client.ts');

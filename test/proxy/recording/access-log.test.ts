@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import { AccessLog } from '../../../src/proxy/following/access-log.ts';
-import { following } from '../../../src/proxy/following/followed-request.ts';
+import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
+import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
 import { captureLog } from '../../support/log-capture.ts';
 
 const OK = { status: 200, error: undefined, grpcStatus: undefined };
@@ -32,7 +32,7 @@ it('a log of a part of all has a line for those that are drawn, and for each fai
 it('a line says who asked, where that is known', () => {
   const { log, lines } = captureLog();
   const accessLog = new AccessLog(log, { requests: 'all', sample: 1 }, () => 0);
-  const follower = following({ clock: systemClock, log, accessLog })({
+  const recorder = recordingOf({ clock: systemClock, log, accessLog })({
     protocol: 'http1',
     method: 'GET',
     target: '/',
@@ -42,8 +42,8 @@ it('a line says who asked, where that is known', () => {
     connectionOptions: [],
     contentLength: undefined,
   });
-  follower?.identified('shop/web');
-  follower?.ended({ status: 200, grpcStatus: undefined, durationMs: 1, upstreamProtocol: undefined });
+  recorder?.identified('shop/web');
+  recorder?.ended({ status: 200, grpcStatus: undefined, durationMs: 1, upstreamProtocol: undefined });
   const line = lines.find((one) => one.includes('"msg":"request"'));
   expect(JSON.parse(line ?? '{}')).toMatchObject({ caller: 'shop/web', status: 200 });
 });

@@ -8,7 +8,7 @@ import type { IncomingRequest } from '../streams/message.ts';
 export type CallerPolicy = readonly GatewayCaller[];
 
 /** Knows the callers of one connection. */
-export interface Gatekeeper {
+export interface Authorizer {
   /** The request without anything that proves its caller's identity. */
   withoutProof(request: IncomingRequest): IncomingRequest;
   /**

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { credentialOf, isAbout, routeOf, subjectsGone } from '../../src/sidecar/gone-series.ts';
+import { credentialOf, isAbout, routeOf, staleSubjects } from '../../src/sidecar/stale-series.ts';
 
 const TLS = { caFile: '/c/ca.crt', certFile: '/c/tls.crt', keyFile: '/c/tls.key' };
 
@@ -19,7 +19,7 @@ function configOf(method: string, tls: object): Config {
 const ROUTES = ['api', 'forward:api.test', 'capture:api.test', 'redirect:api.test'];
 
 it('the certificates of a file that is in use no longer are gone, and what had it is not', () => {
-  const gone = subjectsGone(configOf('tls_client_auth', TLS), [configOf('client_secret_basic', {})]);
+  const gone = staleSubjects(configOf('tls_client_auth', TLS), [configOf('client_secret_basic', {})]);
   for (const route of ROUTES) {
     expect(gone.has(routeOf(route))).toBe(false);
     expect(isAbout(gone, { route })).toBe(false);
@@ -34,5 +34,5 @@ it('the certificates of a file that is in use no longer are gone, and what had i
 
 it('files that another configuration still has stay', () => {
   const before = configOf('tls_client_auth', TLS);
-  expect(subjectsGone(before, [configOf('client_secret_basic', {}), before])).toEqual(new Set());
+  expect(staleSubjects(before, [configOf('client_secret_basic', {}), before])).toEqual(new Set());
 });

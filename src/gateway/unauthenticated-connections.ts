@@ -2,7 +2,7 @@
  * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
  * is bounded. One more displaces the oldest from the address that has the most, so that a flood displaces its own.
  */
-export class Strangers {
+export class UnauthenticatedConnections {
   readonly #most: () => number;
   readonly #onDisplaced: () => void;
   /** By address, the oldest first. */

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { createLogger, setLogLevel } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import { AccessLog } from '../../../src/proxy/following/access-log.ts';
-import { following } from '../../../src/proxy/following/followed-request.ts';
-import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/following/tracer.ts';
 import type { TraceContext } from '../../../src/proxy/http/trace-context.ts';
+import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
+import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/recording/tracer.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 
@@ -22,7 +22,7 @@ const REQUEST: IncomingRequest = {
 it('requests are followed for the log while it is at level trace, whenever that is set', () => {
   const lines: string[] = [];
   const log = createLogger('info', { write: (line) => void lines.push(line) });
-  const follow = following({ clock: systemClock, log });
+  const follow = recordingOf({ clock: systemClock, log });
   expect(follow(REQUEST)).toBeUndefined();
 
   setLogLevel(log, 'trace');
@@ -52,8 +52,8 @@ it('of a request that gets no line nothing is put together, and one that may get
   };
   const end = (requests: 'all' | 'errors', sample: number, status: number): void => {
     const accessLog = new AccessLog(log, { requests, sample }, draw);
-    const follower = following({ clock: systemClock, log, accessLog })(request);
-    follower?.ended({ status, grpcStatus: undefined, durationMs: 1, upstreamProtocol: undefined });
+    const recorder = recordingOf({ clock: systemClock, log, accessLog })(request);
+    recorder?.ended({ status, grpcStatus: undefined, durationMs: 1, upstreamProtocol: undefined });
   };
   end('errors', 1, 200);
   end('all', 0.4, 200);
@@ -88,9 +88,9 @@ function sentOf(fields: string[], connectionOptions: string[], traced: boolean) 
   };
   const tracer: Tracer | undefined = traced ? { begin: () => span } : undefined;
   const request = { ...REQUEST, fields, connectionOptions };
-  const follower = following({ clock: systemClock, log, accessLog, tracer })(request);
-  follower?.routed(routeTo({ address: { host: 'up.test', port: 80 } }));
-  const sent = follower?.sending(request, '/');
+  const recorder = recordingOf({ clock: systemClock, log, accessLog, tracer })(request);
+  recorder?.routed(routeTo({ address: { host: 'up.test', port: 80 } }));
+  const sent = recorder?.sending(request, '/');
   return { fields: sent?.fields, options: sent?.connectionOptions };
 }
 
