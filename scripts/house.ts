@@ -14,7 +14,7 @@ const SRC = join(import.meta.dirname, '../src');
 
 /** Words that a reader has to be told, where the field has one of its own. */
 const PRIVATE_WORDS =
-  /\b(?:MOST|LONGEST|LARGEST|SHORTEST|LEAST)_\w+|\b\w*(?:[dD]oor|[eE]ntrance|[fF]ollower|[hH]eir|[sS]trangers|Nobody|NOBODY|[fF]ateOf|Fate|[wW]ished|[gG]oneSeries)\b/g;
+  /\b(?:MOST|LONGEST|LARGEST|SHORTEST|LEAST)_\w+|\b\w*(?:[eE]ntrance|[fF]ollower|Heir|Strangers|NOBODY|[wW]ished|[gG]oneSeries)\b|\b(?:door|heir|fate|fateOf)\b/g;
 
 interface SourceFile {
   readonly path: string;

@@ -1,7 +1,8 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { TakeBytes } from '../io/shared-read.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
+import type { UpstreamStream } from '../streams/upstream-stream.ts';
+import { WithoutRequest } from '../streams/without-request.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { PassingConnections } from './passing-connections.ts';
 
@@ -21,7 +22,7 @@ type State =
   | { readonly kind: 'over' };
 
 /** A connection to where a redirected one was going: to pass bytes, or to find out which side speaks first. */
-export class OriginalConnection implements UpstreamUser {
+export class OriginalConnection extends WithoutRequest {
   readonly #events: OriginalConnectionEvents;
   readonly #passing: PassingConnections;
   readonly #stream: UpstreamStream;
@@ -29,6 +30,7 @@ export class OriginalConnection implements UpstreamUser {
   #take: TakeBytes = (chunk) => this.#hold(chunk);
 
   constructor({ upstream }: ActiveRoute, passing: PassingConnections, events: OriginalConnectionEvents) {
+    super();
     this.#events = events;
     this.#passing = passing;
     this.#stream = upstream.acquireTunnel(this);
@@ -63,7 +65,7 @@ export class OriginalConnection implements UpstreamUser {
     else if (state.kind === 'waiting') state.end.socket.destroy();
   }
 
-  connected(): void {
+  override connected(): void {
     const end = this.#stream.tunnelEnd;
     this.#state = { kind: 'waiting', end, said: undefined };
     this.#passing.add(end.socket);
@@ -73,7 +75,7 @@ export class OriginalConnection implements UpstreamUser {
     this.#events.stands();
   }
 
-  upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
+  override upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
     if (this.#state.kind === 'over') return;
     this.#state = { kind: 'over' };
     this.#events.failed(error);
@@ -96,14 +98,4 @@ export class OriginalConnection implements UpstreamUser {
     this.#state = { kind: 'over' };
     this.#events.failed(undefined);
   };
-
-  // No request is sent on it, and no answer read.
-  informed(): void {}
-  answered(): void {}
-  switched(): void {}
-  answerData(): void {}
-  answerEnded(): void {}
-  flushAnswer(): void {}
-  upstreamReady(): void {}
-  stalled(): void {}
 }

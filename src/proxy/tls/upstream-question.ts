@@ -1,6 +1,7 @@
 import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
-import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
+import type { UpstreamStream, UpstreamStreams } from '../streams/upstream-stream.ts';
+import { WithoutRequest } from '../streams/without-request.ts';
 
 /** Stands for the request that is to come: one that any version of HTTP could carry. */
 const ANY_REQUEST: IncomingRequest = {
@@ -31,8 +32,8 @@ export function askUpstream(
     over = true;
     onKnown(spoken);
   };
-  const user: UpstreamUser = {
-    connected(instead) {
+  const user = Object.assign(new WithoutRequest(), {
+    connected(instead?: UpstreamStream) {
       const connected = instead ?? stream;
       stream = undefined;
       connected?.giveBack();
@@ -43,16 +44,7 @@ export function askUpstream(
       // The request will fail the same way, with an error that its app can read.
       tell(undefined);
     },
-    // Nothing is sent, so nothing is answered.
-    informed() {},
-    answered() {},
-    switched() {},
-    answerData() {},
-    answerEnded() {},
-    flushAnswer() {},
-    upstreamReady() {},
-    stalled() {},
-  };
+  });
   const acquired = upstream.acquire(ANY_REQUEST, user, 0);
   if (acquired.ready) {
     acquired.giveBack();

@@ -9,13 +9,13 @@ import type { UpstreamObserver } from '../observer.ts';
 import { offeredProtocols, offersWebSocket } from '../streams/header-rules.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
+import { WithoutRequest } from '../streams/without-request.ts';
 import { ChosenProtocol } from './chosen-protocol.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';
 import { Http1Pool } from './http1/pool.ts';
 import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
-import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
@@ -160,7 +160,7 @@ export class UpstreamPools implements UpstreamStreams {
         if (isGrpcCall(request)) throw this.#failures.upstreamTakesNoGrpc();
         return this.#http1.adopt(dialling, user);
       },
-      keep: (dialling) => this.#http1.adopt(dialling, NOBODY).giveBack(),
+      keep: (dialling) => this.#http1.adopt(dialling, new WithoutRequest()).giveBack(),
     };
   }
 

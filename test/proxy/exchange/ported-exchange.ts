@@ -16,10 +16,10 @@ import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
 import { ConnectionOwner } from '../../../src/proxy/streams/connection-owner.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
+import { WithoutRequest } from '../../../src/proxy/streams/without-request.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/http1/connection.ts';
 import { Http1UpstreamStream } from '../../../src/proxy/upstream/http1/stream.ts';
-import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
 import type { BearerSource } from '../../../src/token/bearer-source.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -168,7 +168,7 @@ export function createPorts(ports: Ports = {}) {
 
   /** Of a request that has ended, so that the connection stands. */
   function stand(user: UpstreamUser, reused: boolean): UpstreamConnection {
-    const connection = lend(NOBODY);
+    const connection = lend(new WithoutRequest());
     connection.socket.emit('connect');
     if (reused) {
       connection.begin('GET');

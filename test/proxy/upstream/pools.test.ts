@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type { Delivery, UpstreamStream, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
+import { WithoutRequest } from '../../../src/proxy/streams/without-request.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
@@ -271,7 +271,7 @@ describe('protocol: auto over TLS', () => {
     expect(await ask(request('http1'))).toMatchObject({ by: 'h2' });
 
     speaks = ['http/1.1'];
-    pools.discardIdle(NOBODY);
+    pools.discardIdle(new WithoutRequest());
 
     // The first asks by ALPN, the others need not.
     for (let times = 0; times < 3; times++) {
@@ -463,7 +463,7 @@ describe('a pool of HTTP/2 connections', () => {
   it('closes what is idle on request, and nothing else', async () => {
     const { pools, ask, accepted } = await open('plain h2', 'h2c');
     await ask(request('h2'));
-    pools.discardIdle(NOBODY);
+    pools.discardIdle(new WithoutRequest());
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
   });

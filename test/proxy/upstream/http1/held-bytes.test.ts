@@ -1,9 +1,9 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { WithoutRequest } from '../../../../src/proxy/streams/without-request.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
-import { NOBODY } from '../../../../src/proxy/upstream/nobody.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
@@ -16,8 +16,7 @@ function holdAnswer() {
   let body = '';
   let ended = 0;
   let reusable = 0;
-  const user: UpstreamUser = {
-    ...NOBODY,
+  const user: UpstreamUser = Object.assign(new WithoutRequest(), {
     answered: () => connection.hold(),
     answerData: (slice) => {
       body += slice.toString('latin1');
@@ -25,7 +24,7 @@ function holdAnswer() {
     answerEnded: () => {
       ended++;
     },
-  };
+  } satisfies Partial<UpstreamUser>);
   const connection = new UpstreamConnection(user, {
     route: routeTo({ address: { host: 'up.test', port: 80 } }),
     clock: new ManualClock(),

@@ -2,9 +2,9 @@ import type { OnReadOpts, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { WithoutRequest } from '../../../../src/proxy/streams/without-request.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
-import { NOBODY } from '../../../../src/proxy/upstream/nobody.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
@@ -20,8 +20,7 @@ function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
   let came = 0;
   /** How much had come each time that it was passed on. */
   const passedOn: number[] = [];
-  const user: UpstreamUser = {
-    ...NOBODY,
+  const user: UpstreamUser = Object.assign(new WithoutRequest(), {
     answerData: (slice) => {
       came += slice.length;
     },
@@ -29,7 +28,7 @@ function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
     answerEnded: () => void passedOn.push(came),
     upstreamFailed: () => void passedOn.push(-1),
     ...wrong,
-  };
+  } satisfies Partial<UpstreamUser>);
   const connection = new UpstreamConnection(user, {
     route: routeTo({ address: { host: 'up.test', port: 80 } }),
     clock: new ManualClock(),
