@@ -60,6 +60,6 @@ function backToPage(message: string): AdminAnswer {
     status: 303,
     contentType: 'text/plain; charset=utf-8',
     body: `${message}\n`,
-    headers: { Location: '../../../admin/' },
+    headers: { Location: '../' },
   };
 }
