@@ -32,7 +32,7 @@ export class CallerPools {
     return made;
   }
 
-  /** Pools that are kept: at most `FEW`, or twice as many as are in use. */
+  /** Pools that are kept: at most `FEW`, or twice as many as were in use when they were looked at last. */
   get size(): number {
     return this.#pools.size;
   }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CallerPools } from '../../../../src/proxy/upstream/http2/caller-pools.ts';
 import type { Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';
@@ -62,4 +63,29 @@ it('as many are kept as are in use', () => {
   const { pools } = start();
   for (let caller = 0; caller < 100; caller++) pools.of(`caller ${caller}`);
   expect(pools.size).toBe(100);
+});
+
+it('in long random sequences a caller keeps its pool for as long as it is in use, and no two callers have one', () => {
+  const step = fc.record({ caller: fc.integer({ min: 0, max: 60 }), isUsedUp: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 200, maxLength: 400 }), (steps) => {
+      const { pools, made } = start();
+      /** What each caller had last, and by whom each pool was had. */
+      const last = new Map<number, Http2Pool>();
+      const owners = new Map<Http2Pool, number>();
+      let mostInUse = 0;
+      const isInUse = (pool: Http2Pool): boolean => pool.inUse;
+      for (const { caller, isUsedUp } of steps) {
+        const before = last.get(caller);
+        const pool = pools.of(caller === 0 ? undefined : String(caller));
+        if (before !== undefined && isInUse(before)) expect(pool).toBe(before);
+        expect(owners.get(pool) ?? caller).toBe(caller);
+        owners.set(pool, caller);
+        last.set(caller, pool);
+        mostInUse = Math.max(mostInUse, made.filter(({ inUse }) => inUse).length);
+        expect(pools.size).toBeLessThanOrEqual(Math.max(16, 2 * mostInUse));
+        (pool as unknown as { inUse: boolean }).inUse = !isUsedUp;
+      }
+    }),
+  );
 });
