@@ -26,7 +26,7 @@ import { createCertificateMetrics } from '../src/platform/x509/certificate-metri
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createReloadMetrics } from '../src/sidecar/reload/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
-import { createTokenFileMetrics } from '../src/token/output/metrics.ts';
+import { createTokenFileMetrics } from '../src/token/output/token-file.ts';
 import { checkReference } from './check-reference.ts';
 import { describeSettings, type Schema } from './configuration/describe-schema.ts';
 import { configurationReference } from './configuration/reference.ts';

@@ -90,12 +90,7 @@ const OPEN_TO_PURE = [
 ];
 
 /** What the data path may know of the token engine. */
-const TOKEN_FOR_PROXY = [
-  'token/bearer-source.ts',
-  'token/token-unavailable.ts',
-  'token/egress/egress-tunnel.ts',
-  'token/egress/goes-through.ts',
-];
+const TOKEN_FOR_PROXY = ['token/bearer-source.ts', 'token/egress/egress-tunnel.ts'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
 

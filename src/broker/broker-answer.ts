@@ -1,6 +1,6 @@
 /** The token endpoint's answer: a token (RFC 6749 §5.1), or why there is none (§5.2). */
 
-import { TAKES_REFUSED_TOKEN_HASH } from '../token/refused-token.ts';
+import { TAKES_REFUSED_TOKEN_HASH } from '../token/broker-protocol.ts';
 
 const REFUSAL_STATUS = {
   invalid_request: 400,

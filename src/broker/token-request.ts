@@ -1,7 +1,7 @@
 /** A request for a token: RFC 6749 §4.4 with the pod's service account token as the client's proof (RFC 7523 §2.2). */
 
 import { FormFault, parseForm } from '../platform/form.ts';
-import { REFUSED_TOKEN_HASH, readRefusedTokenHash } from '../token/refused-token.ts';
+import { REFUSED_TOKEN_HASH, readRefusedTokenHash } from '../token/broker-protocol.ts';
 import { type Refusal, refusal } from './broker-answer.ts';
 
 export interface TokenRequest {

@@ -15,7 +15,7 @@ export async function proxyOnTheWay({
   host,
 }: Destination): Promise<EgressProxyConfig | undefined> {
   if (egressProxy === undefined) return undefined;
-  const { goesThrough } = await import('../token/egress/goes-through.ts');
+  const { goesThrough } = await import('../token/egress/egress-tunnel.ts');
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
 }
 

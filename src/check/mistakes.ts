@@ -1,7 +1,7 @@
 /** Common mistakes about providers, each recognized by its effect and called by its name. */
 
 import type { CredentialConfig } from '../config/config.ts';
-import { parseObject } from '../token/json-object.ts';
+import { parseObject } from '../platform/json-object.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 

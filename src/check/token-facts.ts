@@ -1,10 +1,9 @@
 /** Facts about a token, from it and the answer that brought it. No detail holds the token itself. */
 
 import type { CredentialConfig } from '../config/config.ts';
+import { parseObject } from '../platform/json-object.ts';
 import { shownValue } from '../platform/log/shown-text.ts';
-import { parseObject } from '../token/json-object.ts';
-import { parseHttpDate } from '../token/provider/token-lifetime.ts';
-import type { EndpointAnswer } from '../token/provider/token-response.ts';
+import { type EndpointAnswer, parseHttpDate } from '../token/provider/token-response.ts';
 import { renewalDelayMs } from '../token/schedule.ts';
 import type { About, Finding } from './finding.ts';
 

@@ -6,8 +6,7 @@ import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import type { Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
-import { createTokenFileMetrics } from '../token/output/metrics.ts';
-import { openTokenFile, type TokenFile } from '../token/output/token-file.ts';
+import { createTokenFileMetrics, openTokenFile, type TokenFile } from '../token/output/token-file.ts';
 import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {

@@ -1,3 +1,4 @@
+import { SidecarError } from '../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
 
 /** Links the span of a request to that of a grant. */
@@ -60,6 +61,17 @@ export interface BearerSupply {
    * that refuses everything does not delay renewals for another.
    */
   forUpstream(upstream: string): BearerSource;
+}
+
+/** No token, no request: the proxy answers 503 with `Retry-After`. */
+export class TokenUnavailable extends SidecarError<'token_unavailable'> {
+  /** When asking again may help, in whole seconds (RFC 9110 §10.2.3); at least 1. */
+  readonly retryAfterSeconds: number;
+
+  constructor(message: string, retryAfterMs: number) {
+    super('token_unavailable', message);
+    this.retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  }
 }
 
 /** Client errors that are often answered before anybody has checked the token. */

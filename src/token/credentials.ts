@@ -1,9 +1,16 @@
-/** All that is mounted for a credential: what proves its client, and what its grant needs. */
+/** All that is mounted for a credential: what proves its client, and what its grant needs; read once, or live. */
 
-import type { CredentialSettings } from '../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
-import { type ClientCredentials, clientFiles, understandClient } from './client/client-credentials.ts';
-import { mountedFiles } from './client/mounted-files.ts';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { CredentialConfig, CredentialSettings } from '../config/config.ts';
+import type { WatchMode } from '../platform/mounted/directory-watch.ts';
+import { type LiveSecretOptions, openLiveSecret } from '../platform/mounted/live-secret.ts';
+import {
+  type MountedSecret,
+  readMountedSecret,
+  type UnusableSecret,
+} from '../platform/mounted/mounted-secret.ts';
+import { type ClientCredentials, clientFiles, understandClient } from './client/client-authentication.ts';
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';
 
 /** Enough to ask for a token. */
@@ -40,4 +47,102 @@ export function understandCredentials(
   const material = understandGrant(settings, mounted);
   if (material === undefined) return { state: 'loaded', credentials: client };
   return 'state' in material ? material : { state: 'loaded', credentials: { ...client, material } };
+}
+
+/** The files that a credential reads in its directory, for whoever has to understand them. */
+export interface MountedFiles {
+  readonly directory: string;
+  /** The content of a file that was read with the Secret. */
+  content(name: string): string;
+  /** @param expected what the file should be, as a noun phrase. Holds nothing of the file itself. */
+  malformed(name: string, expected: string): UnusableSecret;
+}
+
+function mountedFiles(directory: string, files: Readonly<Record<string, string>>): MountedFiles {
+  return {
+    directory,
+    content: (name) => files[name] ?? '',
+    malformed: (name, expected) => ({
+      state: 'malformed',
+      detail: `${join(directory, name)} is not ${expected}`,
+    }),
+  };
+}
+
+/** The client's credentials as a live value: always the newest reading, announced if it differs from the last. */
+export interface LiveCredentials {
+  /** Equal readings hold the same credentials object, whatever was read between them. */
+  current(): CredentialsReading;
+  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  refresh(): Promise<void>;
+  /** Calls back after each change, good or bad. Returns a function that stops it. */
+  onChange(listener: (reading: CredentialsReading) => void): () => void;
+  /** Calls back after the files were rewritten with the same content. Returns a function that stops it. */
+  onRewrite(listener: () => void): () => void;
+  watchMode(): WatchMode;
+  /** Calls back when the mode has changed. Returns a function that stops it. */
+  onWatchMode(listener: (mode: WatchMode) => void): () => void;
+  close(): void;
+}
+
+/** Reads once, then watches. Never rejects: missing credentials are a reading like any other. */
+export async function openLiveCredentials(
+  config: CredentialConfig,
+  options: Omit<LiveSecretOptions, 'onMode'>,
+): Promise<LiveCredentials> {
+  const modeListeners = new Set<(mode: WatchMode) => void>();
+  let mode: WatchMode = { by: 'notification' };
+
+  function changeMode(next: WatchMode): void {
+    mode = next;
+    for (const listener of modeListeners) listener(next);
+  }
+
+  const secret = await openLiveSecret(config.directory, credentialFiles(config), {
+    ...options,
+    onMode: changeMode,
+  });
+  const listeners = new Set<(reading: CredentialsReading) => void>();
+  const rewriteListeners = new Set<() => void>();
+  let lastLoaded: CredentialsReading | undefined;
+  let current = understand(secret.current());
+
+  function understand(mounted: MountedSecret): CredentialsReading {
+    if (mounted.state !== 'loaded') return mounted;
+    const reading = understandCredentials(config, mounted.values);
+    if (reading.state !== 'loaded') return reading;
+    if (isDeepStrictEqual(reading, lastLoaded)) return lastLoaded as CredentialsReading;
+    lastLoaded = reading;
+    return reading;
+  }
+
+  secret.onChange((mounted) => {
+    const reading = understand(mounted);
+    if (isDeepStrictEqual(reading, current)) {
+      if (reading.state === 'loaded') for (const listener of rewriteListeners) listener();
+      return;
+    }
+    current = reading;
+    for (const listener of listeners) listener(reading);
+  });
+
+  return {
+    current: () => current,
+    refresh: () => secret.refresh(),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    onRewrite(listener) {
+      rewriteListeners.add(listener);
+      return () => rewriteListeners.delete(listener);
+    },
+    watchMode: () => mode,
+    onWatchMode(listener) {
+      modeListeners.add(listener);
+      return () => modeListeners.delete(listener);
+    },
+    // The Secret announces nothing any more.
+    close: () => secret.close(),
+  };
 }

@@ -1,7 +1,18 @@
+/** What is told of grants: in the log, on the status page, in spans. */
+
 import type { Logger } from '../platform/log/logger.ts';
+import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import { type Instant, remainingMs } from '../platform/time/clock.ts';
+import type { GrantTrace } from './bearer-source.ts';
+import type { CredentialsReading } from './credentials.ts';
 import type { TokenResponse } from './provider/token-response.ts';
-import { type GrantInFlight, type TokenState, validToken } from './token-state.ts';
+import {
+  type FailedGrant,
+  type GrantInFlight,
+  type GrantReason,
+  type TokenState,
+  validToken,
+} from './token-state.ts';
 
 export interface EndedGrant {
   readonly grant: GrantInFlight;
@@ -57,4 +68,149 @@ export function reportGrant(
 /** Leaves out facts of a token that never expires. */
 function finite(fact: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   return Object.values(fact).every(Number.isFinite) ? fact : {};
+}
+
+/** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
+export interface TokenSnapshot {
+  readonly name: string;
+  /** The pod's start and readiness wait for its token. */
+  readonly required: boolean;
+  readonly tokens: TokensKind;
+  /** Since when its token is maintained: the start, or the reload that brought it. */
+  readonly openedAtMs: number;
+  /** Where tokens are requested, as it may be shown; undefined while the issuer has not yet said. */
+  readonly tokenUrl: string | undefined;
+  readonly ready: boolean;
+  readonly obtainedFirstToken: boolean;
+  readonly requestedAtMs: number | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly renewalAtMs: number | undefined;
+  readonly renewalReason: GrantReason | undefined;
+  readonly grantInFlight: boolean;
+  readonly consecutiveFailures: number;
+  readonly lastFailure: FailedGrant | undefined;
+  /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
+  readonly credentials: {
+    readonly state: CredentialsReading['state'];
+    readonly detail: string | undefined;
+    /** Since when it cannot be used. */
+    readonly unusableSinceMs?: number | undefined;
+    /** The held token was granted to the previous credentials, because the newest are rejected. */
+    readonly previousInUse: boolean;
+    /** When the first such token was granted. */
+    readonly previousInUseSinceMs?: number | undefined;
+    /** How changes of the mounted Secret are noticed. */
+    readonly watchedBy: WatchMode['by'];
+  };
+  /** When the first grant since the last success failed. */
+  readonly failingSinceMs: number | undefined;
+}
+
+/**
+ * What a credential's tokens are granted for.
+ * - `held`: the pod; one token is held and renewed, whoever asks.
+ * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one
+ *   that every request would meet.
+ */
+type TokensKind = { readonly kind: 'held' } | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
+
+/** The outcomes of a credential's grants, for a person; probes and metrics do without. */
+export interface PastGrants {
+  /** Oldest first, at most twenty. */
+  readonly latest: readonly FinishedGrant[];
+  /** The minutes of the last two hours in which grants ended, oldest first. */
+  readonly minutes: readonly GrantMinute[];
+}
+
+interface GrantMinute {
+  /** The beginning of the minute. */
+  readonly atMs: number;
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
+export interface FinishedGrant {
+  readonly atMs: number;
+  readonly reason: GrantReason;
+  readonly result: TokenResponse['result'];
+  readonly durationMs: number;
+}
+
+/** This many latest grants are remembered one by one. */
+const LATEST = 20;
+/** All grants are counted by the minute, for two hours. */
+const MINUTES = 120;
+
+const MINUTE_MS = 60_000;
+/** A minute's tally stops here. */
+const MOST = 0xffff;
+
+/** The outcomes of a credential's grants, in a kilobyte, however many there are. */
+export class GrantHistory {
+  readonly #latest: FinishedGrant[] = [];
+  /** For each slot, the minute since the epoch that it counts: a stepped clock leaves no wrong counts behind. */
+  readonly #minutes = new Int32Array(MINUTES);
+  readonly #succeeded = new Uint16Array(MINUTES);
+  readonly #failed = new Uint16Array(MINUTES);
+  #failingSinceMs: number | undefined;
+
+  /** Wall time of the first failure since the last success; undefined while the last grant succeeded. */
+  get failingSinceMs(): number | undefined {
+    return this.#failingSinceMs;
+  }
+
+  add(grant: FinishedGrant): void {
+    this.#latest.push(grant);
+    if (this.#latest.length > LATEST) this.#latest.shift();
+    const succeeded = grant.result === 'success';
+    if (succeeded) this.#failingSinceMs = undefined;
+    else this.#failingSinceMs ??= grant.atMs;
+    const minute = Math.floor(grant.atMs / MINUTE_MS);
+    const slot = minute % MINUTES;
+    if (this.#minutes[slot] !== minute) {
+      this.#minutes[slot] = minute;
+      this.#succeeded[slot] = 0;
+      this.#failed[slot] = 0;
+    }
+    const tally = succeeded ? this.#succeeded : this.#failed;
+    tally[slot] = Math.min(MOST, (tally[slot] as number) + 1);
+  }
+
+  /** @param nowMs wall time. */
+  read(nowMs: number): PastGrants {
+    return { latest: [...this.#latest], minutes: this.#minutesUntil(nowMs) };
+  }
+
+  #minutesUntil(nowMs: number): readonly GrantMinute[] {
+    const last = Math.floor(nowMs / MINUTE_MS);
+    const found: GrantMinute[] = [];
+    for (let minute = last - MINUTES + 1; minute <= last; minute++) {
+      const slot = minute % MINUTES;
+      if (this.#minutes[slot] !== minute) continue;
+      const [succeeded, failed] = [this.#succeeded[slot] as number, this.#failed[slot] as number];
+      found.push({ atMs: minute * MINUTE_MS, succeeded, failed });
+    }
+    return found;
+  }
+}
+
+/** Makes spans of grants. The code behind it is loaded only where traces are asked for. */
+export interface GrantTracer {
+  begin(credential: string, reason: GrantReason): GrantSpan;
+}
+
+/** The span of one grant, from the decision to request it to its outcome. */
+export interface GrantSpan {
+  readonly trace: GrantTrace;
+  end(ended: EndedGrantSpan): void;
+}
+
+/** Holds nothing secret: no token, no detail of an answer. */
+export interface EndedGrantSpan {
+  /** `given_up`: another took its place, or the program ends. */
+  readonly result: TokenResponse['result'] | 'given_up';
+  /** Where it was requested: the token endpoint, or the issuer that has not named it. */
+  readonly where: string | undefined;
+  /** Of the token endpoint's answer, if one came. */
+  readonly status: number | undefined;
 }

@@ -8,18 +8,21 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import type { CredentialsMetrics } from '../platform/mounted/metrics.ts';
 import { type Clock, type Instant, remainingMs } from '../platform/time/clock.ts';
-import type { BearerSource, BearerSupply, TokenWaiter } from './bearer-source.ts';
-import type { Credentials, CredentialsReading } from './credentials.ts';
-import { GrantHistory } from './grant-history.ts';
-import { reportGrant } from './grant-report.ts';
-import type { GrantSpan, GrantTracer } from './grant-tracer.ts';
-import type { LiveCredentials } from './live-credentials.ts';
+import { type BearerSource, type BearerSupply, TokenUnavailable, type TokenWaiter } from './bearer-source.ts';
+import type { Credentials, CredentialsReading, LiveCredentials } from './credentials.ts';
+import {
+  GrantHistory,
+  type GrantSpan,
+  type GrantTracer,
+  type PastGrants,
+  reportGrant,
+  type TokenSnapshot,
+} from './grant-report.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import { isAboutToEnd } from './schedule.ts';
 import { judgeShared, type SharedTokens } from './shared-tokens.ts';
-import type { PastGrants, TokenSnapshot } from './token-snapshot.ts';
 import {
   type GrantInFlight,
   INITIAL_STATE,
@@ -28,8 +31,7 @@ import {
   type TokenState,
   validToken,
 } from './token-state.ts';
-import { TokenUnavailable } from './token-unavailable.ts';
-import { WaitingCallers } from './waiting-callers.ts';
+import { WaitingCallers } from './waiters.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;

@@ -2,7 +2,8 @@
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
-import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-refusals.ts';
+import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-protocol.ts';
+import type { TokenSnapshot } from './grant-report.ts';
 import type { FailedGrant } from './token-state.ts';
 
 /** The codes of the table in errors.ts that can be the reason. */
@@ -124,4 +125,18 @@ export function connectionRemedy(detail: string): string | undefined {
 
 function firstFor(detail: string, remedies: Remedies): string | undefined {
   return remedies.find(([pattern]) => pattern.test(detail))?.[1];
+}
+
+/**
+ * Why a credential has never had a token, for readers of `kubectl describe pod`; undefined once it had one. The code decides the exit status of the process; the message names the
+ * credential.
+ * @param config of the credential that the snapshot shows.
+ */
+export function whyNeverGranted(
+  config: Pick<CredentialSettings, 'name' | 'directory'> & ProviderAddress,
+  { obtainedFirstToken, credentials, lastFailure }: TokenSnapshot,
+): NoToken | undefined {
+  if (obtainedFirstToken) return undefined;
+  const { code, message } = whyNoToken(config, { unusable: credentials.detail, lastFailure });
+  return { code, message: `credential ${config.name}: ${message}` };
 }

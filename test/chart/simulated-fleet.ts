@@ -7,7 +7,7 @@ import { createLogger } from '../../src/platform/log/logger.ts';
 import { createCredentialsMetrics } from '../../src/platform/mounted/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import { openLiveCredentials } from '../../src/token/live-credentials.ts';
+import { openLiveCredentials } from '../../src/token/credentials.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { openTokenSource } from '../../src/token/token-source.ts';

@@ -6,7 +6,7 @@ import { seededRandom } from '../../scripts/simulation/random.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { KubeletSecret } from '../../src/platform/mounted/secret-layout.ts';
 import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';
-import type { TokenSnapshot } from '../../src/token/token-snapshot.ts';
+import type { TokenSnapshot } from '../../src/token/grant-report.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';

@@ -7,7 +7,7 @@ export interface Product {
   readonly createProxyMetrics: typeof import('../../src/proxy/metrics.ts').createProxyMetrics;
   readonly createLogger: typeof import('../../src/platform/log/logger.ts').createLogger;
   readonly Registry: typeof import('../../src/platform/prometheus.ts').Registry;
-  readonly TokenUnavailable: typeof import('../../src/token/token-unavailable.ts').TokenUnavailable;
+  readonly TokenUnavailable: typeof import('../../src/token/bearer-source.ts').TokenUnavailable;
 }
 
 /** @param source a directory like `src`. */
@@ -19,7 +19,7 @@ export async function loadProduct(source: string): Promise<Product> {
       load('proxy/metrics.ts'),
       load('platform/log/logger.ts'),
       load('platform/prometheus.ts'),
-      load('token/token-unavailable.ts'),
+      load('token/bearer-source.ts'),
     ]);
   return { startProxy, createProxyMetrics, createLogger, Registry, TokenUnavailable };
 }

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
+import { parseAssertionKey } from '../../src/token/client/assertion.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 /** Node's types give each type of key its own set of encodings. */

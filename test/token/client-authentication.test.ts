@@ -10,10 +10,12 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
 import { UnusableFile } from '../../src/platform/mounted/unusable-file.ts';
-import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
-import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
-import { proveClient } from '../../src/token/client/client-proof.ts';
-import type { SigningClient } from '../../src/token/client/private-key-jwt.ts';
+import { parseAssertionKey } from '../../src/token/client/assertion.ts';
+import {
+  type ClientCredentials,
+  proveClient,
+  type SigningClient,
+} from '../../src/token/client/client-authentication.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import type { CertifiedClient } from '../../src/token/client/tls-client-auth.ts';
+import type { CertifiedClient } from '../../src/token/client/client-authentication.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';

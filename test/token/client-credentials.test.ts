@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
-import { isJwt } from '../../src/token/client/mounted-files.ts';
+import { isJwt } from '../../src/token/client/client-authentication.ts';
 import { readCredentials } from '../../src/token/credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CredentialSettings } from '../../src/config/config.ts';
-import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
-import { metadataUrls, readIssuerMetadata } from '../../src/token/provider/issuer-metadata.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
+import { metadataUrls, readIssuerMetadata } from '../../src/token/provider/discovery.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { ManualClock } from '../support/manual-clock.ts';

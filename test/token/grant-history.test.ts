@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { GrantHistory } from '../../src/token/grant-history.ts';
-import type { FinishedGrant } from '../../src/token/token-snapshot.ts';
+import { type FinishedGrant, GrantHistory } from '../../src/token/grant-report.ts';
 
 const MINUTE_MS = 60_000;
 const START_MS = Date.parse('2030-01-01T00:00:00Z');

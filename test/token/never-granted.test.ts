@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { whyNeverGranted } from '../../src/token/never-granted.ts';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';
+import { whyNeverGranted } from '../../src/token/why-no-token.ts';
 import { failure, openSource, rejection, token } from './opened-source.ts';
 
 const CONFIG = { name: 'crm', tokenUrl: 'https://sso.example.com/token?tenant=a', directory: '/secret' };

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CredentialSettings } from '../../src/config/config.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';

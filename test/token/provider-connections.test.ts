@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/time/clock.ts';
 import type { CertificateMetrics } from '../../src/platform/x509/certificate-metrics.ts';
-import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';

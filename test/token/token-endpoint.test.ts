@@ -5,7 +5,7 @@ import { createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
 import { sendProviderRequest } from '../../src/token/provider/provider-request.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';

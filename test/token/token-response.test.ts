@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseRetryAfter } from '../../src/token/provider/token-lifetime.ts';
-import { type EndpointAnswer, readTokenResponse } from '../../src/token/provider/token-response.ts';
+import {
+  type EndpointAnswer,
+  parseRetryAfter,
+  readTokenResponse,
+} from '../../src/token/provider/token-response.ts';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');
 

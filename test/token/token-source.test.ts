@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
+import { TokenUnavailable } from '../../src/token/bearer-source.ts';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';
-import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 import { settle } from '../support/manual-clock.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { untilGone } from '../../src/token/until-gone.ts';
+import { untilGone } from '../../src/token/waiters.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 
 const GONE = () => new Error('gone');

@@ -1,5 +1,9 @@
-import type { BearerSource, GrantTrace, TokenWaiter } from '../../src/token/bearer-source.ts';
-import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
+import {
+  type BearerSource,
+  type GrantTrace,
+  TokenUnavailable,
+  type TokenWaiter,
+} from '../../src/token/bearer-source.ts';
 
 /** A recognisable part of every token in this suite; it must turn up in no log line. */
 export const TOKEN_MARK = 'wire-token';

@@ -6,7 +6,7 @@ import { createGrants } from '../../../src/broker/grants.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
 import { DEFAULT_RENEWAL } from '../../../src/config/resolve-credentials.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
-import type { LiveCredentials } from '../../../src/token/live-credentials.ts';
+import type { LiveCredentials } from '../../../src/token/credentials.ts';
 import type { TokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
 import type { GrantedToken, RefusedGrant } from '../../../src/token/provider/token-response.ts';
 import { openTokenSource } from '../../../src/token/token-source.ts';

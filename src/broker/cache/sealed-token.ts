@@ -1,9 +1,8 @@
 /** A token as stored where others may read and write: encrypted, and bound to its name. */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { parseObject } from '../../token/json-object.ts';
-import { MAX_LIFETIME_SECONDS } from '../../token/provider/token-lifetime.ts';
-import { MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
+import { parseObject } from '../../platform/json-object.ts';
+import { MAX_LIFETIME_SECONDS, MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
 
 /** Derived from one secret; the key for names reveals nothing of the one for values. */
 export interface CacheKey {

@@ -1,5 +1,4 @@
-import type { BearerSource, TokenWaiter } from '../../token/bearer-source.ts';
-import { TokenUnavailable } from '../../token/token-unavailable.ts';
+import { type BearerSource, TokenUnavailable, type TokenWaiter } from '../../token/bearer-source.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import { keepsOwn } from './own-identity.ts';

@@ -1,5 +1,5 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
-import { TokenUnavailable } from '../../token/token-unavailable.ts';
+import { TokenUnavailable } from '../../token/bearer-source.ts';
 import { CallerHeldBack } from './authorizer.ts';
 
 /** When a retry may help, in whole seconds; undefined if unknown. */

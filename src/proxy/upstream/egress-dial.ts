@@ -4,8 +4,7 @@ import type { OnReadOpts, TcpNetConnectOpts } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { EgressProxyConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import { EgressTunnel } from '../../token/egress/egress-tunnel.ts';
-import { goesThrough } from '../../token/egress/goes-through.ts';
+import { EgressTunnel, goesThrough } from '../../token/egress/egress-tunnel.ts';
 import type { Network } from '../io/network.ts';
 import { tellEnd } from './http1/end.ts';
 

@@ -3,7 +3,7 @@ import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '..
 import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
 import type { RouteFigures } from '../../proxy/route-figures.ts';
-import type { TokenSnapshot } from '../../token/token-snapshot.ts';
+import type { TokenSnapshot } from '../../token/grant-report.ts';
 import type { TokenSource } from '../../token/token-source.ts';
 import { whyNoToken } from '../../token/why-no-token.ts';
 import { shownSettings } from './configuration.ts';

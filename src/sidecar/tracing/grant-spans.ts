@@ -9,7 +9,7 @@ import {
   TraceFlags,
 } from '@opentelemetry/api';
 import { shownUrl } from '../../platform/log/shown-text.ts';
-import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-tracer.ts';
+import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-report.ts';
 
 /**
  * Makes spans by way of `tracer`. Each has a trace of its own, since many requests may wait for one grant. It is not named by a method as

@@ -25,7 +25,7 @@ import { http } from '../../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../../platform/time/clock.ts';
 import { VERSION } from '../../platform/version.ts';
 import type { Tracer } from '../../proxy/recording/tracer.ts';
-import type { GrantTracer } from '../../token/grant-tracer.ts';
+import type { GrantTracer } from '../../token/grant-report.ts';
 import { exportsInTime } from './exports-in-time.ts';
 import { grantSpans } from './grant-spans.ts';
 import { openOtlpExporter } from './otlp-exporter.ts';

@@ -1,14 +1,12 @@
 /** A credential whose tokens are exchanged for those of the requests themselves: none is held before a request asks. */
 
-import type { AwaitsGrant, BearerSource } from '../bearer-source.ts';
+import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
-import { GrantHistory } from '../grant-history.ts';
+import { GrantHistory, type TokenSnapshot } from '../grant-report.ts';
 import { CONNECTIONS_FOR_REQUESTS } from '../provider/token-endpoint.ts';
 import type { TokenResponse } from '../provider/token-response.ts';
-import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
-import { TokenUnavailable } from '../token-unavailable.ts';
 import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Follows the mounted credentials; it is ready once they can be used. */

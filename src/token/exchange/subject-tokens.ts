@@ -7,12 +7,10 @@
 import { createHash } from 'node:crypto';
 import { SidecarError } from '../../platform/errors.ts';
 import { type Clock, type Instant, isPast, later } from '../../platform/time/clock.ts';
-import type { AwaitsGrant, GrantTrace, TokenWaiter } from '../bearer-source.ts';
-import { ownLifetime } from '../provider/token-lifetime.ts';
-import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
+import { type AwaitsGrant, type GrantTrace, TokenUnavailable, type TokenWaiter } from '../bearer-source.ts';
+import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/token-response.ts';
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
-import { TokenUnavailable } from '../token-unavailable.ts';
-import { untilGone } from '../until-gone.ts';
+import { untilGone } from '../waiters.ts';
 import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */

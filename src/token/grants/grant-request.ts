@@ -1,7 +1,7 @@
 /** What one grant asks the provider for, whatever the grant. */
 
 import type { CredentialSettings } from '../../config/config.ts';
-import type { ProofOfClient } from '../client/proof-of-client.ts';
+import type { ProofOfClient } from '../client/client-authentication.ts';
 
 export interface GrantRequest {
   /** The Authorization field. */

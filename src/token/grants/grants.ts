@@ -1,15 +1,29 @@
 /** Every grant: the files it reads, what they must hold, and its request to the provider. */
 
-import type { CredentialSettings, JwtBearerGrant } from '../../config/config.ts';
-import type { UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
-import type { MountedFiles } from '../client/mounted-files.ts';
-import { askForClient } from './client-credentials-grant.ts';
-import { askForInstallation, type GithubApp, githubApp } from './github-app.ts';
-import { askForServiceAccount, type ServiceAccount, serviceAccount } from './google-service-account.ts';
-import type { GrantOccasion, GrantRequest } from './grant-request.ts';
-import { askByAssertion, type SigningParty, signingParty } from './jwt-bearer.ts';
-import { type MountedToken, mountedToken } from './static-token.ts';
-import { askByExchange, exchangedFiles, unusableExchange } from './token-exchange.ts';
+import { join } from 'node:path';
+import type {
+  CredentialSettings,
+  JwtBearerGrant,
+  StaticGrant,
+  TokenExchangeGrant,
+} from '../../config/config.ts';
+import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import { REFUSED_TOKEN_HASH, refusedTokenHash } from '../broker-protocol.ts';
+import type { MountedFiles } from '../credentials.ts';
+import { ownLifetime, type TokenResponse, wrongToken } from '../provider/token-response.ts';
+import { formRequest, type GrantOccasion, type GrantRequest } from './grant-request.ts';
+import {
+  askByAssertion,
+  askForInstallation,
+  askForServiceAccount,
+  type GithubApp,
+  githubApp,
+  type ServiceAccount,
+  type SigningParty,
+  serviceAccount,
+  signingParty,
+} from './jwt-bearer.ts';
 
 /** What a grant needs beside the client; for most, nothing. */
 export type GrantMaterial = SigningParty | ServiceAccount | GithubApp | MountedToken;
@@ -89,4 +103,84 @@ export async function grantRequest(
   }
   // Cannot happen: the credentials were understood by the same settings.
   throw new Error(`the grant ${grant.type} was given the credentials of another`);
+}
+
+/** `client_credentials`: the client asks for itself (RFC 6749 §4.4). */
+function askForClient(config: CredentialSettings, { proof, tokenUrl, refused }: GrantOccasion): GrantRequest {
+  const report = refused === undefined ? {} : { [REFUSED_TOKEN_HASH]: refusedTokenHash(refused) };
+  return formRequest({ grant_type: 'client_credentials', ...report }, { proof, tokenUrl }, config);
+}
+
+/**
+ * `token_exchange`: exchanges a token that somebody else keeps fresh, or a request's own, for one for the upstream
+ * (RFC 8693 §2.1).
+ */
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+/** Any kind of token: one line that a header could carry. */
+const TOKEN_TEXT = /^[\x21-\x7e]+$/;
+const EXPECTED = 'a token: one line of visible ASCII';
+
+/** Whether each request's own token is exchanged. */
+export function exchangesForRequests({ grant }: Pick<CredentialSettings, 'grant'>): boolean {
+  return grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined;
+}
+
+function exchangedFiles({ subjectTokenFile, actorTokenFile }: TokenExchangeGrant): readonly string[] {
+  return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
+}
+
+/** What is wrong with the mounted tokens. They are read anew for each grant and are no part of the credentials. */
+function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles): UnusableSecret | undefined {
+  const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
+  return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
+}
+
+/** @throws {UnusableFile} if a token cannot be read now. */
+async function askByExchange(
+  grant: TokenExchangeGrant,
+  config: CredentialSettings,
+  { proof, tokenUrl, subject }: GrantOccasion,
+): Promise<GrantRequest> {
+  const { directory } = config;
+  // Both from the same version of the volume.
+  const reading = await readMountedSecret(directory, exchangedFiles(grant));
+  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  const tokens = Object.entries(reading.values);
+  const wrong = tokens.find(([, token]) => !TOKEN_TEXT.test(token));
+  if (wrong !== undefined) throw new UnusableFile(`${join(directory, wrong[0])} is not ${EXPECTED}`);
+  const { subjectTokenFile, actorTokenFile } = grant;
+  const subjectToken = subjectTokenFile === undefined ? subject : reading.values[subjectTokenFile];
+  if (subjectToken === undefined) throw new UnusableFile('no request has brought a token to exchange');
+  const own = {
+    grant_type: TOKEN_EXCHANGE,
+    subject_token: subjectToken,
+    subject_token_type: grant.subjectTokenType,
+    actor_token: actorTokenFile === undefined ? undefined : reading.values[actorTokenFile],
+    actor_token_type: actorTokenFile === undefined ? undefined : grant.actorTokenType,
+    requested_token_type: grant.requestedTokenType,
+  };
+  return formRequest(own, { proof, tokenUrl }, config);
+}
+
+/** `static`: the token is mounted, and no provider is asked. */
+interface MountedToken {
+  readonly grant: 'static';
+  readonly token: string;
+}
+
+function mountedToken({ tokenFile }: StaticGrant, files: MountedFiles): MountedToken | UnusableSecret {
+  const token = files.content(tokenFile);
+  if (wrongToken(token) === undefined) return { grant: 'static', token };
+  return files.malformed(tokenFile, 'a token: one line of visible ASCII, up to 64 KiB');
+}
+
+/** It lives until it is replaced, unless it states its own end. */
+export function readMountedToken({ token }: MountedToken, nowMs: number): TokenResponse {
+  const own = ownLifetime(token, nowMs);
+  if (own === undefined)
+    return { result: 'success', accessToken: token, lifetimeMs: Number.POSITIVE_INFINITY };
+  const { hasEnded, lifetimeMs } = own;
+  if (hasEnded) return { result: 'invalid_response', detail: 'its exp is past: replace it' };
+  return { result: 'success', accessToken: token, lifetimeMs: lifetimeMs ?? Number.POSITIVE_INFINITY };
 }

@@ -13,8 +13,8 @@ import { HOP_FIELD } from '../../platform/net/hop-field.ts';
 import { listenOn } from '../../platform/net/listen.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, remainingMs } from '../../platform/time/clock.ts';
+import { TokenUnavailable } from '../bearer-source.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
-import { TokenUnavailable } from '../token-unavailable.ts';
 
 /** Neither a form nor a link of another site can send it, nor can a program that is tricked into opening a URL. */
 const REQUEST_FIELD = 'token-sidecar-request';

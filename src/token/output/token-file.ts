@@ -6,9 +6,9 @@ import { basename, dirname, join } from 'node:path';
 import type { TokenFileConfig } from '../../config/config.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import { Gauge, type Registry } from '../../platform/prometheus.ts';
 import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
-import type { TokenFileMetrics } from './metrics.ts';
 
 interface TokenFileOptions {
   readonly config: TokenFileConfig;
@@ -179,4 +179,21 @@ async function remove(path: string): Promise<void> {
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
+}
+
+interface TokenFileMetrics {
+  /** @param isCurrent whether the file is as it should be: with the held token, or absent where none may be sent. */
+  written(credential: string, isCurrent: boolean): void;
+}
+
+export function createTokenFileMetrics(registry: Registry): TokenFileMetrics {
+  const current = new Gauge({
+    name: 'token_sidecar_token_file_current',
+    help: "1 while the token's file holds the token in use, or is absent because there is none; 0 while it could not be written or removed.",
+    labelNames: ['credential'],
+    registers: [registry],
+  });
+  return {
+    written: (credential, isCurrent) => current.set({ credential }, isCurrent ? 1 : 0),
+  };
 }

@@ -5,8 +5,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { EgressProxyConfig } from '../../config/config.ts';
 import { connectTcp, connectTls } from '../../platform/net/connect.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import { EgressTunnel } from '../egress/egress-tunnel.ts';
-import { goesThrough } from '../egress/goes-through.ts';
+import { EgressTunnel, goesThrough } from '../egress/egress-tunnel.ts';
 
 interface EgressOptions {
   readonly proxy: EgressProxyConfig;

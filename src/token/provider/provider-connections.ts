@@ -12,7 +12,7 @@ import { http } from '../../platform/net/node-http.ts';
 import { https } from '../../platform/net/node-https.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import type { ClientCredentials } from '../client/client-credentials.ts';
+import type { ClientCredentials } from '../client/client-authentication.ts';
 
 interface ProviderConnections {
   /**

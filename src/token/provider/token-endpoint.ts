@@ -8,18 +8,20 @@ import { shownUrl } from '../../platform/log/shown-text.ts';
 import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import { proveClient } from '../client/client-proof.ts';
-import { basicPair } from '../client/client-secret.ts';
+import { basicPair, proveClient } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
-import { type GrantMaterial, grantRequest } from '../grants/grants.ts';
-import { readMountedToken } from '../grants/static-token.ts';
-import { exchangesForRequests } from '../grants/token-exchange.ts';
-import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
-import { discovery, UndiscoveredProvider } from './discovery.ts';
-import type { IssuerMetadata } from './issuer-metadata.ts';
+import {
+  exchangesForRequests,
+  type GrantMaterial,
+  grantRequest,
+  readMountedToken,
+} from '../grants/grants.ts';
+import { discovery, type IssuerMetadata, UndiscoveredProvider } from './discovery.ts';
 import { providerConnections } from './provider-connections.ts';
 import {
+  GarbledAnswer,
+  OverlongAnswer,
   type ProviderAnswer,
   type ProviderRequest,
   StaleConnection,

@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import type { SecretValues } from '../../../src/platform/mounted/secret-layout.ts';
 import { formatAddress } from '../../../src/platform/net/address.ts';
 import { type Sidecar, startSidecar } from '../../../src/sidecar/sidecar.ts';
-import type { TokenSnapshot } from '../../../src/token/token-snapshot.ts';
+import type { TokenSnapshot } from '../../../src/token/grant-report.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { leakedIn } from '../../support/leaked.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -5,7 +5,7 @@ import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
 import { grpcRefusalOf } from '../../../src/proxy/exchange/grpc-refusal.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
-import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
+import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { withoutToken } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';

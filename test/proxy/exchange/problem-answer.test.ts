@@ -3,7 +3,7 @@ import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform
 import { ownAnswerMessage as problemMessage } from '../../../src/proxy/app/own-answer.ts';
 import { problemOf } from '../../../src/proxy/exchange/problem-answer.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
-import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
+import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 
 const CODES = Object.keys(ERRORS).filter(
   (code) => 'status' in ERRORS[code as keyof typeof ERRORS],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { goesThrough } from '../../../src/token/egress/goes-through.ts';
+import { goesThrough } from '../../../src/token/egress/egress-tunnel.ts';
 
 const noProxy = ['.svc', 'direct.example.com', '10.0.0.0/8', '192.0.2.7', 'fd00::/8'];
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exchangesForRequests } from '../../../src/token/grants/token-exchange.ts';
+import { exchangesForRequests } from '../../../src/token/grants/grants.ts';
 import { answerToken, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
 import { openGrant, resolveCredential } from './granting.ts';
 

@@ -1,6 +1,6 @@
 import { later } from '../../../src/platform/time/clock.ts';
+import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 import type { GivenToken } from '../../../src/token/token-source.ts';
-import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
 import type { ManualClock } from '../../support/manual-clock.ts';
 
 /** A source that holds what the test says. */

@@ -3,14 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { TokenWaiter } from '../../../src/token/bearer-source.ts';
+import { TokenUnavailable, type TokenWaiter } from '../../../src/token/bearer-source.ts';
 import {
   MAX_BODY_BYTES,
   MAX_CONNECTIONS,
   startLocalEndpoint,
   UNREAD_MS,
 } from '../../../src/token/output/local-endpoint.ts';
-import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { heldTokens } from './held-tokens.ts';

@@ -1,9 +1,18 @@
 /**
- * How a requester tells a token endpoint, such as the broker, which token an upstream has refused: by the token's hash.
- * An endpoint announces in its answers that it takes the hash; others are never sent it.
+ * What our broker says beyond RFC 6749: how it describes refusals, and how it is told which token an upstream has
+ * refused.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
+
+// How it describes its refusals (RFC 6749 §5.2, `error_description`): sidecars tell by them what to do.
+
+export const NO_SUCH_CREDENTIAL = 'no profile gives this service account such a credential';
+
+export const ASSERTION_NOT_TAKEN = 'the service account token is not taken';
+
+// How a requester tells it, or another token endpoint, which token an upstream has refused: by the token's hash. An
+// endpoint announces in its answers that it takes the hash; others are never sent it.
 
 /** The parameter of a request for a token. */
 export const REFUSED_TOKEN_HASH = 'refused_token_sha256';

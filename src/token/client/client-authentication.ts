@@ -1,0 +1,281 @@
+/**
+ * How a client shows the token endpoint who it is (RFC 6749 §2.3): what each method reads of the mounted files, and
+ * what one request carries.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { ClientAuthentication, CredentialSettings, PrivateKeyJwt } from '../../config/config.ts';
+import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
+import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import type { MountedFiles } from '../credentials.ts';
+import {
+  type AssertionKey,
+  parseAssertionKey,
+  parseCertificate,
+  parsePrivateKey,
+  signAssertion,
+} from './assertion.ts';
+
+/** A method with everything it takes: one of these is enough to prove who the client is. */
+export type ClientCredentials =
+  | BasicClient
+  | PostClient
+  | SigningClient
+  | CertifiedClient
+  | AttestedClient
+  | PublicClient;
+
+type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
+
+/** Methods that name a client only if one is configured. */
+const NAMELESS: ReadonlySet<ClientAuthentication['method']> = new Set(['kubernetes_jwt', 'none']);
+
+/** The files that the method reads in the credential's directory. */
+export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
+  const own = methodFiles(clientAuth);
+  return clientId !== undefined || NAMELESS.has(clientAuth.method) ? own : ['client_id', ...own];
+}
+
+function methodFiles(clientAuth: ClientAuthentication): readonly string[] {
+  switch (clientAuth.method) {
+    case 'client_secret_basic':
+    case 'client_secret_post':
+      return ['client_secret'];
+    case 'private_key_jwt': {
+      const { keyFile, certificateFile } = clientAuth;
+      return certificateFile === undefined ? [keyFile] : [keyFile, certificateFile];
+    }
+    case 'tls_client_auth':
+      return CERTIFICATE_FILES;
+    case 'kubernetes_jwt':
+      return [clientAuth.tokenFile];
+    case 'none':
+      return [];
+  }
+}
+
+/** @param files contents of `clientFiles`. */
+export function understandClient(
+  settings: Settings,
+  files: MountedFiles,
+): ClientCredentials | UnusableSecret {
+  const { clientAuth } = settings;
+  const clientId = settings.clientId ?? files.content('client_id');
+  switch (clientAuth.method) {
+    case 'client_secret_basic':
+    case 'client_secret_post':
+      return { ...clientAuth, clientId, clientSecret: files.content('client_secret') };
+    case 'private_key_jwt':
+      return signingClient(clientAuth, clientId, files);
+    case 'tls_client_auth':
+      return certifiedClient(clientId, files);
+    case 'kubernetes_jwt':
+      return attestedClient(clientAuth.tokenFile, settings.clientId, files);
+    case 'none':
+      return { method: 'none', clientId: settings.clientId };
+  }
+}
+
+/**
+ * What one request carries to show who the client is. An assertion is signed, or read, anew for each request.
+ * @param tokenUrl where the request goes.
+ * @throws {UnusableFile} if the token that vouches for the client cannot be read now.
+ */
+export async function proveClient(
+  credentials: ClientCredentials,
+  tokenUrl: string,
+  clock: Clock,
+): Promise<ProofOfClient> {
+  switch (credentials.method) {
+    case 'client_secret_basic':
+      return proveInHeader(credentials);
+    case 'client_secret_post':
+      return proveInForm(credentials);
+    case 'private_key_jwt':
+      return proveBySignature(credentials, { tokenUrl, nowMs: clock.now().wallMs });
+    case 'tls_client_auth':
+      return proveByCertificate(credentials);
+    case 'kubernetes_jwt':
+      return proveByAttestation(credentials);
+    case 'none':
+      return nameClient(credentials);
+  }
+}
+
+/** What one request carries to show who the client is. */
+export interface ProofOfClient {
+  /** The Authorization field, for methods that use one. */
+  readonly authorization?: string;
+  /** Form parameters, for methods that use some. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+/** The parameters of a client that proves itself with a JWT. */
+function assertionParameters(jwt: string): Record<string, string> {
+  return { client_assertion_type: ASSERTION_TYPE, client_assertion: jwt };
+}
+
+/** `client_secret_basic`: the client shares a secret with the provider (RFC 6749 §2.3.1). */
+interface BasicClient {
+  readonly method: 'client_secret_basic';
+  readonly encoding: 'form' | 'raw';
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** `client_secret_post`: the same, in the form. */
+interface PostClient {
+  readonly method: 'client_secret_post';
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+function proveInHeader(client: BasicClient): ProofOfClient {
+  return {
+    authorization: `Basic ${Buffer.from(basicPair(client), 'utf8').toString('base64')}`,
+    parameters: {},
+  };
+}
+
+function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
+  return { parameters: { client_id: clientId, client_secret: clientSecret } };
+}
+
+/** The id and the secret as Basic joins them, before Base64. */
+export function basicPair({ clientId, clientSecret, encoding }: Omit<BasicClient, 'method'>): string {
+  const encode = encoding === 'form' ? formEncode : (text: string) => text;
+  return `${encode(clientId)}:${encode(clientSecret)}`;
+}
+
+/** application/x-www-form-urlencoded of one value: what RFC 6749 §2.3.1 asks of both halves of Basic. */
+function formEncode(text: string): string {
+  return new URLSearchParams({ '': text }).toString().slice(1);
+}
+
+/** `private_key_jwt`: the client signs an assertion about itself (RFC 7523 §2.2). */
+export interface SigningClient {
+  readonly method: 'private_key_jwt';
+  readonly clientId: string;
+  readonly key: AssertionKey;
+  /** The assertion's `aud`; the token endpoint's URL unless given. */
+  readonly audience?: string | undefined;
+}
+
+export function signingClient(
+  { method, keyFile, certificateFile, keyId, algorithm, audience }: PrivateKeyJwt,
+  clientId: string,
+  files: MountedFiles,
+): SigningClient | UnusableSecret {
+  const certificate = certificateFile === undefined ? undefined : files.content(certificateFile);
+  const key = parseAssertionKey(files.content(keyFile), { keyId, algorithm, certificate });
+  if ('expected' in key) {
+    return files.malformed(key.in === 'certificate' ? (certificateFile ?? '') : keyFile, key.expected);
+  }
+  return { method, clientId, key, ...(audience === undefined ? {} : { audience }) };
+}
+
+/** Long enough for clocks that differ, too short to be worth stealing: an assertion is used once, at once. */
+const LIFETIME_SECONDS = 60;
+
+function proveBySignature(
+  { clientId, key, audience }: SigningClient,
+  { tokenUrl, nowMs }: { readonly tokenUrl: string; readonly nowMs: number },
+): ProofOfClient {
+  const assertion = signAssertion(key, {
+    issuer: clientId,
+    subject: clientId,
+    audience: audience ?? tokenUrl,
+    nowMs,
+    lifetimeSeconds: LIFETIME_SECONDS,
+    assertionId: randomUUID(),
+  });
+  return { parameters: { client_id: clientId, ...assertionParameters(assertion) } };
+}
+
+/** `tls_client_auth`: a certificate, shown in the handshake (RFC 8705 §2): a chain and its key, in PEM. */
+export interface CertifiedClient {
+  readonly method: 'tls_client_auth';
+  readonly clientId: string;
+  readonly certificate: string;
+  readonly privateKey: string;
+}
+
+/** The names in a Secret of type `kubernetes.io/tls`. */
+const CERTIFICATE_FILES = ['tls.crt', 'tls.key'] as const;
+
+function certifiedClient(clientId: string, files: MountedFiles): CertifiedClient | UnusableSecret {
+  const certificate = files.content('tls.crt');
+  const privateKey = files.content('tls.key');
+  const leaf = parseCertificate(certificate);
+  if (leaf === undefined) return files.malformed('tls.crt', 'a PEM certificate');
+  const key = parsePrivateKey(privateKey);
+  if (key === undefined) return files.malformed('tls.key', 'an unencrypted private key in PEM');
+  if (!leaf.checkPrivateKey(key)) return files.malformed('tls.key', 'the key of the certificate in tls.crt');
+  return { method: 'tls_client_auth', clientId, certificate, privateKey };
+}
+
+/** The handshake has shown the certificate; the id says whose it should be. */
+function proveByCertificate({ clientId }: CertifiedClient): ProofOfClient {
+  return { parameters: { client_id: clientId } };
+}
+
+/**
+ * `kubernetes_jwt`: the cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2), which is
+ * replaced hourly. The token is read anew for each grant and is no part of these credentials, which stay the same when
+ * it changes.
+ */
+interface AttestedClient {
+  readonly method: 'kubernetes_jwt';
+  readonly directory: string;
+  readonly tokenFile: string;
+  /** Sent only if configured: Keycloak refuses an id that is not the token's own subject. */
+  readonly clientId: string | undefined;
+}
+
+function attestedClient(
+  tokenFile: string,
+  clientId: string | undefined,
+  files: MountedFiles,
+): AttestedClient | UnusableSecret {
+  if (!isJwt(files.content(tokenFile))) return files.malformed(tokenFile, 'a signed JWT');
+  return { method: 'kubernetes_jwt', tokenFile, directory: files.directory, clientId };
+}
+
+/** @throws {UnusableFile} if the token cannot be read now. */
+async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient> {
+  const token = assertionParameters(await readJwtFile(client.directory, client.tokenFile));
+  return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
+}
+
+/**
+ * The present text of a JWT that somebody else keeps fresh.
+ * @throws {UnusableFile} if it cannot be read or is no JWT.
+ */
+async function readJwtFile(directory: string, name: string): Promise<string> {
+  const reading = await readMountedSecret(directory, [name]);
+  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  const token = reading.values[name] ?? '';
+  if (!isJwt(token)) throw new UnusableFile(`${join(directory, name)} is not a signed JWT`);
+  return token;
+}
+
+/** Whether a text has the form of a JWS in compact serialization (RFC 7515 §3.1); the provider judges its validity. */
+export function isJwt(text: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
+}
+
+/** `none`: the client proves nothing, because the grant itself is proof or needs none (RFC 7591 §2). */
+interface PublicClient {
+  readonly method: 'none';
+  /** Sent only if configured. */
+  readonly clientId: string | undefined;
+}
+
+function nameClient({ clientId }: PublicClient): ProofOfClient {
+  return { parameters: clientId === undefined ? {} : { client_id: clientId } };
+}
