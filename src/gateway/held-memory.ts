@@ -45,15 +45,20 @@ interface Held {
   readonly bytes: number;
 }
 
+/** What one party holds. */
 interface Share {
   bytes: number;
+  readonly isKnown: boolean;
   readonly held: Held[];
 }
+
+const NOBODY: Share = { bytes: 0, isKnown: false, held: [] };
 
 /**
  * Bounds what all connections together hold that is unfinished or unread: heads, bodies, answers. Requests pay nothing for
  * it: what is held is added up now and then, and only if the process is not small. While it is too much, the party that
- * holds most loses the connection that holds most.
+ * holds most loses the connection that holds most. All without a caller count as one against each caller: addresses cost
+ * nothing.
  */
 export class HeldMemory {
   readonly #options: HeldMemoryOptions;
@@ -89,7 +94,7 @@ export class HeldMemory {
     let total = 0;
     for (const { bytes } of shares) total += bytes;
     while (total > limitBytes / PART_HELD) {
-      const share = shares.reduce((most, other) => (other.bytes > most.bytes ? other : most));
+      const share = whoPays(shares);
       const { holder, bytes } = share.held.pop() as Held;
       const { caller, address } = holder.party;
       log.warn(
@@ -109,10 +114,10 @@ export class HeldMemory {
     for (const holder of this.#holders) {
       const bytes = holder.heldBytes;
       if (bytes === 0) continue;
-      const { key } = holder.party;
+      const { key, caller } = holder.party;
       let share = shares.get(key);
       if (share === undefined) {
-        share = { bytes: 0, held: [] };
+        share = { bytes: 0, isKnown: caller !== undefined, held: [] };
         shares.set(key, share);
       }
       share.bytes += bytes;
@@ -121,4 +126,20 @@ export class HeldMemory {
     for (const { held } of shares.values()) held.sort((one, other) => one.bytes - other.bytes);
     return [...shares.values()];
   }
+}
+
+/** The caller that holds most or, where all without a caller hold more than that together, the address that does. */
+function whoPays(shares: readonly Share[]): Share {
+  let caller = NOBODY;
+  let address = NOBODY;
+  let unknownBytes = 0;
+  for (const share of shares) {
+    if (share.isKnown) {
+      if (share.bytes > caller.bytes) caller = share;
+      continue;
+    }
+    unknownBytes += share.bytes;
+    if (share.bytes > address.bytes) address = share;
+  }
+  return unknownBytes > caller.bytes ? address : caller;
 }

@@ -17,7 +17,7 @@ const OTHER_ENTRY = { name: 'other', match: { spiffe: OTHER }, allowedRoutes: ['
 
 const LIMIT_BYTES = 600;
 
-/** Connections of these parties that hold so much, and who of them were ended. */
+/** Connections of these parties that hold so much, and who of them were ended. Those named by an address have no caller. */
 async function look(
   held: readonly (readonly [party: string, bytes: number])[],
   residentBytes = LIMIT_BYTES,
@@ -36,7 +36,7 @@ async function look(
   });
   for (const [key, heldBytes] of held) {
     const holder: Holder = {
-      party: { key, caller: key, address: '192.0.2.1' },
+      party: { key, caller: key.startsWith('192.0.2.') ? undefined : key, address: '192.0.2.1' },
       heldBytes,
       end() {
         ended.push(`${key} ${heldBytes}`);
@@ -74,6 +74,19 @@ describe('of what all connections hold', () => {
     ] as const;
     expect(await look(held)).toEqual(['one 50']);
     expect(await look([...held, ['other', 5]])).toEqual(['other 39', 'one 50']);
+  });
+
+  it('those without a caller pay for what they hold together, however many addresses they come from', async () => {
+    const held = [
+      ['one', 30],
+      ['192.0.2.1', 25],
+      ['192.0.2.2', 10],
+      ['192.0.2.2', 16],
+      ['192.0.2.3', 20],
+      ['192.0.2.4', 20],
+    ] as const;
+    expect(await look(held)).toEqual(['192.0.2.2 16', '192.0.2.1 25']);
+    expect(await look([['one', 90], ...held])).toEqual(['one 90', '192.0.2.2 16', '192.0.2.1 25']);
   });
 
   it('nothing is looked at while the process is small, or where nothing bounds it', async () => {
@@ -183,6 +196,32 @@ it.each(Object.entries(ATTACKS))('a caller with %s loses its own connections alo
   const lines = gateway.logLines.filter((line) => line.includes('it holds too much memory'));
   expect(lines.length).toBeGreaterThan(0);
   expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
+});
+
+it('many who show no caller, each from an address of its own, end nobody that does', async () => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  const gateway = await startGateway({ callers: CALLERS, answer });
+  const session = await gateway.http2(other);
+  const kept = Array.from({ length: 6 }, () =>
+    session.request({ ':path': '/api/slow', ':method': 'POST' }, { endStream: false }),
+  );
+  for (const stream of kept) stream.on('error', () => {}).write(Buffer.alloc(60 * 1024));
+  await until(() => gateway.upstream.requests.length === kept.length);
+  for (let count = 0; count < 15; count++) {
+    const tls = { localAddress: `127.0.0.${count + 2}`, settings: { initialWindowSize: 0 } } as object;
+    const nobody = await gateway.http2(undefined, tls);
+    // Less than the caller has.
+    for (let asked = 0; asked < 4; asked++) {
+      nobody.request({ ':path': '/api/', ...LONG }).on('error', () => {});
+    }
+  }
+  await until(async () => (await gateway.metric(ENDED)) !== 0);
+  expect((await askHttp2(session)).status).toBe(200);
+  expect(kept.filter(({ closed }) => closed)).toEqual([]);
+  expect(gateway.logLines.filter((line) => line.includes('too much memory') && line.includes(OTHER))).toEqual(
+    [],
+  );
 });
 
 it('what waits unread in the connections of uploads counts, too', async () => {
