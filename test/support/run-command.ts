@@ -26,13 +26,17 @@ export class RunningCommand {
   stderr = '';
   #waiting: (() => void)[] = [];
 
-  /** @param through a command that runs the one it is given: `unshare …`. */
+  /**
+   * @param through a command that runs the one it is given: `unshare …`.
+   * @param main a built program in place of the sources.
+   */
   constructor(
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
     through: readonly string[] = [],
+    main = MAIN,
   ) {
-    const [command = '', ...rest] = [...through, process.execPath, MAIN, ...args];
+    const [command = '', ...rest] = [...through, process.execPath, main, ...args];
     this.process = spawn(command, rest, {
       env: { ...SURROUNDINGS, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -55,8 +55,11 @@ export interface Parties {
   readonly gateway: RunningCommand;
 }
 
-/** Two callers may use it: the one that attacks, and the one that must not notice. */
-export async function startGatewayInMemory(cell: Cell): Promise<Parties> {
+/**
+ * Two callers may use it: the one that attacks, and the one that must not notice.
+ * @param main the built program.
+ */
+export async function startGatewayInMemory(cell: Cell, main: string): Promise<Parties> {
   const route = await startUpstream(cell);
   const entry = cell.limits === undefined ? WEB_ENTRY : { ...WEB_ENTRY, limits: cell.limits };
   const routes = [{ name: 'api', match: { pathPrefix: '/api/' }, ...route }];
@@ -66,7 +69,7 @@ export async function startGatewayInMemory(cell: Cell): Promise<Parties> {
   );
   const { flags, env } = await readShippedNode();
   const through = [...placeOf('gateway'), ...withinMemory(MEMORY_BYTES, flags)];
-  const gateway = new RunningCommand(['gateway', '--config', path], env, through);
+  const gateway = new RunningCommand(['gateway', '--config', path], env, through, main);
   const [, port] = await gateway.output(/"proxy":"127\.0\.0\.1:(\d+)".*"msg":"ready"/s);
   const target = (caller: { readonly cert: string; readonly key: string }): Target => ({
     port: Number(port),

@@ -8,6 +8,7 @@ import { volume } from '../../support/volume.ts';
 import { type ATTACKS, REQUESTS_PER_SECOND, type Target } from './attack.ts';
 import { type Asked, REQUESTS, type Version } from './bystander.ts';
 import { type Cell, startGatewayInMemory } from './gateway-in-memory.ts';
+import { builtProgram } from './in-memory.ts';
 import { runIn } from './placed.ts';
 import type { Spoken } from './upstream.ts';
 
@@ -60,10 +61,12 @@ async function asked(version: Version, target: Target): Promise<Asked> {
   return JSON.parse(line) as Asked;
 }
 
+const built = builtProgram();
+
 it.each(CELLS)(
   '$attack of one caller, while another asks by $version for what an upstream of $upstream has',
   async ({ attack, version, atMostMs, ...cell }) => {
-    const { attacker, bystander, gateway } = await startGatewayInMemory(cell);
+    const { attacker, bystander, gateway } = await startGatewayInMemory(cell, built());
     const quiet = await asked(version, bystander);
     await runIn('attacker', 'attack.ts', [attack, JSON.stringify(attacker)]);
     const attacked = await asked(version, bystander);

@@ -1,6 +1,10 @@
-/** A control group of a memory limit, for a process that runs as the image runs it. */
+/** What a process needs that runs as the image runs it: the built program, in a control group of a memory limit. */
 
-import { onTestFinished } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { bundleProgram } from '../../../scripts/build/program.ts';
 import { makeControlGroup, ON_VERSION_1, removeControlGroup } from '../../cluster/node/control-groups.ts';
 
 /**
@@ -22,4 +26,15 @@ export function withinMemory(bytes: number, flags: readonly string[]): readonly 
     `node=$1; shift; exec "$node" ${flags.join(' ')} "$@"`,
   ].join(' && ');
   return ['sh', '-c', script, 'sh'];
+}
+
+/** Builds the program before the first test of a file: from its sources it takes some 30 MB more. Its path, once it is built. */
+export function builtProgram(): () => string {
+  let output = '';
+  beforeAll(async () => {
+    output = await mkdtemp(join(tmpdir(), 'token-sidecar-built-'));
+    await bundleProgram({ root: join(import.meta.dirname, '../../..'), output, revision: 'built for tests' });
+  });
+  afterAll(() => rm(output, { recursive: true, force: true }));
+  return () => join(output, 'token-sidecar.js');
 }

@@ -43,12 +43,13 @@ interface Started extends Pick<Target, 'tls' | 'request' | 'bodyBytes' | 'connec
   readonly own?: readonly string[];
 }
 
-export async function startInMemory(program: Program): Promise<InMemory> {
+/** @param main the built program. */
+export async function startInMemory(program: Program, main: string): Promise<InMemory> {
   const { args, own, ...rest } = await STARTS[program]();
   const { flags, env } = await readShippedNode();
   const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
   const through = withinMemory(await memoryOf(program), flags);
-  const running = new RunningCommand([program, ...listen, ...args], env, through);
+  const running = new RunningCommand([program, ...listen, ...args], env, through, main);
   const [, port, admin] = await running.output(/"listen":"127\.0\.0\.1:(\d+)".*"admin":"(127\.0\.0\.1:\d+)"/);
   await until(async () => (await fetch(`http://${admin}/readyz`)).status === 200);
   const attacker: Target = { ...rest, port: Number(port) };

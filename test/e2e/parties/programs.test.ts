@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { SURROUNDINGS } from '../../support/run-command.ts';
 import type { ATTACKS, Target } from './caller-attack.ts';
+import { builtProgram } from './in-memory.ts';
 import { type Program, startInMemory } from './program-in-memory.ts';
 
 const REQUESTS = 300;
@@ -99,10 +100,12 @@ const ROWS: readonly (readonly [Program, keyof typeof ATTACKS, Kind])[] = [
   ['issuer', 'costlyRequests', 'fresh'],
 ];
 
+const built = builtProgram();
+
 it.each(ROWS)(
   '%s: %s of one address, beside a caller with connections that are %s',
   async (program, name, kind) => {
-    const { attacker, other, running } = await startInMemory(program);
+    const { attacker, other, running } = await startInMemory(program, built());
     const quiet = await asked(other, kind, QUIET_REQUESTS);
     await attack(name, attacker);
     const attacked = await asked(other, kind, REQUESTS);
