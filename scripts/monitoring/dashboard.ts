@@ -719,14 +719,18 @@ const issuer: Row = {
     ),
     about(
       lines(
-        'Clients and reloads',
-        'Registered clients, and changes of the mounted Secrets.',
+        'Clients, reloads, connections ended',
+        'Registered clients, changes of the mounted Secrets, and connections that were ended because of a bound.',
         'short',
         [
           { expr: series('issuer_clients'), legend: '{{pod}} clients' },
           {
             expr: `sum by (source, result) (increase(${series('issuer_reload_total')}[$__rate_interval])) or on () vector(0)`,
             legend: '{{source}} {{result}}',
+          },
+          {
+            expr: `sum by (reason) (increase(${series('issuer_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
+            legend: 'connection {{reason}}',
           },
         ],
         { width: 8 },

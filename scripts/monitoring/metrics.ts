@@ -415,6 +415,12 @@ export const METRICS = {
     labels: ['result'],
     meaning: 'Time from the head of a token request to its answer.',
   },
+  issuer_connections_dropped_total: {
+    type: 'counter',
+    program: 'issuer',
+    labels: ['reason'],
+    meaning: 'Connections to the token listener that were ended because of a bound.',
+  },
   issuer_reload_total: {
     type: 'counter',
     program: 'issuer',

@@ -95,9 +95,11 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   Object.assign(server, { httpAllowHalfOpen: true });
   const stopPresenting = presentCertificates(server, certificates);
 
-  const connections = boundCallerConnections(limits.connections, () =>
-    metrics.connectionDropped('displaced'),
-  );
+  const connections = boundCallerConnections({
+    most: limits.connections,
+    onDropped: metrics.connectionDropped,
+    log,
+  });
   // Before the handshake, which is a connection's greatest cost.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
@@ -108,11 +110,8 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
 
   function serve(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    if (!connections.begin(socket)) {
-      // No caller that waits for a token pipelines requests.
-      socket.destroy();
-      return;
-    }
+    // No caller that waits for a token pipelines requests.
+    if (!connections.begin(socket)) return;
     const startedAtMs = clock.monotonicMs();
     inFlight++;
     let result: RequestResult = 'aborted';

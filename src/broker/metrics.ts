@@ -15,10 +15,15 @@ interface BrokerFigures {
 export interface BrokerMetrics extends CertificateMetrics {
   /** @param durationSeconds from the head of a request to its answer. */
   answered(result: RequestResult, durationSeconds: number): void;
-  connectionDropped(reason: 'displaced' | 'handshake'): void;
+  connectionDropped(reason: DropReason): void;
   /** Reads the gauges at each scrape. */
   observe(figures: BrokerFigures): void;
 }
+
+/** `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. */
+type DropReason = (typeof DROP_REASONS)[number];
+
+const DROP_REASONS = ['displaced', 'sent_ahead', 'handshake'] as const;
 
 export function createBrokerMetrics(registry: Registry): BrokerMetrics {
   const registers = [registry];
@@ -84,7 +89,7 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
   for (const result of ['given', 'invalid_client', 'unauthorized_client', 'temporarily_unavailable']) {
     requests.inc({ result }, 0);
   }
-  for (const reason of ['displaced', 'handshake']) dropped.inc({ reason }, 0);
+  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
   for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);
   return {
     answered(result, durationSeconds) {

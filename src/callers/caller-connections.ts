@@ -1,6 +1,7 @@
 /** Bounds a listener's connections, and shares them fairly among the addresses that open them. */
 
 import type { Socket } from 'node:net';
+import type { Logger } from '../platform/log/logger.ts';
 
 export interface CallerConnections {
   /**
@@ -10,8 +11,8 @@ export interface CallerConnections {
    */
   admit(socket: Socket): void;
   /**
-   * Marks a connection as busy with a request. Returns false if it already is, or if answers wait to be read: requests must
-   * not overlap, and who does not read gets no more.
+   * Marks a connection as busy with a request. Returns false if it already is, or if answers wait to be read, and ends the
+   * connection then: requests must not overlap, and who does not read gets no more.
    */
   begin(socket: Socket): boolean;
   /** The answer is made. */
@@ -38,8 +39,19 @@ interface Connection {
 /** The next request may come before Node tells that the answer has left. */
 const MAX_UNREAD = 2;
 
-/** @param most at a time. @param onDisplaced called for each connection that gives way. */
-export function boundCallerConnections(most: number, onDisplaced: () => void): CallerConnections {
+interface CallerConnectionsOptions {
+  /** At a time. */
+  readonly most: number;
+  /** Called for each connection that is ended: `displaced` gave way, `sent_ahead` had a request before it could have one. */
+  readonly onDropped: (reason: 'displaced' | 'sent_ahead') => void;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+export function boundCallerConnections({
+  most,
+  onDropped,
+  log,
+}: CallerConnectionsOptions): CallerConnections {
   /** By address and port; the most recently used comes last. */
   const connections = new Map<string, Connection>();
 
@@ -62,8 +74,9 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
   /** Whether there is room for a connection from this address now. */
   function makeRoom(newcomer: string): boolean {
     if (connections.size < most) return true;
-    onDisplaced();
     const victim = victimOf(newcomer);
+    onDropped('displaced');
+    log.warn({ address: victim?.address ?? newcomer }, 'a connection was ended: there are too many');
     if (victim === undefined) return false;
     connections.delete(keyOf(victim.socket));
     victim.socket.destroy();
@@ -95,7 +108,15 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
     },
     begin(socket) {
       const connection = connections.get(keyOf(socket));
-      if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) return false;
+      if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) {
+        onDropped('sent_ahead');
+        log.warn(
+          { address: connection.address },
+          'a connection was ended: it sent more before it had its answers',
+        );
+        socket.destroy();
+        return false;
+      }
       if (connection !== undefined) connection.unread++;
       mark(socket, 'busy');
       return true;

@@ -85,7 +85,10 @@ export function createGateway({
   const bounds = new CallerBounds(clock, share);
   const unauthenticated = new UnauthenticatedConnections(
     () => Math.min(MAX_UNAUTHENTICATED, share()),
-    () => metrics.connection('displaced'),
+    (address) => {
+      metrics.connection('displaced');
+      log.warn({ address }, 'a connection was ended: there are too many without a known caller');
+    },
   );
   const authoritiesNow = (): string => clients?.authorities() ?? '';
   let trusted = fingerprintsOf(authoritiesNow());

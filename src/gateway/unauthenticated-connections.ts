@@ -4,13 +4,13 @@
  */
 export class UnauthenticatedConnections {
   readonly #most: () => number;
-  readonly #onDisplaced: () => void;
+  readonly #onDisplaced: (address: string) => void;
   /** By address, the oldest first. */
   readonly #byAddress = new Map<string, Set<() => void>>();
   #size = 0;
 
-  /** @param most called at each admission. */
-  constructor(most: () => number, onDisplaced: () => void) {
+  /** @param most called at each admission. @param onDisplaced called for each connection that gives way. */
+  constructor(most: () => number, onDisplaced: (address: string) => void) {
     this.#most = most;
     this.#onDisplaced = onDisplaced;
   }
@@ -46,7 +46,7 @@ export class UnauthenticatedConnections {
     const [oldest] = ends;
     if (oldest === undefined) return;
     this.#remove(address, oldest);
-    this.#onDisplaced();
+    this.#onDisplaced(address);
     oldest();
   }
 

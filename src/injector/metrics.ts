@@ -13,12 +13,12 @@ export interface InjectorMetrics extends CertificateMetrics {
 }
 
 /**
- * `displaced`: there were too many. `untrusted`: the caller did not trust our certificate. `handshake`: no TLS, or no
+ * `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. `untrusted`: the caller did not trust our certificate. `handshake`: no TLS, or no
  * client certificate of a trusted CA.
  */
 type DropReason = (typeof DROP_REASONS)[number];
 
-const DROP_REASONS = ['displaced', 'handshake', 'untrusted', 'client_name'] as const;
+const DROP_REASONS = ['displaced', 'sent_ahead', 'handshake', 'untrusted', 'client_name'] as const;
 
 /** `blocked`: a PodDisruptionBudget asked to wait. */
 type EvictionResult = 'evicted' | 'blocked' | 'failed';

@@ -78,7 +78,11 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   });
   const stopPresenting = presentCertificates(server, options);
 
-  const connections = boundCallerConnections(MAX_CONNECTIONS, () => metrics.connectionDropped('displaced'));
+  const connections = boundCallerConnections({
+    most: MAX_CONNECTIONS,
+    onDropped: metrics.connectionDropped,
+    log,
+  });
   // Before the handshake, which is a connection's greatest cost.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {
@@ -99,11 +103,8 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   const caller: Caller = clients === undefined ? 'unverified' : 'api_server';
   server.on('request', (request, response) => {
     const { socket } = request;
-    if (!connections.begin(socket)) {
-      // No API server sends a second request before it has its answer.
-      socket.destroy();
-      return;
-    }
+    // No API server sends a second request before it has its answer.
+    if (!connections.begin(socket)) return;
     const over = new AbortController();
     endUnlessAnswered(response, REVIEW_MS, clock);
     response.once('close', () => {

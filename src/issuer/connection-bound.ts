@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net';
+import type { Logger } from '../platform/log/logger.ts';
 import { networkOf } from './attempt-limits.ts';
 
 interface ConnectionBound {
@@ -16,12 +17,23 @@ interface Connection {
   requests: number;
 }
 
+interface ConnectionBoundOptions {
+  /** At a time. */
+  readonly most: number;
+  /** Called for each connection that is given up. */
+  readonly onDisplaced: () => void;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
 /**
  * Limits a server to `most` connections. A further one replaces the one longest without an answer, at the address with
  * the most: a flood displaces its own connections. One with an answer under way is given up only if all at that address
  * have one, and only for a newcomer from an address with fewer.
  */
-export function boundConnections(server: Server, most: number): ConnectionBound {
+export function boundConnections(
+  server: Server,
+  { most, onDisplaced, log }: ConnectionBoundOptions,
+): ConnectionBound {
   const known = new Map<Socket, Connection>();
   /** By network, the one longest without an answer first. */
   const networks = new Map<string, Set<Connection>>();
@@ -44,11 +56,13 @@ export function boundConnections(server: Server, most: number): ConnectionBound 
   }
 
   function giveUpOne(newcomer: Connection): void {
-    let most: ReadonlySet<Connection> = new Set();
-    for (const neighbours of networks.values()) if (neighbours.size > most.size) most = neighbours;
+    let fullest: ReadonlySet<Connection> = new Set();
+    for (const neighbours of networks.values()) if (neighbours.size > fullest.size) fullest = neighbours;
     const own = networks.get(newcomer.network)?.size ?? 0;
-    const [oldest = newcomer] = most;
-    const given = firstIdle(most) ?? (most.size > own ? oldest : firstIdleAnywhere()) ?? newcomer;
+    const [oldest = newcomer] = fullest;
+    const given = firstIdle(fullest) ?? (fullest.size > own ? oldest : firstIdleAnywhere()) ?? newcomer;
+    onDisplaced();
+    log.warn({ address: given.network }, 'a connection was ended: there are too many');
     forget(given);
     given.socket.destroy();
   }

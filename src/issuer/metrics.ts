@@ -18,8 +18,14 @@ type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
 export interface IssuerMetrics {
   requested(result: TokenResult, durationSeconds: number): void;
   reloaded(source: ReloadSource, result: 'success' | 'failure'): void;
+  connectionDropped(reason: DropReason): void;
   clients(count: number): void;
 }
+
+/** `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. */
+type DropReason = (typeof DROP_REASONS)[number];
+
+const DROP_REASONS = ['displaced', 'sent_ahead'] as const;
 
 export function createIssuerMetrics(registry: Registry): IssuerMetrics {
   const tokens = new Counter({
@@ -35,6 +41,12 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
   });
+  const dropped = new Counter({
+    name: 'token_sidecar_issuer_connections_dropped_total',
+    help: 'Connections to the token listener that were ended because of a bound, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  });
   const reloads = new Counter({
     name: 'token_sidecar_issuer_reload_total',
     help: 'Changes of the registered clients, of the signing key and of the published keys, by whether they could be used.',
@@ -46,14 +58,16 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     help: 'Registered clients.',
     registers: [registry],
   });
-  // It starts at zero, so that the first event shows as an increase.
+  // They start at zero, so that the first event shows as an increase.
   tokens.inc({ result: 'issued' }, 0);
+  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
   return {
     requested(result, durationSeconds) {
       tokens.inc({ result });
       duration.observe({ result }, durationSeconds);
     },
     reloaded: (source, result) => reloads.inc({ source, result }),
+    connectionDropped: (reason) => dropped.inc({ reason }),
     clients: (count) => clients.set(count),
   };
 }

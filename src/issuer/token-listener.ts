@@ -83,7 +83,11 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
   // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
-  const bound = boundConnections(server, limits.connections);
+  const bound = boundConnections(server, {
+    most: limits.connections,
+    onDisplaced: () => metrics.connectionDropped('displaced'),
+    log,
+  });
   const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
     throw namingIstio(error, options.listen);
   });
@@ -102,7 +106,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     response.once('close', () => unanswered.remove(socket));
     if (unanswered.of(socket) > limits.pipelined) {
       // Once per connection: the rest of what was read at once also comes here.
-      if (!socket.destroyed) count('malformed', 400, 'too many requests were sent ahead of their answers');
+      if (!socket.destroyed) {
+        metrics.connectionDropped('sent_ahead');
+        count('malformed', 400, 'too many requests were sent ahead of their answers');
+      }
       // Otherwise Node would read on.
       socket.destroy();
       return;

@@ -207,7 +207,11 @@ it('ends a caller that stops reading its answer', async () => {
 it('ends a caller that asks on while its answers are unread', async () => {
   let most = 0;
   let asked: () => void = () => undefined;
-  const { connect: call, listener } = await start({
+  const {
+    connect: call,
+    dropped,
+    listener,
+  } = await start({
     endpoint() {
       most = Math.max(most, listener.inFlight);
       asked();
@@ -232,6 +236,7 @@ it('ends a caller that asks on while its answers are unread', async () => {
     isOver = await Promise.race([ended, next]);
   }
   expect(most).toBe(2);
+  expect(dropped).toEqual(['sent_ahead']);
 });
 
 it('of more connections than there may be, one of the address with most gives way', async () => {

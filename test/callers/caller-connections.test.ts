@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
+import { captureLog } from '../support/log-capture.ts';
 
 const MOST = 256;
 
 /** A listener whose connections are bounded, and connections to it from addresses of loopback. */
 async function start() {
-  let displaced = 0;
-  const bound = boundCallerConnections(256, () => displaced++);
+  const dropped: string[] = [];
+  const { log, lines } = captureLog();
+  const bound = boundCallerConnections({ most: MOST, onDropped: (reason) => dropped.push(reason), log });
   /** By address and port of the caller: two addresses may use one port. */
   const accepted = new Map<string, Socket>();
   const open = new Set<Socket>();
@@ -44,7 +46,9 @@ async function start() {
       for (let caller = 0; caller < count; caller++) callers.push(await call(address));
       return callers;
     },
-    displaced: () => displaced,
+    displaced: () => dropped.filter((reason) => reason === 'displaced').length,
+    dropped,
+    lines,
     /** Accepted connections that stand. */
     standing: () => [...accepted.values()].filter(({ destroyed }) => !destroyed).length,
   };
@@ -71,7 +75,7 @@ it('as many as there may be stand; one more takes the place of the longest witho
 });
 
 it('the address that has most gives way, whoever comes and however long others have waited', async () => {
-  const { callers, call, displaced, standing } = await start();
+  const { callers, call, displaced, lines, standing } = await start();
   const few = await callers(3, '127.0.0.2');
   const flood = await callers(MOST - 3, '127.0.0.1');
   for (let index = 0; index < 5; index++) {
@@ -79,6 +83,8 @@ it('the address that has most gives way, whoever comes and however long others h
     await at(flood, index).closed;
   }
   expect(displaced()).toBe(5);
+  expect(lines).toHaveLength(5);
+  expect(JSON.parse(lines[0] as string)).toMatchObject({ level: 'warn', address: '127.0.0.1' });
   expect(standing()).toBe(MOST);
   for (const { local } of few) expect(local().destroyed).toBe(false);
 });
@@ -128,12 +134,32 @@ it('one that has closed counts no more', async () => {
 });
 
 it('a connection is busy with one request at a time', async () => {
-  const { bound, call } = await start();
-  const socket = (await call('127.0.0.1')).local();
+  const { bound, call, dropped } = await start();
+  const [first, second] = [await call('127.0.0.1'), await call('127.0.0.1')];
+  for (const { local } of [first, second]) expect(bound.begin(local())).toBe(true);
+  bound.end(second.local());
+  expect(bound.begin(second.local())).toBe(true);
+  expect(dropped).toEqual([]);
+  expect(bound.begin(first.local())).toBe(false);
+  await first.closed;
+  expect(dropped).toEqual(['sent_ahead']);
+});
+
+it('a connection has no third request while two answers have not left', async () => {
+  const { bound, call, dropped, lines } = await start();
+  const caller = await call('127.0.0.2');
+  const socket = caller.local();
+  for (let answered = 0; answered < 2; answered++) {
+    expect(bound.begin(socket)).toBe(true);
+    bound.end(socket);
+  }
+  bound.left(socket);
   expect(bound.begin(socket)).toBe(true);
-  expect(bound.begin(socket)).toBe(false);
   bound.end(socket);
-  expect(bound.begin(socket)).toBe(true);
+  expect(bound.begin(socket)).toBe(false);
+  await caller.closed;
+  expect(dropped).toEqual(['sent_ahead']);
+  expect(JSON.parse(lines[0] as string)).toMatchObject({ level: 'warn', address: '127.0.0.2' });
 });
 
 it('one that is gone before it can be counted is let go', async () => {

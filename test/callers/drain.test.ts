@@ -4,11 +4,16 @@ import { expect, it, onTestFinished } from 'vitest';
 import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
 import { drain } from '../../src/callers/drain.ts';
 import { https } from '../../src/platform/net/node-https.ts';
+import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** A server with one connection whose handshake does not begin. */
 async function start() {
-  const connections = boundCallerConnections(8, () => undefined);
+  const connections = boundCallerConnections({
+    most: 8,
+    onDropped: () => undefined,
+    log: captureLog().log,
+  });
   const server = https.createServer();
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.listen(0, '127.0.0.1');

@@ -306,7 +306,7 @@ it('metrics begin at zero, so that the first of each is seen as an increase', as
     'admissions_total{result="error",reason="internal"}',
     'certificate_reload_total{result="loaded"}',
     'certificate_reload_total{result="refused"}',
-    ...['displaced', 'handshake', 'untrusted', 'client_name'].map(
+    ...['displaced', 'sent_ahead', 'handshake', 'untrusted', 'client_name'].map(
       (reason) => `connections_dropped_total{reason="${reason}"}`,
     ),
   ];

@@ -4,16 +4,21 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
+import { captureLog } from '../support/log-capture.ts';
 
 function bounded() {
   const given: string[] = [];
-  let displaced = 0;
+  const dropped: string[] = [];
   let port = 0;
-  const connections = boundCallerConnections(256, () => void displaced++);
+  const connections = boundCallerConnections({
+    most: 256,
+    onDropped: (reason) => dropped.push(reason),
+    log: captureLog().log,
+  });
   return {
     ...connections,
     given,
-    displaced: () => displaced,
+    dropped,
     connect(remoteAddress: string | undefined, name = ''): Socket {
       const socket = Object.assign(new EventEmitter(), {
         remoteAddress,
@@ -30,7 +35,7 @@ function bounded() {
 }
 
 it('one that waits gives way before one that is busy, though it was used later', () => {
-  const { connect, begin, end, given, displaced } = bounded();
+  const { connect, begin, end, given, dropped } = bounded();
   const all = Array.from({ length: 256 }, (_, index) => connect('a', `a${index}`));
   const [busy, ...others] = all as [Socket, ...Socket[]];
   expect(begin(busy)).toBe(true);
@@ -39,10 +44,7 @@ it('one that waits gives way before one that is busy, though it was used later',
     end(socket);
   }
   connect('b', 'newcomer');
-  expect([given, displaced()]).toEqual([['a1'], 1]);
-  expect(begin(busy)).toBe(false);
-  end(busy);
-  expect(begin(busy)).toBe(true);
+  expect([given, dropped]).toEqual([['a1'], ['displaced']]);
 });
 
 it('where all are busy the one that has been so for longest gives way, of the address with most', () => {
@@ -55,10 +57,10 @@ it('where all are busy the one that has been so for longest gives way, of the ad
 });
 
 it('one that has closed makes room, and one without an address is none', () => {
-  const { connect, given, displaced } = bounded();
+  const { connect, given, dropped } = bounded();
   connect(undefined, 'gone');
   expect(given).toEqual(['gone']);
   for (let index = 0; index < 300; index++) connect('a', 'closed').emit('close');
   for (let index = 0; index < 256; index++) connect('a', 'open');
-  expect([given, displaced()]).toEqual([['gone'], 0]);
+  expect([given, dropped]).toEqual([['gone'], []]);
 });

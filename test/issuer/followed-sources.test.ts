@@ -25,7 +25,7 @@ async function setUp() {
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const { log, lines } = captureLog();
   const clock = new ManualClock();
-  const metrics = { requested: vi.fn(), reloaded: vi.fn(), clients: vi.fn() };
+  const metrics = { requested: vi.fn(), reloaded: vi.fn(), connectionDropped: vi.fn(), clients: vi.fn() };
   /** Whatever the system says of files and when: everything is looked at each minute. */
   const watch = vi.fn(() => {
     throw Object.assign(new Error('no watches'), { code: 'ENOSPC' });

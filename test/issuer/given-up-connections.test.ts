@@ -4,14 +4,19 @@ import { EventEmitter } from 'node:events';
 import type { Server, Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { boundConnections } from '../../src/issuer/connection-bound.ts';
+import { captureLog } from '../support/log-capture.ts';
 
 function bounded(most: number) {
   const server = new EventEmitter();
-  const bound = boundConnections(server as unknown as Server, most);
+  let displaced = 0;
+  const { log, lines } = captureLog();
+  const bound = boundConnections(server as unknown as Server, { most, onDisplaced: () => displaced++, log });
   const given: string[] = [];
   return {
     ...bound,
     given,
+    displaced: () => displaced,
+    lines,
     connect(remoteAddress: string | undefined, name: string): Socket {
       const socket = Object.assign(new EventEmitter(), {
         remoteAddress,
@@ -36,7 +41,7 @@ it('none is, up to the bound, nor when one has closed', () => {
 });
 
 it('the one that has gone longest without an answer is, of the address with most', () => {
-  const { connect, begun, answered, given } = bounded(5);
+  const { connect, begun, answered, displaced, given, lines } = bounded(5);
   connect('b', 'b1');
   connect('b', 'b2');
   const first = connect('a', 'a1');
@@ -46,6 +51,11 @@ it('the one that has gone longest without an answer is, of the address with most
   connect('c', 'c1');
   connect('c', 'c2');
   expect(given).toEqual(['a2', 'b1']);
+  expect(displaced()).toBe(2);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'warn', address: 'a' },
+    { level: 'warn', address: 'b' },
+  ]);
 });
 
 it('two of the same /64 are of one address', () => {

@@ -42,6 +42,8 @@ async function listen(limits: Partial<TokenListenerLimits> = {}, answerAfter = P
       Number(
         new RegExp(`tokens_total\\{result="${result}"\\} (\\d+)`).exec(await registry.metrics())?.[1] ?? 0,
       ),
+    dropped: async (reason: string) =>
+      Number(new RegExp(`dropped_total\\{reason="${reason}"\\} (\\d+)`).exec(await registry.metrics())?.[1]),
     async open() {
       const socket = connect(address.port, '127.0.0.1').on('error', () => undefined);
       onTestFinished(() => void socket.destroy());
@@ -249,7 +251,7 @@ describe('a connection', () => {
 
   it('with more requests ahead than may be is cut off, counted once', async () => {
     const never = new Promise<void>(() => undefined);
-    const { open, counted, asked } = await listen({ pipelined: 2 }, never);
+    const { open, counted, dropped, asked } = await listen({ pipelined: 2 }, never);
     const { write, closed: ended } = await open();
     write(GET + GET);
     await until(() => asked.length >= 2);
@@ -257,6 +259,15 @@ describe('a connection', () => {
     write(GET + GET);
     await ended();
     expect([asked.length, await counted('malformed')]).toEqual([2, 1]);
+    expect([await dropped('sent_ahead'), await dropped('displaced')]).toEqual([1, 0]);
+  });
+
+  it('that takes the place of another is counted', async () => {
+    const { open, dropped } = await listen({ connections: 1 });
+    const first = await open();
+    await open();
+    await first.closed();
+    expect([await dropped('sent_ahead'), await dropped('displaced')]).toEqual([0, 1]);
   });
 
   it('that is idle ends with the service; one that is answered has its time', async () => {
