@@ -74,7 +74,7 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
 /** What would be against the table, and why it is not. */
 const EXCEPTIONS_IN_PROXY = [
   // The answer to TRACE is HTTP/1.1's text by its media type, whatever carries it (RFC 9112 §10.1).
-  'proxy/exchange/last-hop.ts proxy/http1/serialize.ts',
+  'proxy/exchange/local-reply.ts proxy/http1/serialize.ts',
 ];
 
 /** They know nothing of the data path around them, nor of tokens, configuration and logs. */

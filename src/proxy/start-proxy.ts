@@ -11,7 +11,6 @@ import { GenerationMaker, type GenerationSurroundings } from './generation-maker
 import { systemNetwork } from './io/network.ts';
 import { NO_ROUTE } from './metrics.ts';
 import { RefusedHosts } from './routing/refused-hosts.ts';
-import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
 import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
 
@@ -56,7 +55,9 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     load: { inFlight: 0, phase: 'serving' },
     peers: new PeerWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
-    ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),
+    ...(termination === undefined
+      ? {}
+      : { interceptConnect: (exchange, destination) => termination.interceptConnect(exchange, destination) }),
   };
   const listener = new Listener(context);
   const address = await listenEverywhere(listener, options, context, termination, { own, capturedAddresses });

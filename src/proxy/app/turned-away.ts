@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
-import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
+import { grpcStatusOf } from '../exchange/local-reply.ts';
 import type { Fields } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import type { Protocol } from '../http/protocol.ts';

@@ -1,46 +1,64 @@
+/** Every reason to refuse a request before anything is spent on it. */
+
+import type { ProxyLimits, RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
+import type { ListenAddress } from '../../platform/net/address.ts';
+import { type Caller, type CrossSite, crossSite, hostOf } from '../../platform/net/cross-site.ts';
+import { fieldValues, hasField } from '../http/fields.ts';
+import { splitAbsoluteTarget } from '../http/target-form.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { Destination } from '../routing/destination.ts';
+import type { Destinations } from '../routing/destinations.ts';
 import { hasPassed } from '../streams/header-rules.ts';
-import type { Admission, ArrivalRule, DestinationRule } from './admission-rules.ts';
-import { refuseCrossSite } from './cross-site-requests.ts';
-import { showsOwn } from './own-identity.ts';
-import { strayPlaceholders } from './placeholders.ts';
-import { isDraining } from './proxy-load.ts';
+import type { IncomingRequest } from '../streams/message.ts';
 import { bodyTooLarge } from './request-body.ts';
 
-const whileDraining: ArrivalRule = (_, { load }) => {
-  if (isDraining(load)) throw new SidecarError('draining', 'the sidecar takes no new requests');
-};
+/** What rules may consult besides the request; lasts as long as the proxy. */
+export interface RuleContext {
+  /** Identifies this proxy to the loop guard. */
+  readonly instanceId: string;
+  readonly load: ProxyLoad;
+}
 
-const loops: ArrivalRule = ({ fields }, { instanceId }) => {
-  if (hasPassed(fields, instanceId)) {
-    throw new SidecarError('loop_detected', 'the request has already passed this sidecar');
-  }
-};
+/** What the proxy has in flight, and whether it takes more. */
+export interface ProxyLoad {
+  /** Requests, over all connections. */
+  inFlight: number;
+  phase: LoadPhase;
+}
 
-const ofOtherSites: DestinationRule = (request, destination, _, { destinations: { ownNames } }) => {
-  if (ownNames !== undefined) refuseCrossSite(request, destination, ownNames);
-};
+/**
+ * From the proxy's start to its end.
+ * - `leaving`: requests are served as before, and clients should close their connections.
+ * - `finishing`: no new requests are taken, and those in flight go on.
+ * - `cutting`: their time is up.
+ */
+type LoadPhase = 'serving' | 'leaving' | 'finishing' | 'cutting';
 
-const withOwnAuthorization: DestinationRule = (request, { route }) => {
-  const { config, placement } = route;
-  if (config.existingAuthorization === 'reject' && showsOwn(route, request)) {
-    const where = placement === undefined ? 'Authorization' : 'Authorization, or what inject names';
-    throw new SidecarError(
-      'authorization_not_allowed',
-      `route ${config.name} takes no request that has ${where}`,
-    );
-  }
-};
+/** What rules may consult of the configuration in use. */
+interface RuleSettings {
+  readonly destinations: Pick<Destinations, 'ownNames'>;
+  readonly limits: ProxyLimits;
+}
 
-const tooLarge: DestinationRule = ({ contentLength }, _, __, { limits: { requestBodyBytes } }) => {
-  if (requestBodyBytes > 0 && (contentLength ?? 0) > requestBodyBytes) throw bodyTooLarge(requestBodyBytes);
-};
+/** Refuses a request by its head and by where it arrived. @throws {SidecarError} */
+type ArrivalRule = (request: IncomingRequest, context: RuleContext) => void;
 
-const tooMany: DestinationRule = (_, __, { load }, { limits: { maxInFlight } }) => {
-  if (load.inFlight >= maxInFlight) {
-    throw new SidecarError('overloaded', `${maxInFlight} requests are in flight`);
-  }
-};
+/** Refuses a request by its destination as well. @throws {SidecarError} */
+type DestinationRule = (
+  request: IncomingRequest,
+  destination: Destination,
+  context: RuleContext,
+  settings: RuleSettings,
+) => void;
+
+/** The first rule that refuses wins. */
+export interface Admission {
+  /** Run before the destination is looked up. */
+  readonly onArrival: readonly ArrivalRule[];
+  /** Run once the request counts for its route. */
+  readonly onDestination: readonly DestinationRule[];
+}
 
 /** What every listener of the proxy refuses. See `admissionWith` for one whose routes have placeholders. */
 export const ADMISSION: Admission = {
@@ -55,4 +73,134 @@ export function admissionWith(placeholders: readonly string[]): Admission {
     ...ADMISSION,
     onDestination: [strayPlaceholders(placeholders), ...ADMISSION.onDestination],
   };
+}
+
+function whileDraining(_: IncomingRequest, { load }: RuleContext): void {
+  if (isDraining(load)) throw new SidecarError('draining', 'the sidecar takes no new requests');
+}
+
+function loops({ fields }: IncomingRequest, { instanceId }: RuleContext): void {
+  if (hasPassed(fields, instanceId)) {
+    throw new SidecarError('loop_detected', 'the request has already passed this sidecar');
+  }
+}
+
+function ofOtherSites(
+  request: IncomingRequest,
+  destination: Destination,
+  _: RuleContext,
+  { destinations: { ownNames } }: RuleSettings,
+): void {
+  if (ownNames !== undefined) refuseCrossSite(request, destination, ownNames);
+}
+
+function withOwnAuthorization(request: IncomingRequest, { route }: Destination): void {
+  const { config, placement } = route;
+  if (config.existingAuthorization === 'reject' && showsOwn(route, request)) {
+    const where = placement === undefined ? 'Authorization' : 'Authorization, or what inject names';
+    throw new SidecarError(
+      'authorization_not_allowed',
+      `route ${config.name} takes no request that has ${where}`,
+    );
+  }
+}
+
+function tooLarge(
+  { contentLength }: IncomingRequest,
+  _: Destination,
+  __: RuleContext,
+  { limits: { requestBodyBytes } }: RuleSettings,
+): void {
+  if (requestBodyBytes > 0 && (contentLength ?? 0) > requestBodyBytes) throw bodyTooLarge(requestBodyBytes);
+}
+
+function tooMany(
+  _: IncomingRequest,
+  __: Destination,
+  { load }: RuleContext,
+  { limits: { maxInFlight } }: RuleSettings,
+): void {
+  if (load.inFlight >= maxInFlight) {
+    throw new SidecarError('overloaded', `${maxInFlight} requests are in flight`);
+  }
+}
+
+/**
+ * Refuses a request whose placeholder would leave unswapped: it belongs to another host, or stands in a field where it
+ * is not swapped. Tunnels are exempt: the proxy cannot see what they carry.
+ */
+function strayPlaceholders(placeholders: readonly string[]): DestinationRule {
+  return (request, { route, tunnel }) => {
+    if (tunnel) return;
+    const { fields } = request;
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      const value = fields[at + 1] as string;
+      const text = placeholders.find((placeholder) => value.includes(placeholder));
+      if (text === undefined) continue;
+      const isSwapped = route.placement?.swapped(name, value, '') !== undefined;
+      if (isSwapped && !keepsOwn(route, request)) continue;
+      throw new SidecarError(
+        'placeholder_not_allowed',
+        `route ${route.config.name} does not swap the placeholder ${text} where the request has it`,
+      );
+    }
+  };
+}
+
+const DETAILS: Readonly<Record<CrossSite, string>> = {
+  another_site: 'Sec-Fetch-Site or Origin says that the page of another site makes the request',
+  foreign_name: 'the Host is a name that no route has; localhost and IP addresses are taken, too',
+};
+
+/** The names that the configuration gives the listener and its upstreams: no outsider decides what they resolve to. */
+export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress): ReadonlySet<string> {
+  const names = routes.flatMap(({ match, upstream }) => [match.host, upstream.host]);
+  // An address without brackets parses as no host and can be left out.
+  return new Set([listen.host, ...names].map(hostOf).filter((name) => name !== ''));
+}
+
+/**
+ * Refuses a request that the page of another site makes a browser send: the proxy would add a token to it
+ * (`crossSiteRequests: refuse`). Exempt are CONNECT, which a page cannot make and which carries no
+ * token, and hosts that get no token. The absolute form comes only from a browser that uses us as its proxy; there the
+ * list says which names are good.
+ * @throws {SidecarError} `cross_site_request`.
+ */
+export function refuseCrossSite(
+  head: Pick<IncomingRequest, 'fields' | 'host' | 'target' | 'targetForm'>,
+  { route, tunnel, listed }: Destination,
+  names: ReadonlySet<string>,
+): void {
+  if (tunnel || route.bearer === undefined) return;
+  const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
+  const caller: Caller = {
+    scheme: (listed ?? absolute)?.scheme === 'https' ? 'https' : 'http',
+    authority: absolute?.authority ?? head.host,
+    origin: onlyValue(head, 'origin'),
+    site: onlyValue(head, 'sec-fetch-site'),
+  };
+  const reason = crossSite(caller, (host) => (listed ?? absolute) !== undefined || names.has(host));
+  if (reason !== undefined) throw new SidecarError('cross_site_request', DETAILS[reason]);
+}
+
+/** Repeated fields join into one list, which equals none of the good values. */
+function onlyValue({ fields }: Pick<IncomingRequest, 'fields'>, name: string): string | undefined {
+  const values = fieldValues(fields, name);
+  return values.length === 0 ? undefined : values.join(', ');
+}
+
+/** Whether the request has an identity where the token of this route goes, or in Authorization. */
+function showsOwn({ placement }: ActiveRoute, request: IncomingRequest): boolean {
+  return placement === undefined ? hasField(request.fields, 'authorization') : placement.isShownOwn(request);
+}
+
+/** Whether the request is sent with its own identity instead of a token. */
+export function keepsOwn(route: ActiveRoute, request: IncomingRequest): boolean {
+  return route.config.existingAuthorization === 'keep' && showsOwn(route, request);
+}
+
+/** Whether no new requests are taken. */
+export function isDraining({ phase }: Pick<ProxyLoad, 'phase'>): boolean {
+  return phase === 'finishing' || phase === 'cutting';
 }

@@ -1,18 +1,19 @@
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
-import type { RequestService, ServedExchange } from './request-service.ts';
+import type { RequestService } from './context.ts';
+import type { Exchange } from './exchange.ts';
 
 /** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
 export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
   readonly sentBy = undefined;
   readonly heldBytes = 0;
-  readonly #exchange: ServedExchange;
+  readonly #exchange: Exchange;
   readonly #destination: Destination;
   #upstream: UpstreamStream | undefined;
 
-  constructor(exchange: ServedExchange, destination: Destination) {
+  constructor(exchange: Exchange, destination: Destination) {
     this.#exchange = exchange;
     this.#destination = destination;
   }

@@ -1,11 +1,16 @@
+/** What all requests of a listener share, and what an exchange knows of whatever serves its request. */
+
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { RouteObserver } from '../observer.ts';
+import type { Destination } from '../routing/destination.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { RuleContext } from './admission-rules.ts';
+import type { RuleContext } from './admission.ts';
 import type { Authorizer } from './authorizer.ts';
+import type { Exchange } from './exchange.ts';
 import type { Generation } from './generation.ts';
-import type { Interceptor } from './interceptor.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** What every request of one listener shares. */
 export interface ExchangeContext extends RuleContext {
@@ -19,6 +24,24 @@ export interface ExchangeContext extends RuleContext {
   readonly log: Logger;
   /** Observes requests that no route matched. */
   readonly noRoute: RouteObserver;
-  /** Absent where no TLS ends here. */
-  readonly interceptor?: Interceptor;
+  /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. Absent where no TLS ends here. */
+  readonly interceptConnect?: (exchange: Exchange, destination: Destination) => RequestService;
+}
+
+/** What is done for an admitted request: it is forwarded, or a tunnel is made. */
+export interface RequestService {
+  /** The request's body, on its way; undefined for a request without one. */
+  readonly body: RequestBody | undefined;
+  /** The HTTP version that the request was last sent with; undefined for an unsent request and for a tunnel. */
+  readonly sentBy: Protocol | undefined;
+  /** What is held of the request on its way, in bytes. */
+  readonly heldBytes: number;
+  /** @throws {SidecarError} */
+  begin(): void;
+  /** Flushes the request; an app that outpaces the upstream has to wait. */
+  flushRequest(): void;
+  /** The app takes more of the answer. */
+  appReady(): void;
+  /** Releases everything: the exchange has ended some other way. */
+  release(): void;
 }

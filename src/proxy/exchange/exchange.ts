@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RouteConfig } from '../../config/config.ts';
-import { ERRORS, type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { GrpcStatus } from '../../platform/grpc-status.ts';
 import { type Fields, octetsOf } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
@@ -13,14 +13,10 @@ import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
-import type { ExchangeContext } from './context.ts';
+import type { ExchangeContext, RequestService } from './context.ts';
 import { Forwarding } from './forwarding.ts';
 import type { Generation } from './generation.ts';
-import { grpcStatusOf } from './grpc-outcome.ts';
-import { grpcRefusalOf } from './grpc-refusal.ts';
-import { countedDown, lastHopAnswer } from './last-hop.ts';
-import { problemOf } from './problem-answer.ts';
-import type { RequestService, ServedExchange } from './request-service.ts';
+import { countedDown, grpcStatusOf, lastHopAnswer, localReplyFor } from './local-reply.ts';
 
 type Progress =
   /** There is no final answer yet. */
@@ -33,11 +29,14 @@ type Progress =
   | 'broken-off';
 
 /** One request of the app and its answer: admitted, then answered, refused or cut, and counted exactly once. */
-export class Exchange implements ServedExchange {
+export class Exchange {
   readonly stream: AppStream;
   request: IncomingRequest;
+  /** When the request's head was complete, on the monotonic clock. */
   readonly startedAtMs: number;
+  /** Whether it is a gRPC call, whose outcome is a status of its own. */
   readonly isGrpc: boolean;
+  /** Undefined where the request is not followed. */
   readonly recorder: RequestRecorder | undefined;
   readonly #context: ExchangeContext;
   /** Includes the caller's proof of identity, for the authorizer. */
@@ -72,6 +71,7 @@ export class Exchange implements ServedExchange {
     this.recorder = record(this.request);
   }
 
+  /** Whether the answer is complete, was cut, or has nobody left to go to. */
   get over(): boolean {
     return this.#progress === 'answered' || this.#progress === 'broken-off';
   }
@@ -81,6 +81,7 @@ export class Exchange implements ServedExchange {
     return this.#progress === 'answered';
   }
 
+  /** Unique to the caller; undefined where callers are not told apart. */
   get caller(): string | undefined {
     return this.#caller?.key;
   }
@@ -90,6 +91,7 @@ export class Exchange implements ServedExchange {
     return octetsOf(this.#arrived.fields) + (this.#service?.heldBytes ?? 0);
   }
 
+  /** Whether the head of the final answer has been written. */
   get begun(): boolean {
     return this.#progress !== 'waiting';
   }
@@ -140,10 +142,12 @@ export class Exchange implements ServedExchange {
     this.settle(this.#context.clock.monotonicMs());
   }
 
+  /** As in `AppStream`, while the answer has not begun. */
   inform(head: AnswerHead): void {
     if (!this.begun) this.stream.inform(head);
   }
 
+  /** Begins the final answer, and passes its head on with the next flush. */
   beginAnswer(head: AnswerHead, body: AnswerBody): void {
     this.stream.respond(head, body);
     this.#progress = 'answering';
@@ -157,26 +161,28 @@ export class Exchange implements ServedExchange {
     this.stream.end(trailers, this.#patienceMs);
   }
 
+  /** Answers with `error` in the client's terms; cuts an answer that has begun. */
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
     this.#countFailure(error.code);
     if (this.begun) this.#cut(error);
-    else this.#answerWith(this.isGrpc ? grpcRefusalOf(error) : problemOf(error));
+    else this.#answerWith(localReplyFor(error, this.isGrpc));
   }
 
+  /** The id shared by the app, the log and the trace: the app's own, or a generated one. */
   identify(): string {
     this.#requestId ??= this.recorder?.requestId ?? givenRequestId(this.request.fields) ?? randomUUID();
     return this.#requestId;
   }
 
+  /** Logs why the request was not served, or only in part. The line quotes nothing of its contents. */
   report(error: SidecarError<ProxyErrorCode>): void {
     if (this.#status !== undefined) {
       this.#log(error, { status: this.#status });
       return;
     }
-    const refusal = this.isGrpc ? grpcRefusalOf(error) : undefined;
-    const { status } = refusal ?? ERRORS[error.code];
-    this.#log(error, { status, grpcStatus: refusal && grpcStatusOf(refusal.fields) });
+    const { status, fields } = localReplyFor(error, this.isGrpc);
+    this.#log(error, { status, grpcStatus: grpcStatusOf(fields) });
   }
 
   /** @param answered what the app got, or is about to get. */
@@ -196,12 +202,16 @@ export class Exchange implements ServedExchange {
     logFailedRequest(this.#context.log, failed, error);
   }
 
+  /** The app's stream becomes a tunnel with an answer of `status`; it is answered once the tunnel closes. */
   beginTunnel(status: 101 | 200): void {
     this.#progress = 'answering';
     this.#status = status;
   }
 
-  /** Counts the request; called once its answer has left or can no longer leave. */
+  /**
+   * Counts the request: its answer has left or can no longer leave, or its stream lives on as something else.
+   * @param nowMs on the monotonic clock.
+   */
   settle(nowMs: number): void {
     const before = this.#counted;
     if (before === 'ended') return;
@@ -287,9 +297,9 @@ export class Exchange implements ServedExchange {
     const context = this.#context;
     if (!destination.tunnel) return new Forwarding(this, context, destination);
     if (destination.listed === undefined) return new ConnectTunnel(this, destination);
-    if (context.interceptor === undefined)
+    if (context.interceptConnect === undefined)
       throw new SidecarError('internal', 'there is nothing that intercepts');
-    return context.interceptor.serve(this, destination);
+    return context.interceptConnect(this, destination);
   }
 
   /** Decides whether the request may go on, and where to, before anything is spent on it. */

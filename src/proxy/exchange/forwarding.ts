@@ -8,19 +8,17 @@ import type { ConnectionOwner } from '../streams/connection-owner.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { Delivery, OutgoingRequest, UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
-import { acquireFor, attemptAfter, FIRST } from './attempt.ts';
-import type { ExchangeContext } from './context.ts';
-import { FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './repetition.ts';
+import type { ExchangeContext, RequestService } from './context.ts';
+import type { Exchange } from './exchange.ts';
 import { type RequestBody, requestBodyOf } from './request-body.ts';
-import type { RequestService, ServedExchange } from './request-service.ts';
-import { RequestToken, TO_OBTAIN } from './request-token.ts';
-import { grpcHeadVerdict, statusVerdict } from './token-verdict.ts';
+import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './request-token.ts';
+import { acquireFor, attemptAfter, FIRST, FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './retry.ts';
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
   readonly body: RequestBody | undefined;
   sentBy: Protocol | undefined;
-  readonly #exchange: ServedExchange;
+  readonly #exchange: Exchange;
   readonly #context: ExchangeContext;
   readonly #route: ActiveRoute;
   readonly #target: string;
@@ -35,7 +33,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   #attempt = FIRST;
   #sentAtMs = 0;
 
-  constructor(exchange: ServedExchange, context: ExchangeContext, { route, target }: Destination) {
+  constructor(exchange: Exchange, context: ExchangeContext, { route, target }: Destination) {
     this.#exchange = exchange;
     this.#context = context;
     this.#route = route;

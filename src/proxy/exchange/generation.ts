@@ -1,7 +1,7 @@
 import type { ProxyLimits } from '../../config/config.ts';
 import type { LogUnread, RecordRequest } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
-import type { Admission } from './admission-rules.ts';
+import type { Admission } from './admission.ts';
 import type { CallerPolicy } from './authorizer.ts';
 
 type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'record' | 'callers'> & {

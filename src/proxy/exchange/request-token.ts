@@ -1,10 +1,20 @@
-import { type BearerSource, TokenUnavailable, type TokenWaiter } from '../../token/bearer-source.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatus } from '../../platform/grpc-status.ts';
+import {
+  type BearerSource,
+  grpcProvesAcceptance,
+  provesAcceptance,
+  TokenUnavailable,
+  type TokenWaiter,
+} from '../../token/bearer-source.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
+import { isGrpc } from '../http/grpc-call.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import { keepsOwn } from './own-identity.ts';
-import type { ServedExchange } from './request-service.ts';
-import { bearerFor } from './subject-token.ts';
-import { grpcTrailersVerdict, type TokenVerdict } from './token-verdict.ts';
+import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
+import { keepsOwn } from './admission.ts';
+import type { Exchange } from './exchange.ts';
+import { grpcStatusOf } from './local-reply.ts';
 
 /** Returned instead of a token where one must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
@@ -13,7 +23,7 @@ export const TO_OBTAIN = Symbol('no token is held');
 type Replay = 'none' | 'unanswered' | 'counted';
 
 /** The exchange that the token is for. */
-type TokenUser = Pick<ServedExchange, 'request' | 'recorder' | 'caller'>;
+type TokenUser = Pick<Exchange, 'request' | 'recorder' | 'caller'>;
 
 /** The token of one request: where it comes from, and what the answer says of it. */
 export class RequestToken {
@@ -130,4 +140,62 @@ export class RequestToken {
     this.#replay = 'counted';
     this.#route.observer.replayed(result);
   }
+}
+
+/** The token that a request brings, to be exchanged for another (RFC 8693): RFC 6750 §2.1, widened to all visible ASCII. */
+const BEARER = /^bearer +([\x21-\x7e]{1,16384})$/i;
+
+/**
+ * The source of the request's token; on most routes the same for every request.
+ * @param caller unique to the caller, where callers are told apart.
+ * @throws {SidecarError} `subject_token_missing`.
+ */
+function bearerFor(
+  { bearer, config }: ActiveRoute,
+  { fields }: IncomingRequest,
+  caller: string | undefined,
+): BearerSource | undefined {
+  if (bearer?.bySubject === undefined) return bearer;
+  const values = fieldValues(fields, 'authorization');
+  const subject = values.length === 1 ? BEARER.exec(values[0] as string)?.[1] : undefined;
+  if (subject === undefined) {
+    throw new SidecarError(
+      'subject_token_missing',
+      `route ${config.name} exchanges the token of the request, which has to have one: Authorization: Bearer, once, up to 16 KiB`,
+    );
+  }
+  return bearer.bySubject(subject, caller);
+}
+
+/** What an answer says of the token that its request was sent with. */
+type TokenVerdict =
+  | 'accepted'
+  | 'refused'
+  /** No verdict: an upstream that failed or was overloaded may never have looked at the token. */
+  | 'none';
+
+/** The verdict of an answer's head, by its status; 401 refuses (RFC 9110 §15.5.2). */
+export function statusVerdict(status: number): TokenVerdict {
+  if (status === 401) return 'refused';
+  return provesAcceptance(status) ? 'accepted' : 'none';
+}
+
+/**
+ * The verdict of the head of the answer to a gRPC call. A service that refuses a call before its first message answers
+ * with trailers only, in the head; nothing of that answer has been passed on yet. Where messages may follow, the
+ * verdict is `in-trailers`: the 200 and its head are sent before anything is decided.
+ */
+export function grpcHeadVerdict(head: AnswerHead, body: AnswerBody): TokenVerdict | 'in-trailers' {
+  if (head.status !== 200 || !isGrpc(head.fields)) return statusVerdict(head.status);
+  return body === 'none' ? grpcVerdict(grpcStatusOf(head.fields)) : 'in-trailers';
+}
+
+/** The verdict of the trailers of an answer to a gRPC call. */
+function grpcTrailersVerdict(trailers: Fields): TokenVerdict {
+  return grpcVerdict(grpcStatusOf(trailers));
+}
+
+function grpcVerdict(status: GrpcStatus | undefined): TokenVerdict {
+  if (status === GRPC_STATUS.UNAUTHENTICATED) return 'refused';
+  return grpcProvesAcceptance(status) ? 'accepted' : 'none';
 }

@@ -2,9 +2,12 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
-import { isDraining } from '../exchange/proxy-load.ts';
+import { isDraining } from '../exchange/admission.ts';
+import type { RequestService } from '../exchange/context.ts';
+import type { Exchange } from '../exchange/exchange.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
+import type { Destination } from '../routing/destination.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';
 import { VERDICT_MS } from './client-verdict.ts';
@@ -49,6 +52,20 @@ export class TlsTermination {
     throw new SidecarError('overloaded', `${MAX_HANDSHAKES} TLS handshakes are under way`);
   }
 
+  /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. */
+  interceptConnect(exchange: Exchange, destination: Destination): RequestService {
+    return {
+      body: undefined,
+      sentBy: undefined,
+      heldBytes: 0,
+      begin: () => this.#beginConnect(exchange, destination),
+      // Nothing of a CONNECT is sent, and its connection is given up at once.
+      flushRequest() {},
+      appReady() {},
+      release() {},
+    };
+  }
+
   begin(terminated: TerminatedConnection): void {
     this.#handshakes += 1;
     const { clock, log } = this.#options.context();
@@ -79,6 +96,30 @@ export class TlsTermination {
         observer.error(error.code);
         logFailure(log, config.name, withAdvice(error));
         onOver();
+      },
+    });
+  }
+
+  #beginConnect(exchange: Exchange, { listed, route }: Destination): void {
+    if (listed === undefined) throw new SidecarError('internal', 'a CONNECT that is not to be intercepted');
+    this.assertRoom();
+    const connection = exchange.stream.giveUp();
+    if (connection === undefined) {
+      throw new SidecarError(
+        'destination_not_allowed',
+        'a CONNECT that comes over HTTP/2 is not intercepted: HTTP/1.1 to the proxy is',
+      );
+    }
+    exchange.beginTunnel(200);
+    let served: Exchange | undefined = exchange;
+    this.begin({
+      connection,
+      listed: { list: 'forwardProxy', asked: listed },
+      route,
+      // What is listened for on the connection outlasts the CONNECT, of which nothing is to be kept.
+      onOver: () => {
+        served?.settle(this.#options.context().clock.monotonicMs());
+        served = undefined;
       },
     });
   }

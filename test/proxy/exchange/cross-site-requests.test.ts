@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RouteConfig } from '../../../src/config/config.ts';
-import { ownNames, refuseCrossSite } from '../../../src/proxy/exchange/cross-site-requests.ts';
+import { ownNames, refuseCrossSite } from '../../../src/proxy/exchange/admission.ts';
 import type { Destination } from '../../../src/proxy/routing/destination.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 

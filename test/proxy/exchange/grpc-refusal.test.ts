@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
-import { grpcRefusalOf } from '../../../src/proxy/exchange/grpc-refusal.ts';
+import { grpcRefusalOf } from '../../../src/proxy/exchange/local-reply.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';

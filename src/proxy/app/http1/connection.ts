@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { SidecarError } from '../../../platform/errors.ts';
-import { problemOf } from '../../exchange/problem-answer.ts';
-import { isDraining } from '../../exchange/proxy-load.ts';
+import { isDraining } from '../../exchange/admission.ts';
+import { problemOf } from '../../exchange/local-reply.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
 import type { RequestHead } from '../../http1/request-head.ts';

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../../platform/errors.ts';
-import { isDraining } from '../../exchange/proxy-load.ts';
-import { refusalOf } from '../../exchange/refusal.ts';
+import { isDraining } from '../../exchange/admission.ts';
+import { localReplyFor } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
+import { isGrpc } from '../../http/grpc-call.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../../http2/fault.ts';
 import { PrefaceReader } from '../../http2/preface.ts';
@@ -171,7 +172,10 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
         : new SidecarError('headers_too_large', 'the request head is larger than the limit');
     const asked = { protocol: 'h2', fields } as const;
-    const own = turnedAway(this.#context, refusalOf(error, asked), { code: error.code, ...asked });
+    const own = turnedAway(this.#context, localReplyFor(error, isGrpc(fields)), {
+      code: error.code,
+      ...asked,
+    });
     const refused = new Http2RefusedStream(this, stream, clock);
     this.#opened(stream, refused);
     refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), generation().limits.headerTimeoutMs);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/attempt.ts';
+import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/retry.ts';
 import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
 import type { Delivery } from '../../../src/proxy/streams/upstream-stream.ts';

@@ -1,0 +1,216 @@
+/** Answers in the proxy's own name: an error in the client's terms, and what the last hop answers. */
+
+import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
+import { TokenUnavailable } from '../../token/bearer-source.ts';
+import { lowerCaseName } from '../http/field-names.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
+import { serializeRequestHead } from '../http1/serialize.ts';
+import { ERROR_FIELD } from '../streams/header-rules.ts';
+import type { IncomingRequest, OwnAnswer } from '../streams/message.ts';
+import { UpstreamReset } from '../streams/upstream-reset.ts';
+import { CallerHeldBack } from './authorizer.ts';
+
+/** An error in the client's terms. */
+export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): OwnAnswer {
+  return isGrpc ? grpcRefusalOf(error) : problemOf(error);
+}
+
+/** The proxy's own answer to a request that it does not forward. */
+interface ProblemAnswer extends OwnAnswer {
+  readonly code: ProxyErrorCode;
+}
+
+/** After these, the start of the next request is unknown, or none may follow. */
+const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
+  'bad_request',
+  'draining',
+  'headers_too_large',
+  'request_timeout',
+  'request_too_large',
+  'uri_too_long',
+]);
+
+/** RFC 9110 §15.5.2 requires a challenge with each 401. Client certificates have no scheme of their own. */
+const CHALLENGE = ['www-authenticate', 'Bearer realm="token-sidecar"'];
+
+/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2, for the statuses in the table of errors. */
+const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  421: 'Misdirected Request',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  508: 'Loop Detected',
+};
+
+/** Problem details (RFC 9457) of an error; its message is the `detail`, so it must hold no secret and no field value. */
+export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
+  const { status, title } = ERRORS[error.code];
+  const body = asciiJson({ type: 'about:blank', title, status, detail: error.message, code: error.code });
+  const retryAfter = retryAfterSeconds(error);
+  return {
+    status,
+    reason: REASONS[status],
+    code: error.code,
+    fields: [
+      'content-type',
+      'application/problem+json',
+      'content-length',
+      String(body.length),
+      'cache-control',
+      'no-store',
+      ERROR_FIELD,
+      error.code,
+      ...(retryAfter === undefined ? [] : ['retry-after', String(retryAfter)]),
+      ...(status === 401 ? CHALLENGE : []),
+    ],
+    body,
+    closes: CLOSING.has(error.code),
+  };
+}
+
+/** One byte per character, so that the length is known and any connection can carry it. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** gRPC advises clients to accept 8 KiB of trailers in all; a message may quote a name that the app chose. */
+const MESSAGE_BYTES = 1024;
+
+const PERCENT = 0x25;
+
+/** The gRPC status for each RST_STREAM code (PROTOCOL-HTTP2.md, *Errors*); all others are INTERNAL. */
+const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
+  // REFUSED_STREAM
+  [0x7, 'UNAVAILABLE'],
+  // CANCEL: what a service sends once its caller's deadline has passed.
+  [0x8, 'CANCELLED'],
+  // ENHANCE_YOUR_CALM
+  [0xb, 'RESOURCE_EXHAUSTED'],
+  // INADEQUATE_SECURITY
+  [0xc, 'PERMISSION_DENIED'],
+]);
+
+const MAX_PUSHBACK_MS = 2 ** 31 - 1;
+
+/**
+ * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
+ * and message as it would the service's own.
+ */
+export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
+  const retryAfter = retryAfterSeconds(error);
+  return {
+    status: 200,
+    reason: 'OK',
+    fields: [
+      'content-type',
+      'application/grpc',
+      'grpc-status',
+      String(GRPC_STATUS[statusOf(error)]),
+      'grpc-message',
+      percentEncoded(error.message),
+      ERROR_FIELD,
+      error.code,
+      // gRFC A6: a client whose policy allows a retry waits exactly this long.
+      ...(retryAfter === undefined
+        ? []
+        : ['grpc-retry-pushback-ms', String(Math.min(retryAfter * 1000, MAX_PUSHBACK_MS))]),
+    ],
+    body: '',
+    closes: false,
+  };
+}
+
+/** A reset by an HTTP/2 upstream means what it would mean to the client. */
+function statusOf(error: SidecarError<ProxyErrorCode>): GrpcStatusName {
+  if (error instanceof UpstreamReset) return STATUS_OF_RESET.get(error.http2Code) ?? 'INTERNAL';
+  return ERRORS[error.code].grpc;
+}
+
+/** A message for `grpc-message`: UTF-8, percent-encoded except for printable ASCII other than `%`; cut at a character. */
+function percentEncoded(message: string): string {
+  let encoded = '';
+  let whole = 0;
+  for (const octet of Buffer.from(message.slice(0, MESSAGE_BYTES))) {
+    const continues = (octet & 0xc0) === 0x80;
+    if (!continues) whole = encoded.length;
+    const isPlain = octet >= 0x20 && octet <= 0x7e && octet !== PERCENT;
+    encoded += isPlain ? String.fromCharCode(octet) : `%${octet.toString(16).toUpperCase().padStart(2, '0')}`;
+    if (encoded.length > MESSAGE_BYTES) return encoded.slice(0, whole).trim();
+  }
+  return encoded.trim();
+}
+
+/** When a retry may help, in whole seconds; undefined if unknown. */
+function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
+  if (error instanceof TokenUnavailable || error instanceof CallerHeldBack) return error.retryAfterSeconds;
+  return error.code === 'overloaded' ? 1 : undefined;
+}
+
+/** A number that can be counted down. */
+const COUNT = /^[0-9]{1,15}$/;
+
+/** TRACE must not reflect credentials (RFC 9110 §9.3.8). */
+const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
+
+/**
+ * The fields with Max-Forwards counted down (RFC 9110 §7.6.2); undefined where it is used up, so that the request must
+ * not be forwarded. It applies to OPTIONS and TRACE only.
+ */
+export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>): Fields | undefined {
+  const { method, fields } = request;
+  if (method !== 'OPTIONS' && method !== 'TRACE') return fields;
+  const counts = fieldValues(fields, 'max-forwards').filter((value) => COUNT.test(value));
+  if (counts.length === 0) return fields;
+  if (counts.some((count) => Number(count) === 0)) return undefined;
+  return fields.map((part, at) => {
+    const isCount =
+      at % 2 === 1 && lowerCaseName(fields[at - 1] as string) === 'max-forwards' && COUNT.test(part);
+    return isCount ? String(Number(part) - 1) : part;
+  });
+}
+
+/**
+ * The last hop's answer: an empty 200 to OPTIONS; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in
+ * HTTP/1.1 form (RFC 9112 §10.1).
+ */
+export function lastHopAnswer(request: Pick<IncomingRequest, 'method' | 'target' | 'fields'>): OwnAnswer {
+  const { method, target, fields } = request;
+  const body = method === 'TRACE' ? serializeRequestHead(method, target, reflected(fields)) : '';
+  const type = method === 'TRACE' ? ['content-type', 'message/http'] : [];
+  return {
+    status: 200,
+    reason: 'OK',
+    fields: [...type, 'content-length', String(body.length), 'cache-control', 'no-store'],
+    body,
+    closes: false,
+  };
+}
+
+function reflected(fields: Fields): string[] {
+  return fields.filter((_, at) => !NOT_REFLECTED.has(lowerCaseName(fields[at - (at % 2)] as string)));
+}
+
+/** `grpc-status`: decimal digits without leading zeros. */
+const STATUS = /^(?:[0-9]|1[0-6])$/;
+
+/** The outcome of a gRPC call, from its trailers or the head of a trailers-only answer; undefined if there is none. */
+export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
+  const values = fieldValues(fields, 'grpc-status');
+  if (values.length === 0) return undefined;
+  const [value] = values;
+  return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
+}
