@@ -1,4 +1,11 @@
-import type { FieldLines } from './field-lines.ts';
+/** The body of a message, taken out of the octets of its connection: by length, in chunks, or up to the end. */
+
+import { CR, HTAB, isWhitespace, LF, TOKEN } from '../http/octets.ts';
+import { permittedTrailers } from '../http/trailer-fields.ts';
+import { type FieldLines, type HeadLimits, parseFieldLines } from './field-section.ts';
+import type { BodyFraming } from './heads.ts';
+import { AT_LINE_START, HeldSection } from './held-section.ts';
+import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 
 /**
  * Takes the body out of a stream of octets, in slices of the chunks that it is given and without copying:
@@ -33,4 +40,330 @@ export interface BodyDecoder {
    * @throws {MessageRefused} `truncated` when the message is not complete.
    */
   end(): void;
+}
+
+const NO_TRAILERS: FieldLines = [];
+
+/** The decoder of a body; for a message without one it is complete from the start. */
+export function bodyDecoder(
+  kind: MessageKind,
+  framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
+  limits: HeadLimits,
+): BodyDecoder {
+  switch (framing.kind) {
+    case 'none':
+      return new LengthDecoder(kind, 0);
+    case 'length':
+      return new LengthDecoder(kind, framing.bytes);
+    case 'chunked':
+      return new ChunkedDecoder(kind, limits);
+    case 'close':
+      return new CloseDecoder();
+  }
+}
+
+/** A body of known length (RFC 9112 §6.2). */
+class LengthDecoder implements BodyDecoder {
+  position = 0;
+  complete: boolean;
+  readonly trailers = NO_TRAILERS;
+  readonly #kind: MessageKind;
+  #remaining: number;
+
+  constructor(kind: MessageKind, bytes: number) {
+    this.#kind = kind;
+    this.#remaining = bytes;
+    this.complete = bytes === 0;
+  }
+
+  read(chunk: Buffer, start: number): Buffer | undefined {
+    const end = Math.min(chunk.length, start + this.#remaining);
+    this.position = end;
+    this.#remaining -= end - start;
+    this.complete = this.#remaining === 0;
+    return sliceOf(chunk, start, end);
+  }
+
+  end(): void {
+    if (!this.complete) throw new MessageRefused(this.#kind, 'truncated');
+  }
+}
+
+/** An answer's body that ends with the connection (RFC 9112 §6.3, rule 8). Whether it is whole cannot be known. */
+class CloseDecoder implements BodyDecoder {
+  position = 0;
+  complete = false;
+  readonly trailers = NO_TRAILERS;
+
+  read(chunk: Buffer, start: number): Buffer | undefined {
+    this.position = this.complete ? start : chunk.length;
+    return sliceOf(chunk, start, this.position);
+  }
+
+  end(): void {
+    this.complete = true;
+  }
+}
+
+function sliceOf(chunk: Buffer, start: number, end: number): Buffer | undefined {
+  if (start === end) return undefined;
+  return start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
+}
+
+/** Octets of extensions and of leading zeros in all chunks of one message; few senders use either. */
+const MAX_EXTENSION_BYTES = 16_384;
+
+const SIZE = 0;
+const EXTENSION = 1;
+const SIZE_LF = 2;
+const DATA = 3;
+const DATA_CR = 4;
+const DATA_LF = 5;
+const TRAILERS = 6;
+
+/**
+ * A chunked body (RFC 9112 §7.1). Stricter than the RFC where readers are known to disagree: sizes below 2^53, and
+ * extensions bounded over the whole message and well-formed. Extensions are not passed on.
+ *
+ * One leniency: in an answer, blanks may end the line of a chunk's size. Old servers pad sizes, RFC 2616 allowed it,
+ * and every client reads the same. In a request they are refused, because readers of requests differ on them.
+ */
+class ChunkedDecoder implements BodyDecoder {
+  position = 0;
+  complete = false;
+  trailers: FieldLines = [];
+
+  readonly #kind: MessageKind;
+  readonly #limits: HeadLimits;
+  #state = SIZE;
+  /** Whether a digit of the size has come. */
+  #sized = false;
+  /** The size as read so far, then the octets of data still to come. */
+  #remaining = 0;
+  #extension: ExtensionPosition = NAME_START;
+  #extensionBytes = 0;
+  #trailerSection: HeldSection | undefined;
+
+  constructor(kind: MessageKind, limits: HeadLimits) {
+    this.#kind = kind;
+    this.#limits = limits;
+  }
+
+  read(chunk: Buffer, start: number): Buffer | undefined {
+    let at = start;
+    while (at < chunk.length && !this.complete) {
+      if (this.#state === DATA) {
+        const end = Math.min(chunk.length, at + this.#remaining);
+        this.#remaining -= end - at;
+        if (this.#remaining === 0) this.#state = DATA_CR;
+        this.position = end;
+        return chunk.subarray(at, end);
+      }
+      if (this.#state === TRAILERS) at = this.#readTrailers(chunk, at);
+      else this.#readFraming(chunk[at++] as number);
+    }
+    this.position = at;
+    return undefined;
+  }
+
+  end(): void {
+    if (!this.complete) this.#refuse('truncated');
+  }
+
+  #readFraming(octet: number): void {
+    switch (this.#state) {
+      case SIZE:
+        this.#readSize(octet);
+        break;
+      case EXTENSION:
+        this.#readExtension(octet);
+        break;
+      case SIZE_LF:
+        if (octet !== LF) this.#refuse('chunk_line_unterminated');
+        this.#state = this.#remaining === 0 ? TRAILERS : DATA;
+        break;
+      case DATA_CR:
+        if (octet !== CR) this.#refuse('chunk_data_unterminated');
+        this.#state = DATA_LF;
+        break;
+      case DATA_LF:
+        if (octet !== LF) this.#refuse('chunk_data_unterminated');
+        this.#state = SIZE;
+        this.#sized = false;
+        break;
+    }
+  }
+
+  #readSize(octet: number): void {
+    const digit = hexDigitOf(octet);
+    if (digit !== -1) {
+      // A digit after nothing but zeros: some servers pad sizes with them.
+      if (this.#sized && this.#remaining === 0) this.#countExtension();
+      this.#sized = true;
+      this.#remaining = this.#remaining * 16 + digit;
+      if (this.#remaining > Number.MAX_SAFE_INTEGER) this.#refuse('chunk_size_malformed');
+      return;
+    }
+    if (!this.#sized) this.#refuse('chunk_size_malformed');
+    if (octet === CR) {
+      this.#state = SIZE_LF;
+    } else if (octet === SEMICOLON || isWhitespace(octet)) {
+      this.#state = EXTENSION;
+      this.#extension = octet === SEMICOLON ? NAME_START : BEFORE_SEMICOLON;
+      this.#countExtension();
+    } else {
+      this.#refuse(octet === LF ? 'chunk_line_unterminated' : 'chunk_size_malformed');
+    }
+  }
+
+  #readExtension(octet: number): void {
+    if (octet === CR && mayEndExtension(this.#extension, this.#kind === 'response')) {
+      this.#state = SIZE_LF;
+      return;
+    }
+    this.#countExtension();
+    this.#extension =
+      nextExtensionPosition(this.#extension, octet) ?? this.#refuse('chunk_extension_malformed');
+  }
+
+  #countExtension(): void {
+    this.#extensionBytes++;
+    if (this.#extensionBytes > MAX_EXTENSION_BYTES) this.#refuse('chunk_extensions_too_large');
+  }
+
+  #readTrailers(chunk: Buffer, start: number): number {
+    if (this.#trailerSection === undefined && chunk[start] === CR && chunk[start + 1] === LF) {
+      this.complete = true;
+      return start + 2;
+    }
+    this.#trailerSection ??= new HeldSection(this.#limits.headerBytes, AT_LINE_START);
+    const section = this.#trailerSection;
+    const end = section.append(chunk, start);
+    if (typeof end === 'string') return this.#refuse(end);
+    if (section.complete) {
+      const text = section.bytes.toString('latin1', 0, section.length);
+      const fields = parseFieldLines(section.bytes, 0, text, 0, this.#limits.headerCount);
+      if (typeof fields === 'string') return this.#refuse(fields);
+      const trailers = readTrailers(fields);
+      if (typeof trailers === 'string') return this.#refuse(trailers);
+      this.trailers = trailers;
+      this.#trailerSection = undefined;
+      this.complete = true;
+    } else if (section.full) {
+      return this.#refuse('trailers_too_large');
+    }
+    return end;
+  }
+
+  #refuse(reason: RefusalReason): never {
+    throw new MessageRefused(this.#kind, reason);
+  }
+}
+
+/** Value of a `HEXDIG`, or -1. */
+function hexDigitOf(octet: number): number {
+  if (octet >= 0x30 && octet <= 0x39) return octet - 0x30;
+  const lower = octet | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+
+const REFUSED_TRAILERS = /^(?:content-length|transfer-encoding|connection|proxy-connection)$/i;
+
+/**
+ * The fields that a trailer section may hold, in order. Those that could sway what has been decided are dropped, as in
+ * every version of HTTP. Those that frame the body or close the connection are refused instead: some readers heed them
+ * even in trailers, and nobody puts them there in good faith.
+ */
+export function readTrailers(fields: FieldLines): FieldLines | RefusalReason {
+  for (let at = 0; at < fields.length; at += 2) {
+    if (REFUSED_TRAILERS.test(fields[at] as string)) return 'control_in_trailers';
+  }
+  return permittedTrailers(fields);
+}
+
+/** After `;`. */
+const NAME_START = 0;
+const NAME = 1;
+const VALUE_START = 2;
+const VALUE = 3;
+const QUOTED = 4;
+const ESCAPED = 5;
+const AFTER_QUOTED = 6;
+/** Whitespace after a name: `=` or `;` follows. */
+const AFTER_NAME = 7;
+/** Whitespace after a size or a value: `;` follows. */
+const BEFORE_SEMICOLON = 8;
+
+/**
+ * A place in chunk extensions (RFC 9112 §7.1.1): `*( ";" name [ "=" value ] )`, a value being a token or a quoted string,
+ * with whitespace around `;` and `=`. Extensions are ignored, yet parsed: where lenient readers misjudged their end,
+ * requests have been smuggled more than once. Stricter than the RFC: only ASCII.
+ */
+type ExtensionPosition =
+  | typeof NAME_START
+  | typeof NAME
+  | typeof VALUE_START
+  | typeof VALUE
+  | typeof QUOTED
+  | typeof ESCAPED
+  | typeof AFTER_QUOTED
+  | typeof AFTER_NAME
+  | typeof BEFORE_SEMICOLON;
+
+const SEMICOLON = 0x3b;
+const EQUALS = 0x3d;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** The position after `octet`; undefined if `octet` is not allowed there. */
+function nextExtensionPosition(position: ExtensionPosition, octet: number): ExtensionPosition | undefined {
+  switch (position) {
+    case NAME_START:
+      if (isWhitespace(octet)) return NAME_START;
+      return TOKEN[octet] === 1 ? NAME : undefined;
+    case NAME:
+      if (TOKEN[octet] === 1) return NAME;
+      return octet === EQUALS ? VALUE_START : afterWord(octet, AFTER_NAME);
+    case AFTER_NAME:
+      return octet === EQUALS ? VALUE_START : afterWord(octet, AFTER_NAME);
+    case VALUE_START:
+      if (isWhitespace(octet)) return VALUE_START;
+      if (octet === QUOTE) return QUOTED;
+      return TOKEN[octet] === 1 ? VALUE : undefined;
+    case VALUE:
+      return TOKEN[octet] === 1 ? VALUE : afterWord(octet, BEFORE_SEMICOLON);
+    case QUOTED:
+      if (octet === QUOTE) return AFTER_QUOTED;
+      if (octet === BACKSLASH) return ESCAPED;
+      return isText(octet) ? QUOTED : undefined;
+    case ESCAPED:
+      return isText(octet) ? QUOTED : undefined;
+    case AFTER_QUOTED:
+    case BEFORE_SEMICOLON:
+      return afterWord(octet, BEFORE_SEMICOLON);
+  }
+}
+
+function afterWord(octet: number, afterSpace: ExtensionPosition): ExtensionPosition | undefined {
+  if (octet === SEMICOLON) return NAME_START;
+  return isWhitespace(octet) ? afterSpace : undefined;
+}
+
+/** Whether the line may end here. @param padded whether blanks may end it. */
+function mayEndExtension(position: ExtensionPosition, padded: boolean): boolean {
+  switch (position) {
+    case NAME:
+    case VALUE:
+    case AFTER_QUOTED:
+      return true;
+    case AFTER_NAME:
+    case BEFORE_SEMICOLON:
+      return padded;
+    default:
+      return false;
+  }
+}
+
+function isText(octet: number): boolean {
+  return octet === HTAB || (octet >= 0x20 && octet <= 0x7e);
 }

@@ -5,13 +5,17 @@
  */
 
 import { CR, LF, SP } from '../http/octets.ts';
-import type { HeadLimits } from './head-limits.ts';
-import { HeldSection } from './held-section.ts';
-import { KnownSection, SectionsInCommon } from './known-section.ts';
-import { IN_LINE, lineFault } from './line-ends.ts';
+import { type HeadLimits, KnownSection, SectionsInCommon } from './field-section.ts';
+import {
+  parseRequestHead,
+  parseRequestLine,
+  parseResponseHead,
+  parseStatusLine,
+  type RequestHead,
+  type ResponseHead,
+} from './heads.ts';
+import { HeldSection, IN_LINE, lineFault } from './held-section.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
-import { parseRequestHead, parseRequestLine, type RequestHead } from './request-head.ts';
-import { parseResponseHead, parseStatusLine, type ResponseHead } from './response-head.ts';
 
 /** How messages of one kind are read. */
 interface Grammar<Head> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bodyDecoder } from '../../../src/proxy/http1/decode-body.ts';
+import { bodyDecoder } from '../../../src/proxy/http1/body-decoder.ts';
 import { LIMITS, octets } from './transcript.ts';
 
 const truncated = expect.objectContaining({ code: 'upstream_protocol_error', reason: 'truncated' });

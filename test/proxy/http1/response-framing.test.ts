@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { frameResponse } from '../../../src/proxy/http1/body-framing.ts';
 import { responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { frameResponse } from '../../../src/proxy/http1/heads.ts';
 import { LIMITS, octets, readResponses } from './transcript.ts';
 
 function framingOf(requestMethod: string, head: string) {

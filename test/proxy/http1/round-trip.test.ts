@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FieldLines as Fields } from '../../../src/proxy/http1/field-lines.ts';
+import type { FieldLines as Fields } from '../../../src/proxy/http1/field-section.ts';
 import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import {
   CHUNK_END,

@@ -1,9 +1,7 @@
-import type { BodyDecoder } from '../../../src/proxy/http1/body-decoder.ts';
-import { type BodyFraming, frameResponse } from '../../../src/proxy/http1/body-framing.ts';
-import { bodyDecoder } from '../../../src/proxy/http1/decode-body.ts';
-import type { FieldLines as Fields } from '../../../src/proxy/http1/field-lines.ts';
-import type { HeadLimits } from '../../../src/proxy/http1/head-limits.ts';
+import { type BodyDecoder, bodyDecoder } from '../../../src/proxy/http1/body-decoder.ts';
+import type { FieldLines as Fields, HeadLimits } from '../../../src/proxy/http1/field-section.ts';
 import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { type BodyFraming, frameResponse } from '../../../src/proxy/http1/heads.ts';
 import {
   type MessageKind,
   MessageRefused,

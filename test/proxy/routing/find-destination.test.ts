@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SidecarError } from '../../../src/platform/errors.ts';
 import { formOf } from '../../../src/proxy/http/target-form.ts';
-import type { RequestHead } from '../../../src/proxy/http1/request-head.ts';
+import type { RequestHead } from '../../../src/proxy/http1/heads.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { destinationOf } from '../../../src/proxy/routing/find-destination.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';

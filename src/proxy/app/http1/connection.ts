@@ -5,7 +5,7 @@ import { isDraining } from '../../exchange/admission.ts';
 import { problemOf } from '../../exchange/local-reply.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
-import type { RequestHead } from '../../http1/request-head.ts';
+import type { RequestHead } from '../../http1/heads.ts';
 import { cutOff } from '../../io/cut-off.ts';
 import type { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';

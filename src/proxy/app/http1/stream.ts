@@ -1,9 +1,8 @@
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
-import type { BodyDecoder } from '../../http1/body-decoder.ts';
-import { bodyDecoder } from '../../http1/decode-body.ts';
-import type { RequestHead } from '../../http1/request-head.ts';
+import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
+import type { RequestHead } from '../../http1/heads.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
 import type { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { AppStream, ConnectionSuccessor, GivenUpConnection } from '../../streams/app-stream.ts';

@@ -1,8 +1,6 @@
-import type { BodyDecoder } from '../../http1/body-decoder.ts';
-import type { BodyFraming } from '../../http1/body-framing.ts';
-import { bodyDecoder } from '../../http1/decode-body.ts';
-import type { HeadLimits } from '../../http1/head-limits.ts';
-import type { ResponseHead } from '../../http1/response-head.ts';
+import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
+import type { HeadLimits } from '../../http1/field-section.ts';
+import type { BodyFraming, ResponseHead } from '../../http1/heads.ts';
 import type { AnswerBody } from '../../streams/message.ts';
 import { reusableForMs } from '../keep-alive.ts';
 

@@ -3,7 +3,7 @@
  * odd the codec may refuse more. What the RFCs allow and llhttp does not is compared in the form in which the codec passes it on.
  */
 
-import { readTrailers } from '../../../../src/proxy/http1/trailer-fields.ts';
+import { readTrailers } from '../../../../src/proxy/http1/body-decoder.ts';
 import { cutAt, type Message, octets, type Stream, type Transcript, transcribe } from '../transcript.ts';
 import { LLHTTP_METHODS, transcribeWithLlhttp } from './llhttp.ts';
 import { type FuzzCase, fuzzCase } from './message-grammar.ts';

@@ -1,0 +1,277 @@
+/** Heads of messages: the request line (RFC 9112 §3), the status line (§4), and where the body ends (§6.3). */
+
+import { CR, endOfRun, FIELD_VALUE, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from '../http/octets.ts';
+import { formOf, type TargetForm } from '../http/target-form.ts';
+import {
+  announcesBody,
+  type ControlFields,
+  type FieldLines,
+  type HeadLimits,
+  type KnownSection,
+  readFieldSection,
+} from './field-section.ts';
+import { MessageRefused, type RefusalReason } from './message-refused.ts';
+
+export interface RequestHead extends ControlFields {
+  readonly protocol: 'http1';
+  readonly method: string;
+  readonly target: string;
+  readonly targetForm: TargetForm;
+  readonly minorVersion: 0 | 1;
+  readonly fields: FieldLines;
+  readonly framing: BodyFraming;
+  /** Whether another request may follow on the connection (RFC 9112 §9.3). */
+  readonly persistent: boolean;
+}
+
+interface RequestLine {
+  readonly method: string;
+  readonly target: string;
+  readonly targetForm: TargetForm;
+  readonly minorVersion: 0 | 1;
+  /** Index in the octets of the CRLF that ends it. */
+  readonly end: number;
+}
+
+const MAX_METHOD_BYTES = 32;
+
+/**
+ * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would take these for the real ones: it would frame
+ * its answers differently, or send credentials back.
+ */
+const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
+
+/**
+ * Parses one request head (RFC 9112 §3, §5) that lies in `bytes[start..end)` and ends with its first empty line.
+ *
+ * The method is free, but for those above in another case. A CONNECT that announces a body is refused: what follows its
+ * head is either the tunnel's or nothing. HTTP/1.0 requests never persist, as the RFC has it for proxies.
+ */
+export function parseRequestHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  limits: HeadLimits,
+  known?: KnownSection,
+): RequestHead | RefusalReason {
+  const lineEnd = bytes.indexOf(CR, start);
+  const line = parseRequestLine(bytes, start, bytes.toString('latin1', start, lineEnd), limits);
+  if (typeof line === 'string') return line;
+  const { method, target, targetForm, minorVersion } = line;
+
+  const section = readFieldSection('request', {
+    bytes,
+    start: line.end + 2,
+    end,
+    minorVersion,
+    maxFields: limits.headerCount,
+    known: minorVersion === 1 ? known : undefined,
+  });
+  if (typeof section === 'string') return section;
+  const { fields, control } = section;
+  const { contentLength, chunked, host, connectionOptions } = control;
+  if (minorVersion === 1 && host === undefined) return 'host_missing';
+  if (method === 'CONNECT' && (chunked || contentLength !== undefined)) return 'body_not_allowed';
+
+  return {
+    protocol: 'http1',
+    method,
+    target,
+    targetForm,
+    minorVersion,
+    fields,
+    framing: frameRequest(control),
+    persistent: minorVersion === 1 && !connectionOptions.includes('close'),
+    contentLength,
+    chunked,
+    host,
+    connectionOptions,
+  };
+}
+
+/**
+ * Parses the request line that starts at `bytes[start]` and is ended by CRLF.
+ * @param text from there on, as latin1
+ */
+export function parseRequestLine(
+  bytes: Buffer,
+  start: number,
+  text: string,
+  limits: HeadLimits,
+): RequestLine | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const upperEnd = endOfRun(UPPER_CASE_TOKEN, bytes, start);
+  const methodEnd = bytes[upperEnd] === SP ? upperEnd : endOfRun(TOKEN, bytes, upperEnd);
+  if (methodEnd === start || methodEnd - start > MAX_METHOD_BYTES || bytes[methodEnd] !== SP) {
+    return 'method_malformed';
+  }
+  const targetStart = methodEnd + 1;
+  const targetEnd = endOfRun(TARGET, bytes, targetStart);
+  if (targetEnd === targetStart) return 'target_malformed';
+  if (targetEnd - targetStart > limits.targetBytes) return 'target_too_long';
+  if (bytes[targetEnd] !== SP) return bytes[targetEnd] === CR ? 'version_unsupported' : 'target_octet';
+
+  const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
+  const end = targetEnd + 9;
+  if (minorVersion === undefined || !isLineEnd(bytes, end)) return 'version_unsupported';
+  // The most common method needs no string of its own.
+  const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
+  if (methodEnd !== upperEnd && LOOKALIKE.test(method)) return 'method_lookalike';
+  const target = text.slice(targetStart - start, targetEnd - start);
+  const targetForm = formOf(method, target);
+  if (targetForm === undefined) return 'target_malformed';
+  return { method, target, targetForm, minorVersion, end };
+}
+
+/** How its body is framed depends on the request: `frameResponse`. */
+export interface ResponseHead extends ControlFields {
+  /** 100 to 999: codes from 600 up have no meaning (RFC 9110 §15) but exist, and do not touch framing. */
+  readonly status: number;
+  /** Reason phrase; may be empty. */
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: FieldLines;
+  /** Whether another answer may follow on the connection once this one has ended by itself (RFC 9112 §9.3). */
+  readonly persistent: boolean;
+}
+
+interface StatusLine {
+  readonly status: number;
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  /** Index in the octets of the CRLF that ends it. */
+  readonly end: number;
+}
+
+/** Parses one response head (RFC 9112 §4, §5) that lies in `bytes[start..end)` and ends with its first empty line. */
+export function parseResponseHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  limits: HeadLimits,
+  known?: KnownSection,
+): ResponseHead | RefusalReason {
+  const lineEnd = bytes.indexOf(CR, start);
+  const line = parseStatusLine(bytes, start, bytes.toString('latin1', start, lineEnd));
+  if (typeof line === 'string') return line;
+  const { status, reason, minorVersion } = line;
+
+  const section = readFieldSection('response', {
+    bytes,
+    start: line.end + 2,
+    end,
+    minorVersion,
+    maxFields: limits.headerCount,
+    known: minorVersion === 1 ? known : undefined,
+  });
+  if (typeof section === 'string') return section;
+  const { fields, control } = section;
+  const { contentLength, chunked, host, connectionOptions } = control;
+
+  return {
+    status,
+    reason,
+    minorVersion,
+    fields,
+    persistent:
+      !connectionOptions.includes('close') &&
+      (minorVersion === 1 || connectionOptions.includes('keep-alive')) &&
+      // Servers that announce a body of a 204 may send one.
+      !(status === 204 && announcesBody(control)),
+    contentLength,
+    chunked,
+    host,
+    connectionOptions,
+  };
+}
+
+/**
+ * Parses the status line that starts at `bytes[start]` and is ended by CRLF.
+ *
+ * One leniency: the space after the status code may be missing when there is no reason phrase, because servers leave
+ * it out and no reader takes the line for another.
+ *
+ * @param text from there on, as latin1
+ */
+export function parseStatusLine(bytes: Buffer, start: number, text: string): StatusLine | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const minorVersion = minorVersionOf(text, 0);
+  if (minorVersion === undefined || bytes[start + 8] !== SP) return 'version_unsupported';
+  const status = statusAt(bytes, start + 9);
+  if (status === undefined) return 'status_malformed';
+
+  const reasonStart = start + 13;
+  let end = start + 12;
+  if (bytes[end] === SP) end = endOfRun(FIELD_VALUE, bytes, reasonStart);
+  if (!isLineEnd(bytes, end)) return 'reason_malformed';
+  return { status, reason: text.slice(reasonStart - start, end - start), minorVersion, end };
+}
+
+/** Three digits, the first not zero. */
+function statusAt(bytes: Buffer, at: number): number | undefined {
+  let status = 0;
+  for (let index = at; index < at + 3; index++) {
+    const digit = (bytes[index] as number) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    status = status * 10 + digit;
+  }
+  return status >= 100 ? status : undefined;
+}
+
+/** The minor version of an `HTTP-version` of major version 1 that starts at `at` (RFC 9112 §2.3). */
+function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
+  if (text.startsWith('HTTP/1.1', at)) return 1;
+  return text.startsWith('HTTP/1.0', at) ? 0 : undefined;
+}
+
+/** Where a message's body ends (RFC 9112 §6.3). */
+export type BodyFraming =
+  /** The message ends with its head. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'length'; readonly bytes: number }
+  | { readonly kind: 'chunked' }
+  /** The body ends with the connection; answers only. */
+  | { readonly kind: 'close' }
+  /** What follows is another protocol: after 101, and after a 2xx answer to CONNECT. */
+  | { readonly kind: 'tunnel' };
+
+const NONE: BodyFraming = { kind: 'none' };
+const CHUNKED: BodyFraming = { kind: 'chunked' };
+const CLOSE: BodyFraming = { kind: 'close' };
+const TUNNEL: BodyFraming = { kind: 'tunnel' };
+
+/** A request without Content-Length and Transfer-Encoding has no body (§6.3, rule 7). */
+function frameRequest(control: ControlFields): BodyFraming {
+  return announced(control) ?? NONE;
+}
+
+/**
+ * The framing of an answer, which depends on what was asked (§6.3, rules 1 to 8).
+ *
+ * A 205 is framed like any other answer, as the RFC has it, but whoever relays one must not relay its body.
+ *
+ * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which, by its own word or version, nothing
+ *   may follow: the final answer would be read on a connection that has been given up.
+ * A 204 has no body, whatever it announces: every reader believes the status. No answer may follow it on its connection.
+ *
+ * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body: readers disagree
+ *   on whether to believe the status or the field. `Content-Length: 0`, which is common, is let through.
+ */
+export function frameResponse(head: ResponseHead, requestMethod: string): BodyFraming {
+  const { status } = head;
+  const tunnels = status === 101 || (requestMethod === 'CONNECT' && status >= 200 && status < 300);
+  if (status < 200 || tunnels) {
+    if (announcesBody(head)) throw new MessageRefused('response', 'body_not_allowed');
+    if (status < 200 && !tunnels && !head.persistent) throw new MessageRefused('response', 'interim_closes');
+    return tunnels ? TUNNEL : NONE;
+  }
+  if (requestMethod === 'HEAD' || status === 204 || status === 304) return NONE;
+  if (status === 205 && (head.contentLength ?? 0) > 0)
+    throw new MessageRefused('response', 'body_not_allowed');
+  return announced(head) ?? CLOSE;
+}
+
+function announced(control: ControlFields): BodyFraming | undefined {
+  if (control.chunked) return CHUNKED;
+  return control.contentLength === undefined ? undefined : { kind: 'length', bytes: control.contentLength };
+}
