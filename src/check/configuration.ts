@@ -1,7 +1,7 @@
 /** What the configuration alone shows, once it is valid. */
 
 import type { Config } from '../config/config.ts';
-import { policiesOf } from '../config/policies.ts';
+import { policiesOf } from '../config/entries.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
 import { quoted } from '../platform/log/shown-text.ts';
 import { codeOf, type Problem, remedyOf } from '../platform/problems.ts';

@@ -1,8 +1,13 @@
 import type { Command, CommandContext } from '../config/command.ts';
-import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
-import { type GivenValue, readFlags, readValue, type Settings } from '../config/settings.ts';
+import {
+  type GivenValue,
+  readFlags,
+  readValue,
+  type Settings,
+  unknownVariables,
+} from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { type ListenAddress, reachableAddress } from '../platform/net/address.ts';

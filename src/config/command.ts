@@ -1,6 +1,7 @@
 import type { LogOutput } from '../platform/log/output.ts';
 import type { Shutdown } from '../platform/process/shutdown.ts';
 import type { Clock } from '../platform/time/clock.ts';
+import type { NamedAddress, ReadFile } from './address-conflicts.ts';
 import type { Settings } from './settings.ts';
 
 /** What a command gets from the outside world; tests pass their own. */
@@ -37,4 +38,23 @@ export interface Command {
    * @throws {SidecarError} whose `exitCode` becomes the process's.
    */
   run(context: CommandContext): Promise<number>;
+}
+
+/**
+ * Runs a function that listens at these addresses.
+ * @throws its error; or {ConfigurationError} naming each address that another program holds, if that is the cause.
+ */
+export async function explainingConflicts<Result>(
+  run: () => Promise<Result>,
+  addresses: readonly NamedAddress[],
+  file?: ReadFile,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    // Loaded only after a failure.
+    const { explainConflicts } = await import('./address-conflicts.ts');
+    await explainConflicts(error, addresses, file);
+    throw error;
+  }
 }

@@ -1,6 +1,7 @@
-/** Named entries of the configuration file's lists. */
+/** Named entries of the configuration file's lists, and what those of several lists have in common. */
 
 import type { Problem } from '../platform/problems.ts';
+import type { Config, ForwardingPolicy } from './config.ts';
 
 /** The entry that flags and environment describe; routes that name none use it. */
 export const DEFAULT_NAME = 'default';
@@ -32,4 +33,14 @@ export function checkUnique(entries: readonly Keyed<{ name: string }>[], problem
     }
     names.add(name);
   }
+}
+
+/** How requests are handled, however their upstream is found. */
+export function policiesOf({
+  routes,
+  forwardProxy,
+  capture,
+  redirect,
+}: Pick<Config, 'routes' | 'forwardProxy' | 'capture' | 'redirect'>): readonly ForwardingPolicy[] {
+  return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? []), ...(redirect?.hosts ?? [])];
 }

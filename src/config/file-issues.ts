@@ -5,7 +5,7 @@ import { MASK, shownValue } from '../platform/log/shown-text.ts';
 import type { ProblemCode } from '../platform/problem-codes.ts';
 import type { Problem } from '../platform/problems.ts';
 import { nearestName } from './suggestion.ts';
-import { codeOfExpectation } from './value-codes.ts';
+import { codeOfExpectation } from './values.ts';
 
 /** The part of a valibot schema that tells which settings exist. */
 interface SchemaShape {

@@ -1,7 +1,6 @@
 import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
-import { ACCESS_LOGS } from './access-logs.ts';
 import type { GivenValues, Settings } from './settings.ts';
-import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
+import { ACCESS_LOGS, UPSTREAM_PROTOCOLS } from './values.ts';
 
 /** What the `proxy` command takes as flags or from the environment; the rest is set in the configuration file. */
 export const PROXY_SETTINGS = {

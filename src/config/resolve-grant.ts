@@ -2,7 +2,7 @@
 
 import type { Problem } from '../platform/problems.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
-import type { CredentialEntry } from './file-schema.ts';
+import type { CredentialEntry } from './credential-schema.ts';
 
 type Grant = NonNullable<CredentialEntry['grant']>;
 type Kind = JwtBearerGrant['kind'];

@@ -1,5 +1,11 @@
-import type { Http2Limits, ProxyLimits } from './config.ts';
+/** Limits of the data path, and which requests it logs. */
+
+import type { Problem } from '../platform/problems.ts';
+import type { AccessLogConfig, Http2Limits, ProxyLimits } from './config.ts';
 import type { FileConfig } from './file-schema.ts';
+import type { ProxyValues } from './proxy-settings.ts';
+import { readValue } from './settings.ts';
+import { ACCESS_LOGS, oneOf } from './values.ts';
 
 const DEFAULT_HTTP2_LIMITS: Omit<Http2Limits, 'connectionWindowBytes'> = {
   maxStreams: 100,
@@ -45,4 +51,21 @@ function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): 
     streamWindowBytes,
     connectionWindowBytes: entry?.connectionWindow ?? enough,
   };
+}
+
+/** Undefined if requests are not logged. */
+export function resolveAccessLog(
+  file: Pick<FileConfig, 'accessLog' | 'accessLogSample'>,
+  given: ProxyValues,
+  problems: Problem[],
+): AccessLogConfig | undefined {
+  const requests = readValue(given['access-log'], oneOf(ACCESS_LOGS), problems) ?? file.accessLog ?? 'off';
+  if ((file.accessLogSample ?? 1) < 1 && requests !== 'all') {
+    problems.push({
+      key: 'accessLogSample',
+      value: String(file.accessLogSample),
+      expected: `accessLog: all beside it, of which it takes a part, and not ${requests}`,
+    });
+  }
+  return requests === 'off' ? undefined : { requests, sample: file.accessLogSample ?? 1 };
 }

@@ -3,8 +3,9 @@
 import { formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { OutputConfig } from './config.ts';
+import type { CredentialEntry } from './credential-schema.ts';
 import type { Keyed } from './entries.ts';
-import type { CredentialEntry, FileConfig } from './file-schema.ts';
+import type { FileConfig } from './file-schema.ts';
 
 /** Readable by its owner and group. */
 const DEFAULT_MODE = 0o640;

@@ -1,10 +1,17 @@
+/** How requests are handled, whatever finds their upstream: what routes, destinations and hosts have in common. */
+
+import { isIP } from 'node:net';
 import type { Problem } from '../platform/problems.ts';
-import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
-import { DEFAULT_NAME } from './entries.ts';
-import type { AllowedDestinationEntry, CapturedHostEntry, RouteEntry } from './file-schema.ts';
-import { resolveEgressProxy } from './resolve-egress-proxy.ts';
-import { resolveInjections } from './resolve-injections.ts';
-import { resolveTls } from './resolve-tls.ts';
+import type { EgressProxyConfig, ForwardingPolicy, Injection, RouteTimeouts, TlsConfig } from './config.ts';
+import type { EgressProxyEntry } from './credential-schema.ts';
+import { DEFAULT_NAME, type Keyed } from './entries.ts';
+import type {
+  AllowedDestinationEntry,
+  CapturedHostEntry,
+  InjectionEntry,
+  RouteEntry,
+} from './file-schema.ts';
+import { serverOf, serverUrl } from './values.ts';
 
 export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
 
@@ -31,4 +38,178 @@ export function resolvePolicy(
     ...(egressProxy === undefined ? {} : { egressProxy }),
     protocol: entry.protocol ?? 'auto',
   };
+}
+
+const AUTHORIZATION = 'Authorization';
+const BEARER = 'Bearer';
+
+/** Fields that frame or route a message, apply to one hop, belong to the sidecar, or hold several values at once. */
+const NOT_FOR_TOKENS =
+  /^(?:connection|cookie|expect|forwarded|host|keep-alive|max-forwards|te|trailer|transfer-encoding|upgrade|via|(?:content|if|proxy|sec|token-sidecar|access-control)-.*)$/;
+
+/** Where the token is put. Undefined for `Authorization: Bearer`, explicit or not. @param key names the setting in messages. */
+function resolveInjections(
+  key: string,
+  entry: InjectionEntry | readonly InjectionEntry[] | undefined,
+  problems: Problem[],
+): readonly Injection[] | undefined {
+  if (entry === undefined) return undefined;
+  const isList = Array.isArray(entry);
+  const entries: readonly InjectionEntry[] = isList ? entry : [entry as InjectionEntry];
+  const keyed = entries.flatMap((one, index) => {
+    const oneKey = isList ? `${key}[${index}]` : key;
+    const resolved = resolveInjection(oneKey, one, problems);
+    return resolved === undefined ? [] : [{ key: oneKey, entry: resolved }];
+  });
+  checkPlaces(keyed, problems);
+  const injections = keyed.map((one) => one.entry);
+  return injections.every(isUsual) ? undefined : injections;
+}
+
+function isUsual(injection: Injection): boolean {
+  if (injection.into !== 'header') return false;
+  return injection.header.toLowerCase() === 'authorization' && injection.scheme === BEARER;
+}
+
+function resolveInjection(key: string, entry: InjectionEntry, problems: Problem[]): Injection | undefined {
+  const { header, scheme, placeholder, query } = entry;
+  if (query !== undefined) {
+    refuse(key, entry, ['header', 'scheme', 'placeholder'], 'nothing beside query', problems);
+    return { into: 'query', parameter: query };
+  }
+  if (header === undefined && scheme === undefined && placeholder === undefined) {
+    // If it was there and wrong, it has been reported and removed.
+    if (problems.some((problem) => problem.key.startsWith(`${key}.`))) return undefined;
+    problems.push({
+      key,
+      expected: 'header, placeholder or query',
+      code: 'missing_value',
+      remedy: 'Say where the token goes, or remove inject: without it that is Authorization: Bearer.',
+    });
+    return undefined;
+  }
+  if (header !== undefined && NOT_FOR_TOKENS.test(header.toLowerCase())) {
+    problems.push({ key: `${key}.header`, value: header, expected: 'a header that may hold a token alone' });
+  }
+  if (placeholder !== undefined) {
+    refuse(key, entry, ['scheme'], 'nothing beside placeholder: the app writes the scheme', problems);
+    return { into: 'placeholder', header: header ?? AUTHORIZATION, placeholder };
+  }
+  const name = header ?? AUTHORIZATION;
+  const usual = name.toLowerCase() === 'authorization' ? BEARER : '';
+  const said = scheme ?? usual;
+  return { into: 'header', header: name, ...(said === '' ? {} : { scheme: said }) };
+}
+
+function refuse(
+  key: string,
+  entry: InjectionEntry,
+  names: readonly (keyof InjectionEntry)[],
+  expected: string,
+  problems: Problem[],
+): void {
+  for (const name of names) {
+    const value = entry[name];
+    if (value !== undefined)
+      problems.push({ key: `${key}.${name}`, value, expected, code: 'conflicting_settings' });
+  }
+}
+
+/** Two tokens in one place would give two answers to who is asking. */
+function checkPlaces(injections: readonly Keyed<Injection>[], problems: Problem[]): void {
+  injections.forEach(({ key, entry }, index) => {
+    const earlier = injections.slice(0, index).find((one) => placeOf(one.entry) === placeOf(entry));
+    if (earlier === undefined) return;
+    const [name, value] = entry.into === 'query' ? ['query', entry.parameter] : ['header', entry.header];
+    const expected = `another place than that of ${earlier.key}`;
+    problems.push({ key: `${key}.${name}`, value, expected, code: 'conflicting_settings' });
+  });
+}
+
+function placeOf(injection: Injection): string {
+  if (injection.into === 'query') return `query ${injection.parameter.toLowerCase()}`;
+  return `header ${injection.header.toLowerCase().replaceAll('_', '-')}`;
+}
+
+/** A placeholder within another would also be found where only the other is meant. */
+export function checkPlaceholders(
+  users: readonly Keyed<{ readonly inject?: readonly Injection[] }>[],
+  problems: Problem[],
+): void {
+  const all = users.flatMap(({ key, entry: { inject = [] } }) =>
+    inject.flatMap((one) => (one.into === 'placeholder' ? [{ key, text: one.placeholder }] : [])),
+  );
+  for (const { key, text } of all) {
+    const longer = all.find((other) => other.text !== text && other.text.includes(text));
+    if (longer === undefined) continue;
+    problems.push({
+      key: `${key}.inject.placeholder`,
+      value: text,
+      expected: `a text that is no part of another placeholder (${longer.text})`,
+    });
+  }
+}
+
+const EXPECTED_URL = 'the URL of an HTTP proxy: http://host:port, and nothing behind the port';
+const URL_REMEDY = 'Write http://, host and port alone; user and password are files in credentialsDir.';
+const EXPECTED_HOST =
+  'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
+
+/** The problem of a proxy that would see secrets in clear text. */
+export const SEEN_BY_PROXY = {
+  code: 'conflicting_settings',
+  remedy: 'Have it leave over TLS, or remove egressProxy.',
+} as const;
+
+/** @param key names the setting in messages. */
+export function resolveEgressProxy(
+  key: string,
+  entry: EgressProxyEntry | undefined,
+  problems: Problem[],
+): EgressProxyConfig | undefined {
+  if (entry === undefined) return undefined;
+  const { url: text, credentialsDir, noProxy = [] } = entry;
+  if (text === undefined) {
+    problems.push({ key: `${key}.url`, expected: EXPECTED_URL });
+    return undefined;
+  }
+  const url = serverUrl.parse(text);
+  if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
+    // Not shown: a URL may contain a password.
+    problems.push({ key: `${key}.url`, expected: EXPECTED_URL, code: 'invalid_url', remedy: URL_REMEDY });
+    return undefined;
+  }
+  noProxy.forEach((host, index) => {
+    if (isHostPattern(host)) return;
+    problems.push({ key: `${key}.noProxy[${index}]`, value: host, expected: EXPECTED_HOST });
+  });
+  const { host, port } = serverOf(url);
+  return {
+    host,
+    port,
+    ...(credentialsDir === undefined ? {} : { credentialsDirectory: credentialsDir }),
+    noProxy: noProxy.map((host) => host.toLowerCase()),
+  };
+}
+
+function isHostPattern(text: string): boolean {
+  const [address = '', prefix, ...others] = text.split('/');
+  const family = isIP(address);
+  if (family === 0) return /^\.?[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?$/.test(text);
+  if (prefix === undefined) return true;
+  return others.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32);
+}
+
+/** Leaves out unset keys. */
+export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Problem[]): TlsConfig {
+  const tls: TlsConfig = {
+    ...(entry?.caFile === undefined ? {} : { caFile: entry.caFile }),
+    ...(entry?.certFile === undefined ? {} : { certFile: entry.certFile }),
+    ...(entry?.keyFile === undefined ? {} : { keyFile: entry.keyFile }),
+    ...(entry?.serverName === undefined ? {} : { serverName: entry.serverName }),
+  };
+  if ((tls.certFile === undefined) !== (tls.keyFile === undefined)) {
+    problems.push({ key, expected: 'certFile and keyFile together', code: 'incomplete_tls' });
+  }
+  return tls;
 }

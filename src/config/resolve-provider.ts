@@ -1,11 +1,10 @@
-/** Where a credential's tokens are requested. */
+/** Where a credential's tokens are requested, and with which configured parameters. */
 
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import type { GrantConfig, ProviderAddress } from './config.ts';
-import type { CredentialEntry } from './file-schema.ts';
+import type { CredentialConfig, GrantConfig, ProviderAddress } from './config.ts';
+import type { CredentialEntry } from './credential-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { checkQuery } from './resolve-parameters.ts';
 import { readValue } from './settings.ts';
 import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
 
@@ -121,4 +120,68 @@ function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
     });
   }
   return first;
+}
+
+/** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
+const OWN_PARAMETERS = [
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+  'assertion',
+  'subject_token',
+  'subject_token_type',
+  'actor_token',
+  'actor_token_type',
+  'requested_token_type',
+  'scope',
+  'audience',
+];
+
+/** Of these the query may have the grant's type, in place of the one in the body: some providers have a type of their own. */
+const OWN_OF_QUERY = 'grant_type';
+
+/** @param key names the setting in messages. */
+export function resolveParameters(
+  key: string,
+  parameters: CredentialConfig['parameters'],
+  provider: ProviderAddress,
+  problems: Problem[],
+): CredentialConfig['parameters'] {
+  const inQuery = namesIn(provider.tokenUrl);
+  for (const name of Object.keys(parameters)) {
+    if (OWN_PARAMETERS.includes(name)) {
+      problems.push({
+        key: `${key}.${name}`,
+        expected: 'a parameter that has no setting of its own',
+        code: 'reserved_parameter',
+      });
+    } else if (inQuery.has(name)) {
+      // RFC 6749 §3.2: no parameter is sent twice.
+      problems.push({
+        key: `${key}.${name}`,
+        expected: 'nothing beside the parameter of this name in the query of the token endpoint',
+        code: 'conflicting_settings',
+      });
+    }
+  }
+  return parameters;
+}
+
+/** @param key names the setting that the URL was given by. */
+function checkQuery(key: string, tokenUrl: string, problems: Problem[]): void {
+  for (const name of namesIn(tokenUrl)) {
+    if (name === OWN_OF_QUERY || !OWN_PARAMETERS.includes(name)) continue;
+    problems.push({
+      key,
+      value: tokenUrl,
+      expected: `a query without ${name}, which is sent in another way`,
+      code: 'reserved_parameter',
+    });
+  }
+}
+
+function namesIn(tokenUrl: string | undefined): ReadonlySet<string> {
+  return new Set(tokenUrl === undefined ? [] : new URL(tokenUrl).searchParams.keys());
 }

@@ -1,14 +1,13 @@
 import type { Problem } from '../platform/problems.ts';
 import type { RouteConfig, Upstream } from './config.ts';
+import type { CredentialEntry } from './credential-schema.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
-import type { CredentialEntry, FileConfig, RouteEntry } from './file-schema.ts';
-import { isDoubtful } from './follow-ups.ts';
+import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
-import { resolvePolicy } from './resolve-policy.ts';
+import { isDoubtful } from './report.ts';
+import { resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
-import { protocolProblems, upstreamProtocol } from './upstream-protocol.ts';
-import { upstream } from './values.ts';
+import { protocolProblems, upstream, upstreamProtocol } from './values.ts';
 
 /**
  * The file's routes. `upstream` and `protocol` override those of the route named `default`; if the file has none,

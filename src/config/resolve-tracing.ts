@@ -1,6 +1,8 @@
 /** Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification, *SDK environment variables*). */
 
 import { X509Certificate } from 'node:crypto';
+import type { Logger } from '../platform/log/logger.ts';
+import { quoted } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import { checkPem } from './tls-files.ts';
 
@@ -174,4 +176,11 @@ function ratio(env: Environment, key: string, ignored: IgnoredVariable[]): numbe
 function isHttpUrl(text: string): boolean {
   const protocol = URL.parse(text)?.protocol;
   return protocol === 'http:' || protocol === 'https:';
+}
+
+/** Tells the operator that the program goes on without them. */
+export function tellIgnored(ignored: readonly IgnoredVariable[], log: Logger): void {
+  for (const { key, value, expected } of ignored) {
+    log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');
+  }
 }

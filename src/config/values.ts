@@ -9,7 +9,9 @@ import {
   MAX_NAME_CHARACTERS,
   withoutBrackets,
 } from '../platform/net/address.ts';
-import type { Upstream } from './config.ts';
+import type { ProblemCode } from '../platform/problem-codes.ts';
+import type { Problem } from '../platform/problems.ts';
+import type { Upstream, UpstreamProtocol } from './config.ts';
 
 export interface ValueFormat<T> {
   /** Completes the sentence "expected …". */
@@ -207,4 +209,57 @@ export function oneOf<const Word extends string>(words: readonly Word[]): ValueF
     expected: words.length === 1 ? `${words[0]}` : `one of ${words.join(', ')}`,
     parse: (text) => words.find((word) => word === text),
   };
+}
+
+export const UPSTREAM_PROTOCOLS = [
+  'auto',
+  'http1',
+  'h2',
+  'h2c',
+] as const satisfies readonly UpstreamProtocol[];
+
+/** The protocol to an upstream, as a word. */
+export const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
+
+/**
+ * HTTP/2 is `h2` over TLS and `h2c` over TCP: the other name is a mistake about the upstream.
+ * @param key names where the word stands.
+ */
+export function protocolProblems(
+  key: string,
+  protocol: UpstreamProtocol | undefined,
+  upstream: Pick<Upstream, 'protocol'>,
+): Problem[] {
+  if (protocol === 'h2c' && upstream.protocol === 'https') {
+    const expected = 'auto, http1 or h2, as the upstream is an https URL: h2c is HTTP/2 without TLS';
+    return [{ key, value: protocol, expected, code: 'protocol_mismatch' }];
+  }
+  if (protocol === 'h2' && upstream.protocol === 'http') {
+    const expected = 'auto, http1 or h2c, as the upstream is an http URL: h2 is HTTP/2 over TLS';
+    return [{ key, value: protocol, expected, code: 'protocol_mismatch' }];
+  }
+  return [];
+}
+
+/** Which requests leave a line in the log. */
+export const ACCESS_LOGS = ['off', 'errors', 'all'] as const;
+
+const CODES: readonly (readonly [ValueFormat<unknown>, ProblemCode])[] = [
+  [duration, 'invalid_duration'],
+  [recoveryTime, 'invalid_duration'],
+  [size, 'invalid_size'],
+  [windowSize, 'invalid_size'],
+  [serverUrl, 'invalid_url'],
+  [tokenEndpointUrl, 'invalid_url'],
+  [upstream, 'invalid_url'],
+  [listenAddress, 'invalid_address'],
+];
+
+const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
+  CODES.map(([{ expected }, code]) => [expected, code]),
+);
+
+/** The kind of problem if a value is not what was expected, as far as the format implies one. */
+export function codeOfExpectation(expected: string): ProblemCode | undefined {
+  return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
 }

@@ -1,13 +1,10 @@
-import type { Command, CommandContext } from '../config/command.ts';
+import { type Command, type CommandContext, explainingConflicts } from '../config/command.ts';
 import type { Config, GatewayConfig } from '../config/config.ts';
-import { readConfigText } from '../config/config-text.ts';
-import { unknownVariables } from '../config/environment.ts';
-import { explainingConflicts } from '../config/explain-conflicts.ts';
-import { tellIgnored } from '../config/ignored-variables.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import type { IgnoredVariable } from '../config/resolve-tracing.ts';
-import { readFlags, type Settings } from '../config/settings.ts';
+import { type IgnoredVariable, tellIgnored } from '../config/resolve-tracing.ts';
+import { readFlags, type Settings, unknownVariables } from '../config/settings.ts';
+import { readConfigText } from '../platform/files/bounded-file.ts';
 import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError } from '../platform/problems.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';

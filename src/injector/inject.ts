@@ -1,7 +1,12 @@
 import { createReadStream } from 'node:fs';
 import type { Command, CommandContext } from '../config/command.ts';
-import { unknownVariables } from '../config/environment.ts';
-import { type GivenValue, readSettings, readValue, type Settings } from '../config/settings.ts';
+import {
+  type GivenValue,
+  readSettings,
+  readValue,
+  type Settings,
+  unknownVariables,
+} from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';

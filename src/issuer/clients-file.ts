@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import { didYouMean } from '../config/suggestion.ts';
-import { ALIASES, expectedYaml } from '../config/yaml-mistakes.ts';
+import { ALIASES, expectedYaml } from '../config/yaml.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { type Client, type ClientField, defineClient, sha256 } from './client.ts';

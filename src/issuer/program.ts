@@ -1,10 +1,8 @@
 import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
-import type { Command, CommandContext } from '../config/command.ts';
-import { unknownVariables } from '../config/environment.ts';
-import { explainingConflicts } from '../config/explain-conflicts.ts';
-import { readSettings } from '../config/settings.ts';
+import { type Command, type CommandContext, explainingConflicts } from '../config/command.ts';
+import { readSettings, unknownVariables } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { createLogger } from '../platform/log/logger.ts';
 import { formatAddress, reachableAddress } from '../platform/net/address.ts';

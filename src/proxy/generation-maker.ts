@@ -1,7 +1,7 @@
 /** Turns a configuration into what requests are served by. */
 
 import type { ForwardProxyConfig, RouteConfig } from '../config/config.ts';
-import { policiesOf } from '../config/policies.ts';
+import { policiesOf } from '../config/entries.ts';
 import { SidecarError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';

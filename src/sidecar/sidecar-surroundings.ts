@@ -1,7 +1,7 @@
 /** What a sidecar has from its start to its end, whatever its configuration becomes: names, and certificates for apps. */
 
 import type { Config } from '../config/config.ts';
-import { interceptedNames } from '../config/resolve-interception.ts';
+import { interceptedNames } from '../config/resolve-hosts.ts';
 import type { Lookups } from '../platform/dns/past-hosts-file.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';

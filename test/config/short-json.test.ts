@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/config/file.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { parseShortJson } from '../../src/config/short-json.ts';
+import { parseShortJson } from '../../src/config/yaml.ts';
 import type { Problem } from '../../src/platform/problems.ts';
 
 const FILE = {

@@ -1,7 +1,7 @@
 /** Manifests as YAML documents. Mistakes are reported by code and place only: a Secret may be among them. */
 
 import { type Document, LineCounter, parseAllDocuments } from 'yaml';
-import { ALIASES, expectedYaml } from '../../config/yaml-mistakes.ts';
+import { ALIASES, expectedYaml } from '../../config/yaml.ts';
 
 interface ManifestDocuments {
   readonly documents: readonly Document[];

@@ -1,7 +1,13 @@
 /** Resolves annotations and defaults to the settings of this pod's sidecar. */
 
-import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
-import { oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
+import {
+  oneOf,
+  protocolProblems,
+  serverUrl,
+  upstream,
+  upstreamProtocol,
+  type ValueFormat,
+} from '../../config/values.ts';
 import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';

@@ -1,7 +1,8 @@
 /** Turns a profile into entries of the configuration file, then adds the paths where its Secrets and CAs are mounted. */
 
 import type { InferInput } from 'valibot';
-import type { allowedDestination, credential, fileSchema, route } from '../../config/file-schema.ts';
+import type { credential } from '../../config/credential-schema.ts';
+import type { allowedDestination, fileSchema, route } from '../../config/file-schema.ts';
 import { TOKENS_DIRECTORY } from '../pod/names.ts';
 import type { ValidProfile } from './profile.ts';
 import { type AuthoritiesReference, credentialDirectory, type ProfileMounts } from './profile-mounts.ts';

@@ -4,15 +4,10 @@
  */
 
 import * as v from 'valibot';
-import {
-  allowedDestination,
-  credential,
-  fileName,
-  injection,
-  output,
-  route,
-} from '../../config/file-schema.ts';
-import type { StandIns } from '../../config/mend.ts';
+import { credential, output } from '../../config/credential-schema.ts';
+import type { StandIns } from '../../config/file.ts';
+import { allowedDestination, injection, route } from '../../config/file-schema.ts';
+import { fileName } from '../../config/value-schemas.ts';
 import { DEFAULT_MODES } from '../pod/injection-defaults.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';

@@ -3,7 +3,7 @@
 import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
 import { fileSchema } from '../../config/file-schema.ts';
-import { resolveConfig } from '../../config/resolve-config.ts';
+import { resolveConfig } from '../../config/load.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { type File, type Owned, type ProfileEntries, toFile } from './profile-entries.ts';
 

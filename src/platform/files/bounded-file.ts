@@ -6,6 +6,9 @@ import { open } from 'node:fs/promises';
 /** In bytes. No certificate, bundle of authorities or key is larger. */
 export const MAX_PEM_BYTES = 1024 * 1024;
 
+/** A ConfigMap holds at most 1 MiB. */
+const MAX_CONFIG_BYTES = 1024 * 1024;
+
 /** Non-blocking, so that a named pipe is refused rather than waited for. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
@@ -63,4 +66,12 @@ function measured(status: Status, maxBytes: number): Status {
 function textOf(buffer: Buffer, length: number): string {
   if (length === buffer.length) throw new Error('it grew while it was read');
   return buffer.toString('utf8', 0, length);
+}
+
+/**
+ * The text of a configuration file.
+ * @throws {Error} with a sentence, or the system's, if it cannot be read or is larger than a ConfigMap can be.
+ */
+export function readConfigText(path: string): Promise<string> {
+  return readBoundedFile(path, MAX_CONFIG_BYTES);
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { readConfigText } from '../../config/config-text.ts';
+import { readConfigText } from '../../platform/files/bounded-file.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../../platform/mounted/directory-watch.ts';
 
 /** How long a file must be unchanged before it counts as complete: editors and `cp` write in pieces. */

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CaptureConfig, Config, CredentialConfig } from '../../config/config.ts';
-import { interceptedNames } from '../../config/resolve-interception.ts';
+import { interceptedNames } from '../../config/resolve-hosts.ts';
 import { formatAddress, type ListenAddress } from '../../platform/net/address.ts';
 
 /**

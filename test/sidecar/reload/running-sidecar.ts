@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { readConfigText } from '../../../src/config/config-text.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { readConfigText } from '../../../src/platform/files/bounded-file.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { formatAddress } from '../../../src/platform/net/address.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';

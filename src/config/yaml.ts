@@ -1,13 +1,13 @@
-/** Parses YAML, which includes JSON, and reports each mistake in the text itself at its place. */
+/**
+ * YAML, which includes JSON, to a value: parsed in parts, as requests are served meanwhile, and each mistake in the
+ * text reported at its place.
+ */
 
-import type { Alias, Document, YAMLParseError } from 'yaml';
+import type { Alias, CST, Document, YAMLParseError } from 'yaml';
 import type { ProblemCode } from '../platform/problem-codes.ts';
 import type { Place, Problem } from '../platform/problems.ts';
-import { nextTurn } from '../platform/time/next-turn.ts';
-import { NOT_TEXT } from './short-json.ts';
+import { nextTurn, pauseEvery } from '../platform/time/next-turn.ts';
 import { SourceText } from './source-text.ts';
-import { parseInParts } from './yaml-document.ts';
-import { expectedYaml } from './yaml-mistakes.ts';
 
 interface ParsedText {
   /** The value, as JSON would represent it. */
@@ -130,3 +130,81 @@ function tooDeep(text: string): number | undefined {
 }
 
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Lexemes read in one turn: a few milliseconds. */
+const LEXEMES_AT_ONCE = 2000;
+
+/** Like the library's `parseDocument`. Errors in the text are in the document. @throws {RangeError} if the text overflows the parser's stack. */
+async function parseInParts(text: string): Promise<Document.Parsed> {
+  // Loaded here, so that a sidecar without a file does not carry the parser.
+  const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  const pause = pauseEvery(LEXEMES_AT_ONCE);
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    const turn = pause();
+    if (turn !== undefined) await turn;
+  }
+  for (const token of parser.end()) tokens.push(token);
+  await nextTurn();
+  // Its warnings would go to standard error and quote the text.
+  const composer = new Composer({ uniqueKeys: true, strict: true, prettyErrors: false, logLevel: 'error' });
+  const [document, second] = composer.compose(tokens, true, text.length);
+  if (document === undefined) throw new RangeError('a text without a document');
+  if (second !== undefined) {
+    const [from, to] = second.range;
+    document.errors.push(new YAMLParseError([from, to], 'MULTIPLE_DOCS', 'a second document'));
+  }
+  await nextTurn();
+  return document as Document.Parsed;
+}
+
+/**
+ * The parser's error codes in words. Its own messages may quote their line, and with it a secret; code and place are
+ * enough.
+ */
+const EXPECTED: Readonly<Record<string, string>> = {
+  BAD_DQ_ESCAPE: 'a backslash in double quotes only where YAML knows the escape',
+  BAD_INDENT: 'every bracket closed, and one indentation within a mapping or list',
+  BAD_SCALAR_START: 'quotes around text that begins with @ or `',
+  BLOCK_AS_IMPLICIT_KEY: 'one key to a line, and quotes around text that holds ": "',
+  DUPLICATE_KEY: 'each key once',
+  MISSING_CHAR: 'nothing left open or wrongly indented before this place',
+  MULTILINE_IMPLICIT_KEY: 'a key, its colon and a space on one line',
+  MULTIPLE_DOCS: 'one document',
+  TAB_AS_INDENT: 'indentation by spaces',
+  UNEXPECTED_TOKEN: 'either a list or a mapping, and nothing behind a value',
+};
+
+/** What is wrong if a document's aliases cannot be resolved: `host: *.example.com` is an alias. */
+export const ALIASES =
+  'aliases that name an anchor before them, and not too many; quotes around text that begins with *';
+
+/** `valid YAML: each key once (DUPLICATE_KEY)`; without words for the code, the code alone. */
+export function expectedYaml(language: string, code: string): string {
+  const words = Object.hasOwn(EXPECTED, code) ? EXPECTED[code] : undefined;
+  return words === undefined ? `${language} (${code})` : `${language}: ${words} (${code})`;
+}
+
+/** What is in no text: control characters, and what stands for octets that are not UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
+
+/**
+ * An object in JSON as programs such as the injector write it: without spaces, each value in its usual form. It means
+ * the same in YAML, whose parser costs a start 20 ms and 2 MB. A duplicate key is written back once, and thereby
+ * refused.
+ * @returns undefined for any other text.
+ */
+export function parseShortJson(text: string): object | undefined {
+  if (NOT_TEXT.test(text)) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isMapping && JSON.stringify(value) === text ? (value as object) : undefined;
+}

@@ -1,0 +1,169 @@
+/** The shape of a credential in the configuration file. */
+
+import * as v from 'valibot';
+import type { AssertionAlgorithm } from './config.ts';
+import {
+  asWritten,
+  fileName,
+  flag,
+  formatted,
+  fraction,
+  name,
+  parameterValue,
+  path,
+  text,
+  url,
+  wholeNumber,
+  words,
+} from './value-schemas.ts';
+import { duration, recoveryTime, tokenEndpointUrl } from './values.ts';
+
+const CLIENT_AUTHENTICATION_METHODS = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'tls_client_auth',
+  'kubernetes_jwt',
+  'none',
+] as const;
+
+const GRANTS = ['client_credentials', 'jwt_bearer', 'token_exchange', 'static'] as const;
+
+const ASSERTION_ALGORITHMS = [
+  'ES256',
+  'ES384',
+  'ES512',
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'EdDSA',
+] as const satisfies readonly AssertionAlgorithm[];
+
+const assertion = v.strictObject(
+  {
+    keyFile: v.optional(fileName),
+    certificateFile: v.optional(fileName),
+    keyId: v.optional(text),
+    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
+    audience: v.optional(text),
+    tokenFile: v.optional(fileName),
+  },
+  'a mapping',
+);
+
+const jwtBearer = v.strictObject(
+  {
+    kind: v.optional(words(['rfc7523', 'google_service_account', 'github_app'])),
+    keyFile: v.optional(fileName),
+    certificateFile: v.optional(fileName),
+    keyId: v.optional(text),
+    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
+    issuer: v.optional(text),
+    subject: v.optional(text),
+    audience: v.optional(text),
+    claims: v.optional(v.record(v.string(), text, 'a mapping of claims to strings')),
+    repositories: v.optional(v.array(text, 'a list of names')),
+    permissions: v.optional(v.record(v.string(), text, 'a mapping of permissions to strings')),
+  },
+  'a mapping',
+);
+
+const TOKEN_TYPE = 'access_token, id_token, refresh_token, jwt, saml1, saml2 or a URI';
+const tokenTypeUri = v.pipe(
+  v.string(TOKEN_TYPE),
+  v.regex(/^(?:access_token|id_token|refresh_token|jwt|saml[12]|[a-z][a-z0-9+.-]*:\S+)$/, TOKEN_TYPE),
+);
+
+const tokenExchange = v.strictObject(
+  {
+    subjectTokenFrom: v.optional(words(['file', 'request'])),
+    subjectTokenFile: v.optional(fileName),
+    subjectTokenType: v.optional(tokenTypeUri),
+    actorTokenFile: v.optional(fileName),
+    actorTokenType: v.optional(tokenTypeUri),
+    requestedTokenType: v.optional(tokenTypeUri),
+  },
+  'a mapping',
+);
+
+const staticToken = v.strictObject({ tokenFile: v.optional(fileName) }, 'a mapping');
+
+const credentialTls = v.strictObject({ caFile: v.optional(path), serverName: v.optional(text) }, 'a mapping');
+
+const MODE = 'permission bits in octal, in quotes, such as "0640"; nobody may execute it';
+const GROUP = 'the number of a group, from 0 to 4294967294';
+export const egressProxy = v.strictObject(
+  {
+    url: v.optional(v.string('a URL')),
+    credentialsDir: v.optional(path),
+    noProxy: v.optional(
+      v.pipe(v.array(text, 'a list of hosts'), v.maxLength(100, 'a list of at most 100 hosts')),
+    ),
+  },
+  'a mapping',
+);
+
+export const output = v.strictObject(
+  {
+    file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
+    mode: v.optional(v.pipe(v.string(MODE), v.regex(/^0?[046]{3}$/, MODE))),
+    group: v.optional(wholeNumber(0, 2 ** 32 - 2, GROUP)),
+    endpoint: v.optional(flag),
+  },
+  'a mapping',
+);
+
+export const credential = v.strictObject(
+  {
+    name,
+    authUrl: v.optional(url),
+    realm: v.optional(text),
+    tokenUrl: v.optional(asWritten(tokenEndpointUrl)),
+    issuerUrl: v.optional(url),
+    allowInsecureTokenUrl: v.optional(flag),
+    dir: v.optional(path),
+    clientId: v.optional(text),
+    clientAuth: v.optional(words(CLIENT_AUTHENTICATION_METHODS)),
+    assertion: v.optional(assertion),
+    grant: v.optional(words(GRANTS)),
+    jwtBearer: v.optional(jwtBearer),
+    tokenExchange: v.optional(tokenExchange),
+    static: v.optional(staticToken),
+    basicEncoding: v.optional(words(['form', 'raw'])),
+    required: v.optional(flag),
+    output: v.optional(output),
+    tokenType: v.optional(words(['bearer', 'any'])),
+    scope: v.optional(text),
+    audience: v.optional(text),
+    parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),
+    tls: v.optional(credentialTls),
+    egressProxy: v.optional(egressProxy),
+    timeouts: v.optional(
+      v.strictObject(
+        { request: v.optional(formatted(duration)), wait: v.optional(formatted(duration)) },
+        'a mapping',
+      ),
+    ),
+    renewal: v.optional(
+      v.strictObject(
+        {
+          at: v.optional(fraction(0.1, 0.95)),
+          jitter: v.optional(fraction(0, 0.5)),
+          startupJitter: v.optional(formatted(duration)),
+          minInterval: v.optional(formatted(duration)),
+          recovery: v.optional(formatted(recoveryTime)),
+          defaultLifetime: v.optional(formatted(duration)),
+          zeroLifetime: v.optional(words(['refused', 'endless'])),
+        },
+        'a mapping',
+      ),
+    ),
+  },
+  'a mapping',
+);
+
+export type CredentialEntry = v.InferOutput<typeof credential>;
+export type EgressProxyEntry = v.InferOutput<typeof egressProxy>;
