@@ -20,7 +20,7 @@ import type { BearerSupply } from '../token/bearer-source.ts';
 import type { AppContext } from './app/context.ts';
 import type { Service } from './app/listener.ts';
 import type { FindOriginal } from './capture/redirected-port.ts';
-import type { Protocol } from './http/protocol.ts';
+import type { Protocol } from './http/messages.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { Tracer } from './recording/tracer.ts';

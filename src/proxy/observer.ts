@@ -2,8 +2,7 @@ import type { RouteConfig } from '../config/config.ts';
 import type { CountedErrorCode, ProxyErrorCode } from '../platform/errors.ts';
 import type { GrpcStatus } from '../platform/grpc-status.ts';
 import type { GrantTrace } from '../token/bearer-source.ts';
-import type { Protocol } from './http/protocol.ts';
-import type { TraceContext } from './http/trace-context.ts';
+import type { Protocol, TraceContext } from './http/messages.ts';
 import type { IncomingRequest } from './streams/message.ts';
 import type { PassedBytes } from './tunnel/passed-bytes.ts';
 

@@ -1,5 +1,5 @@
 import { Counter, type Registry } from '../platform/prometheus.ts';
-import type { Protocol } from './http/protocol.ts';
+import type { Protocol } from './http/messages.ts';
 
 const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];
 /** `none`: nothing was sent upstream, or bytes that the proxy does not read. */

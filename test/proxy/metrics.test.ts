@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Registry } from '../../src/platform/prometheus.ts';
-import type { Protocol } from '../../src/proxy/http/protocol.ts';
+import type { Protocol } from '../../src/proxy/http/messages.ts';
 import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';
 

@@ -4,7 +4,7 @@ import type { ListenAddress } from '../../platform/net/address.ts';
 import { listenOn } from '../../platform/net/listen.ts';
 import { isDraining } from '../exchange/admission.ts';
 import { problemOf } from '../exchange/local-reply.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import { dropConnection } from '../io/cut-off.ts';
 import { Members } from '../io/members.ts';
 import { sharesAcceptedReads } from '../io/shared-read.ts';

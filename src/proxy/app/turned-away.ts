@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { grpcStatusOf } from '../exchange/local-reply.ts';
 import type { Fields } from '../http/fields.ts';
-import { isGrpcCall } from '../http/grpc-call.ts';
-import type { Protocol } from '../http/protocol.ts';
-import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
+import { givenRequestId, isGrpcCall, type Protocol, REQUEST_ID_FIELD } from '../http/messages.ts';
 import type { OwnAnswer } from '../streams/message.ts';
 import type { AppContext } from './context.ts';
 

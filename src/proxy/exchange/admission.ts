@@ -5,7 +5,7 @@ import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import { type Caller, type CrossSite, crossSite, hostOf } from '../../platform/net/cross-site.ts';
 import { fieldValues, hasField } from '../http/fields.ts';
-import { splitAbsoluteTarget } from '../http/target-form.ts';
+import { splitAbsoluteTarget } from '../http/syntax.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { Destinations } from '../routing/destinations.ts';

@@ -2,7 +2,7 @@
 
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { ListedHost } from '../routing/destinations.ts';

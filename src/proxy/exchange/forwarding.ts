@@ -1,6 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
-import { authenticatesConnection } from '../http/connection-authentication.ts';
-import type { Protocol } from '../http/protocol.ts';
+import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';

@@ -3,8 +3,7 @@
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
 import { TokenUnavailable } from '../../token/bearer-source.ts';
-import { lowerCaseName } from '../http/field-names.ts';
-import { type Fields, fieldValues } from '../http/fields.ts';
+import { type Fields, fieldValues, lowerCaseName } from '../http/fields.ts';
 import { serializeRequestHead } from '../http1/serialize.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import type { IncomingRequest, OwnAnswer } from '../streams/message.ts';

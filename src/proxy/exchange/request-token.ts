@@ -8,7 +8,7 @@ import {
   type TokenWaiter,
 } from '../../token/bearer-source.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
-import { isGrpc } from '../http/grpc-call.ts';
+import { isGrpc } from '../http/messages.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';

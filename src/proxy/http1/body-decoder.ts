@@ -1,7 +1,7 @@
 /** The body of a message, taken out of the octets of its connection: by length, in chunks, or up to the end. */
 
-import { CR, HTAB, isWhitespace, LF, TOKEN } from '../http/octets.ts';
-import { permittedTrailers } from '../http/trailer-fields.ts';
+import { permittedTrailers } from '../http/fields.ts';
+import { CR, HTAB, isWhitespace, LF, TOKEN } from '../http/syntax.ts';
 import { type FieldLines, type HeadLimits, parseFieldLines } from './field-section.ts';
 import type { BodyFraming } from './heads.ts';
 import { AT_LINE_START, HeldSection } from './held-section.ts';

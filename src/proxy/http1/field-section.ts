@@ -1,8 +1,6 @@
 /** The field section of a head (RFC 9112 §5): its lines, those that decide how a connection is read on, and sections that come again. */
 
-import { isAuthority } from '../http/authority.ts';
-import { parseContentLength } from '../http/content-length.ts';
-import { isNamed } from '../http/field-names.ts';
+import { isNamed, parseContentLength } from '../http/fields.ts';
 import { makeLasting } from '../http/lasting-fields.ts';
 import {
   COLON,
@@ -10,10 +8,11 @@ import {
   endOfRun,
   FIELD_VALUE,
   HTAB,
+  isAuthority,
   isLineEnd,
   isWhitespace,
   TOKEN,
-} from '../http/octets.ts';
+} from '../http/syntax.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
 /** Limits of a head, and likewise of a trailer section. */

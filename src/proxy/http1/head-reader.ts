@@ -4,7 +4,7 @@
  * message is refused as soon as it is complete, so that a peer of another protocol need not wait for a timeout.
  */
 
-import { CR, LF, SP } from '../http/octets.ts';
+import { CR, LF, SP } from '../http/syntax.ts';
 import { type HeadLimits, KnownSection, SectionsInCommon } from './field-section.ts';
 import {
   parseRequestHead,

@@ -1,7 +1,17 @@
 /** Heads of messages: the request line (RFC 9112 §3), the status line (§4), and where the body ends (§6.3). */
 
-import { CR, endOfRun, FIELD_VALUE, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from '../http/octets.ts';
-import { formOf, type TargetForm } from '../http/target-form.ts';
+import {
+  CR,
+  endOfRun,
+  FIELD_VALUE,
+  formOf,
+  isLineEnd,
+  SP,
+  TARGET,
+  type TargetForm,
+  TOKEN,
+  UPPER_CASE_TOKEN,
+} from '../http/syntax.ts';
 import {
   announcesBody,
   type ControlFields,

@@ -1,6 +1,6 @@
 /** A section that comes in pieces, and the one rule for line ends by which its end is found. */
 
-import { CONTROL, CR, LF } from '../http/octets.ts';
+import { CONTROL, CR, LF } from '../http/syntax.ts';
 import type { RefusalReason } from './message-refused.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;

@@ -3,8 +3,8 @@
  * breaks a rule makes its message malformed, which is an error of the stream (§8.1.1); nothing of it is mended.
  */
 
-import { parseContentLength } from '../http/content-length.ts';
-import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/octets.ts';
+import { parseContentLength } from '../http/fields.ts';
+import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/syntax.ts';
 import type { FaultReason } from './fault.ts';
 
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */

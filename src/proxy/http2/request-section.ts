@@ -1,8 +1,7 @@
 /** Requests (RFC 9113 §8.3.1, §8.5, RFC 8441 §4): which pseudo-fields there are, and what they may say. */
 
-import { isAuthority, isAuthorityWithPort } from '../http/authority.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
-import { consistsOf, TARGET, TOKEN } from '../http/octets.ts';
+import { consistsOf, isAuthority, isAuthorityWithPort, TARGET, TOKEN } from '../http/syntax.ts';
 import type { FaultReason } from './fault.ts';
 import { type Fields, isPseudo, readFields } from './field-section.ts';
 

@@ -4,17 +4,17 @@ import type { ProxyErrorCode } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
-import { isNamed } from '../http/field-names.ts';
-import { hasField } from '../http/fields.ts';
-import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
-import { shownPath } from '../http/shown-path.ts';
+import { hasField, isNamed } from '../http/fields.ts';
 import {
+  givenRequestId,
+  REQUEST_ID_FIELD,
   TRACEPARENT_FIELD,
   TRACESTATE_FIELD,
   type TraceContext,
   traceContextOf,
   traceparentOf,
-} from '../http/trace-context.ts';
+} from '../http/messages.ts';
+import { shownPath } from '../http/syntax.ts';
 import {
   CLIENT_CLOSED_REQUEST,
   type EndedRequest,

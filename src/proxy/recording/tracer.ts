@@ -1,7 +1,7 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
-import type { TraceContext } from '../http/trace-context.ts';
+import type { TraceContext } from '../http/messages.ts';
 import type { EndedRequest } from '../observer.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 

@@ -1,6 +1,6 @@
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';

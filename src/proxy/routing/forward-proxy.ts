@@ -12,7 +12,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, isName, type ListenAddress } from '../../platform/net/address.ts';
 import { withoutRootDot } from '../../platform/net/server-name.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
-import { splitAbsoluteTarget } from '../http/target-form.ts';
+import { splitAbsoluteTarget } from '../http/syntax.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';

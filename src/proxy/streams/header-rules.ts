@@ -1,8 +1,7 @@
 /** Which fields pass, which are dropped, which are remade. */
 
 import { HOP_FIELD } from '../../platform/net/hop-field.ts';
-import { lowerCaseName } from '../http/field-names.ts';
-import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
+import { type Fields, hasField, listMembers, lowerCaseName, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection } from './message.ts';
 import type { OutgoingRequest } from './upstream-stream.ts';

@@ -1,6 +1,6 @@
 import type { Fields } from '../http/fields.ts';
-import type { Protocol } from '../http/protocol.ts';
-import type { TargetForm } from '../http/target-form.ts';
+import type { Protocol } from '../http/messages.ts';
+import type { TargetForm } from '../http/syntax.ts';
 
 /** A field section with the names of fields meant for the next hop alone. */
 export interface FieldSection {

@@ -1,6 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';

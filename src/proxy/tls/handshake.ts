@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';

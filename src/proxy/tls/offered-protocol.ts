@@ -1,4 +1,4 @@
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 
 /** Names of ALPN (RFC 7301 §6). */
 export const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };

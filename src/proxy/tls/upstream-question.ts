@@ -1,4 +1,4 @@
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams } from '../streams/upstream-stream.ts';
 import { WithoutRequest } from '../streams/without-request.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/time/clock.ts';
-import type { Protocol } from '../http/protocol.ts';
+import type { Protocol } from '../http/messages.ts';
 
 /** Which version of HTTP an upstream speaks, as it chose last: known to all connections of its route. */
 export class ChosenProtocol {

@@ -13,9 +13,8 @@ import {
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
-import { knownMethod, OTHER_METHOD } from '../../proxy/http/methods.ts';
-import { shownPath } from '../../proxy/http/shown-path.ts';
-import type { TraceContext } from '../../proxy/http/trace-context.ts';
+import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/messages.ts';
+import { shownPath } from '../../proxy/http/syntax.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/tracer.ts';
 import type { IncomingRequest } from '../../proxy/streams/message.ts';

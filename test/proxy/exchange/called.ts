@@ -1,7 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
-import type { Protocol } from '../../../src/proxy/http/protocol.ts';
+import type { Protocol } from '../../../src/proxy/http/messages.ts';
 import type { AppStream } from '../../../src/proxy/streams/app-stream.ts';
 import type {
   AnswerBody,

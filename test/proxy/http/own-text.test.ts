@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { traceContextOf } from '../../../src/proxy/http/messages.ts';
 import { ownText } from '../../../src/proxy/http/own-text.ts';
-import { shownPath } from '../../../src/proxy/http/shown-path.ts';
-import { traceContextOf } from '../../../src/proxy/http/trace-context.ts';
+import { shownPath } from '../../../src/proxy/http/syntax.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
 
 it.each([0, 1, 8191, 8192, 8193, 70_000])('is the same text, of %i octets', (length) => {

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { shownPath } from '../../../src/proxy/http/shown-path.ts';
-import type { TargetForm } from '../../../src/proxy/http/target-form.ts';
+import { shownPath, type TargetForm } from '../../../src/proxy/http/syntax.ts';
 
 it.each<[TargetForm, string, string]>([
   ['origin', '/a/b', '/a/b'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { traceContextOf, traceparentOf } from '../../../src/proxy/http/trace-context.ts';
+import { traceContextOf, traceparentOf } from '../../../src/proxy/http/messages.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createLogger, setLogLevel } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import type { TraceContext } from '../../../src/proxy/http/trace-context.ts';
+import type { TraceContext } from '../../../src/proxy/http/messages.ts';
 import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
 import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/recording/tracer.ts';

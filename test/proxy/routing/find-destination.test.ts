@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SidecarError } from '../../../src/platform/errors.ts';
-import { formOf } from '../../../src/proxy/http/target-form.ts';
+import { formOf } from '../../../src/proxy/http/syntax.ts';
 import type { RequestHead } from '../../../src/proxy/http1/heads.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { destinationOf } from '../../../src/proxy/routing/find-destination.ts';

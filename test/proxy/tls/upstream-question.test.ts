@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { Protocol } from '../../../src/proxy/http/protocol.ts';
+import type { Protocol } from '../../../src/proxy/http/messages.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {
   UpstreamStream,

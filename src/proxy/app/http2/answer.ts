@@ -1,7 +1,6 @@
 /** Field sections as HTTP/2 has them: `:status` first, names in lower case, nothing of the connection (RFC 9113 §8.2). */
 
-import { lowerCaseName } from '../../http/field-names.ts';
-import type { Fields } from '../../http/fields.ts';
+import { type Fields, lowerCaseName } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
 import { answerFields, informationFields } from '../../streams/header-rules.ts';
 import type { AnswerHead, OwnAnswer } from '../../streams/message.ts';

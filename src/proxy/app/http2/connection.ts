@@ -3,7 +3,7 @@ import { SidecarError } from '../../../platform/errors.ts';
 import { isDraining } from '../../exchange/admission.ts';
 import { localReplyFor } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
-import { isGrpc } from '../../http/grpc-call.ts';
+import { isGrpc } from '../../http/messages.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../../http2/fault.ts';
 import { PrefaceReader } from '../../http2/preface.ts';

@@ -1,5 +1,5 @@
+import { joinCookies } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
-import { joinCookies } from '../../http2/cookie-crumbs.ts';
 import type { RequestSection } from '../../http2/request-section.ts';
 import type { IncomingRequest } from '../../streams/message.ts';
 

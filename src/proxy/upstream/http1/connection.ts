@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls';
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../platform/errors.ts';
 import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../platform/time/clock.ts';
-import { challengesConnection } from '../../http/connection-authentication.ts';
+import { challengesConnection } from '../../http/messages.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import { frameResponse, type ResponseHead } from '../../http1/heads.ts';
 import { afterPoll } from '../../io/after-poll.ts';

@@ -1,6 +1,5 @@
-import { type Fields, hasField } from '../../http/fields.ts';
+import { type Fields, hasField, joinCookies } from '../../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
-import { joinCookies } from '../../http2/cookie-crumbs.ts';
 import type { Member } from '../../io/members.ts';
 import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules.ts';
 import type { FieldSection } from '../../streams/message.ts';

@@ -1,6 +1,5 @@
 import { SidecarError } from '../../../platform/errors.ts';
-import { lowerCaseName } from '../../http/field-names.ts';
-import type { Fields } from '../../http/fields.ts';
+import { type Fields, lowerCaseName } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
 import { isSameRule, offersWebSocket, upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';

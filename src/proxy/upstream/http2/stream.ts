@@ -1,7 +1,6 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
-import type { Fields } from '../../http/fields.ts';
-import { isGrpcCall } from '../../http/grpc-call.ts';
-import { permittedMetadata, permittedTrailers } from '../../http/trailer-fields.ts';
+import { type Fields, permittedMetadata, permittedTrailers } from '../../http/fields.ts';
+import { isGrpcCall } from '../../http/messages.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { sectionBytes } from '../../http2/field-section.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { joinCookies } from '../../../src/proxy/http2/cookie-crumbs.ts';
+import { joinCookies } from '../../../src/proxy/http/fields.ts';
 
 test.each<[string, string[], string[]]>([
   ['none', ['a', 'cookie', 'b', '2'], ['a', 'cookie', 'b', '2']],
