@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, constants, createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { MAX_SATURATED_CONNECTIONS, MAX_UNREAD_BYTES } from '../../src/proxy/upstream/http2/limits.ts';
-import { MAX_RESETS } from '../../src/proxy/upstream/http2/sent-resets.ts';
+import { MAX_RESETS } from '../../src/proxy/upstream/http2/liveness.ts';
+import { MAX_UNREAD_BYTES } from '../../src/proxy/upstream/http2/outlet.ts';
+import { MAX_SATURATED_CONNECTIONS } from '../../src/proxy/upstream/http2/pool.ts';
 import { until } from '../support/until.ts';
 import { callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
 

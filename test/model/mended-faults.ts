@@ -110,8 +110,8 @@ export const MENDED_FAULTS = {
       },
       {
         file: 'proxy/upstream/http2/connection.ts',
-        mended: '      onMayOpen: () => this.#offer(),\n',
-        faulty: '      onMayOpen: () => {},\n',
+        mended: '  mayOpen(): void {\n    this.#offer();\n  }\n',
+        faulty: '  mayOpen(): void {}\n',
       },
     ],
   },

@@ -1,11 +1,8 @@
 import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
-import type { HeadLimits } from '../../http1/field-section.ts';
 import type { BodyFraming, ResponseHead } from '../../http1/heads.ts';
 import type { AnswerBody } from '../../streams/message.ts';
+import { ANSWER_LIMITS } from '../answer-limits.ts';
 import { reusableForMs } from '../keep-alive.ts';
-
-/** Answers may have larger heads than the app may send: cookies and policies make them so. */
-export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
 
 /** The final answer whose head has been passed. */
 export interface AnswerInProgress {

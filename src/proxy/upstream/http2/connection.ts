@@ -2,32 +2,45 @@ import type { Socket } from 'node:net';
 import type { RouteConfig } from '../../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import { type Clock, type Instant, isPast, later } from '../../../platform/time/clock.ts';
-import { ClientConnection } from '../../http2/client-connection.ts';
+import type { Fields } from '../../http/fields.ts';
+import type { AnswerSection } from '../../http2/answer-section.ts';
+import { ClientConnection, type ClientHandler } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
+import type { GoawayFrame } from '../../http2/frame.ts';
+import type { Broken } from '../../http2/stream-handler.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
 import { FailedWrite } from '../../io/failed-write.ts';
 import { Members } from '../../io/members.ts';
 import { asProxyError } from '../../proxy-error.ts';
+import { HTTP2_ANSWER_LIMITS } from '../answer-limits.ts';
 import type { Dialling } from '../dialling.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
-import { Arrivals } from './arrivals.ts';
-import type { CarriedStream } from './carried-stream.ts';
-import { type ConnectionState, ENDING, GONE, OPEN } from './connection-state.ts';
-import {
-  LINGER_MS,
-  MAX_STREAMS,
-  PING_MS,
-  QUIET_MS,
-  STUCK_FOR_GOOD_MS,
-  STUCK_MS,
-  UPSTREAM_LIMITS,
-} from './limits.ts';
-import { UpstreamOutlet } from './outlet.ts';
-import { SentResets } from './sent-resets.ts';
-import { ShutWindow } from './shut-window.ts';
-import { StuckSocket } from './stuck-socket.ts';
+import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
+import { type CarriedStream, UpstreamOutlet, type WireStream } from './outlet.ts';
+
+/** How far one HTTP/2 connection to an upstream is. */
+type ConnectionState =
+  | { readonly kind: 'open' }
+  /**
+   * Checks that the upstream is still there before further requests are sent. `behind`: PING itself was waiting for the
+   * system to take what was written before it.
+   */
+  | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
+  /** Carries no further requests, and closes with its present ones. */
+  | { readonly kind: 'ending' }
+  /** Everything has been written; the last of it is leaving. */
+  | { readonly kind: 'closing'; readonly untilMs: number }
+  | { readonly kind: 'gone' };
+
+const OPEN: ConnectionState = { kind: 'open' };
+
+/** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
+export const MAX_STREAMS = 128;
+
+/** How long the last bytes of a connection may take to leave. */
+const LINGER_MS = 1_000;
 
 interface Http2ConnectionOptions {
   readonly route: RouteConfig;
@@ -53,41 +66,37 @@ interface Http2ConnectionOptions {
 const PING = Buffer.from('sidecar?');
 
 /** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
-export class Http2Connection {
+export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly socket: Socket;
   readonly outlet: UpstreamOutlet;
   /** Requests that it carries, or is lent out for. */
   readonly #streams = new Members<CarriedStream>();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
-  readonly #arrivals: Arrivals;
   readonly #failed: FailedWrite;
-  readonly #stuck: StuckSocket;
-  readonly #shut = new ShutWindow();
-  readonly #resets = new SentResets();
+  readonly #liveness: Liveness;
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
+  /** How long PING may take. */
+  readonly #pingMs: number;
   #state: ConnectionState = OPEN;
-  /** When something came last, or the connection was made. */
-  #heardAt: Instant;
   #heardAny = false;
   /** What the upstream allowed when `onAllowed` was called last. */
   #allowed: number | undefined;
+  /** Streams that the present read has brought something for. */
+  #touched: CarriedStream[] = [];
+  #refuses = false;
+  #answeredAny = false;
+  /** The code of the GOAWAY that came. */
+  #goaway: ErrorCode | undefined;
   #idleUntilMs = Number.POSITIVE_INFINITY;
   #lookAtMs = Number.POSITIVE_INFINITY;
 
   constructor(dialling: Dialling, options: Http2ConnectionOptions) {
     this.#options = options;
-    const { clock, maxAgeMs, failures } = options;
-    this.#arrivals = new Arrivals({
-      // A refused request decides by it where to go.
-      onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
-      onEnhanceYourCalm: () => this.retire(),
-      onGoaway: () => this.retire(),
-      onWritable: () => this.#windowGrew(),
-      onMayOpen: () => this.#offer(),
-    });
-    this.#codec = new ClientConnection(UPSTREAM_LIMITS, this.#arrivals);
+    const { clock, maxAgeMs, failures, route } = options;
+    this.#pingMs = Math.min(PING_MS, route.timeouts.connectMs);
+    this.#codec = new ClientConnection(HTTP2_ANSWER_LIMITS, this);
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
     this.#failed = new FailedWrite(socket);
@@ -95,15 +104,22 @@ export class Http2Connection {
       socket,
       this.#failed,
       this.#codec,
-      () => this.#watch(),
-      () => this.#readersHaveRead(),
       () => {
-        if (this.#resets.sent(this.nowMs())) this.retire();
+        // Checks of socket and window come for as long as something waits for them.
+        const lookAtMs = this.#state.kind === 'gone' ? undefined : this.#liveness.watch();
+        if (lookAtMs !== undefined) this.due(lookAtMs);
+      },
+      () => {
+        // Those who wait may have room here, or, where this one is ending, have another made.
+        if (this.#state.kind === 'ending') options.onFree(this);
+        else this.#offer();
+      },
+      () => {
+        if (this.#liveness.reset()) this.retire();
       },
     );
-    this.#stuck = new StuckSocket(socket);
     const now = clock.now();
-    this.#heardAt = now;
+    this.#liveness = new Liveness(socket, this.outlet, clock, now);
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
     socket.on('end', () => {
@@ -136,7 +152,7 @@ export class Http2Connection {
   get freeSoon(): number {
     const state = this.#state;
     const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
-    return comes && this.#stuck.stuckMs(this.nowMs()) < STUCK_MS ? this.#room : 0;
+    return comes && this.#liveness.stuckMs(this.nowMs()) < STUCK_MS ? this.#room : 0;
   }
 
   get idle(): boolean {
@@ -145,12 +161,12 @@ export class Http2Connection {
 
   /** Whether the upstream has refused a request since it answered one. */
   get refuses(): boolean {
-    return this.#arrivals.refuses;
+    return this.#refuses;
   }
 
   /** Whether an answer has come on it: an upstream that closes it now has most likely not seen what was sent last. */
   get reused(): boolean {
-    return this.#arrivals.answeredAny;
+    return this.#answeredAny;
   }
 
   /**
@@ -160,8 +176,8 @@ export class Http2Connection {
   prepare(trustMs: number, now: Instant): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, now)) this.retire();
-    else if (this.#quietMs(now) >= QUIET_MS) this.#ping(now);
-    else if (this.#quietMs(now) >= trustMs) this.#poll();
+    else if (this.#liveness.quietMs(now) >= QUIET_MS) this.#ping(now);
+    else if (this.#liveness.quietMs(now) >= trustMs) this.#poll();
   }
 
   /** Lends a stream out. */
@@ -184,7 +200,7 @@ export class Http2Connection {
   /** Carries no requests beyond its present ones. */
   retire(): void {
     if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
-    this.#state = ENDING;
+    this.#state = { kind: 'ending' };
     this.#options.onGone(this);
     if (this.#streams.size === 0) this.#close(ErrorCode.NO_ERROR);
   }
@@ -193,7 +209,7 @@ export class Http2Connection {
   abandon(): void {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
-    this.#state = GONE;
+    this.#state = { kind: 'gone' };
     this.outlet.close();
     this.socket.destroy();
     if (kind !== 'ending' && kind !== 'closing') this.#options.onGone(this);
@@ -211,6 +227,53 @@ export class Http2Connection {
     return this.#options.clock.monotonicMs();
   }
 
+  answer(wire: WireStream, answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
+    this.#answeredAny = true;
+    this.#refuses = false;
+    const { context } = wire;
+    if (context === undefined) return;
+    this.#touched.push(context);
+    context.answerCame(answer, endStream, neverIndexed);
+  }
+
+  data(wire: WireStream, data: Buffer, endStream: boolean): void {
+    const { context } = wire;
+    if (context === undefined) return;
+    this.#touched.push(context);
+    context.dataCame(data, endStream);
+  }
+
+  trailers(wire: WireStream, fields: Fields): void {
+    wire.context?.trailersCame(fields);
+  }
+
+  broken(wire: WireStream, how: Broken): void {
+    if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
+      this.#refuses = true;
+      // A refused request decides by it where to go.
+      this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
+    } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
+      // Too much was asked on the connection (RFC 9113 §7).
+      this.retire();
+    }
+    wire.context?.brokenOff(how);
+  }
+
+  writable(): void {
+    const opens = this.#liveness.windowOpens();
+    this.outlet.serveWaiting();
+    if (opens) this.#offer();
+  }
+
+  goaway({ code }: GoawayFrame): void {
+    this.#goaway = code;
+    this.retire();
+  }
+
+  mayOpen(): void {
+    this.#offer();
+  }
+
   /** Offers the connection, unless it has grown too old. */
   #offer(): void {
     if (this.#state.kind !== 'open') return;
@@ -218,32 +281,14 @@ export class Http2Connection {
     else this.#options.onFree(this);
   }
 
-  /** Those who wait may have room here, or, where this one is ending, have another made. */
-  #readersHaveRead(): void {
-    if (this.#state.kind === 'ending') this.#options.onFree(this);
-    else this.#offer();
-  }
-
   /** How many more streams may be opened. */
   get #room(): number {
-    if (!this.#codec.mayOpen || this.#failed.happened || this.#windowStuck) return 0;
+    if (!this.#codec.mayOpen || this.#failed.happened || this.#liveness.windowStuck) return 0;
     // A further answer would wait for apps that have nothing to do with it.
     if (this.outlet.awaitsReaders && this.#options.mayStandAside()) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
     return Math.max(0, Math.min(allowed, MAX_STREAMS) - this.#streams.size);
-  }
-
-  /** Whether the connection's window has let nothing leave for so long that requests go elsewhere. */
-  get #windowStuck(): boolean {
-    return this.#shut.watches && this.outlet.windowShut && this.#shut.shutMs(this.nowMs()) >= STUCK_MS;
-  }
-
-  #windowGrew(): void {
-    const opens = this.#shut.watches && !this.outlet.windowShut;
-    if (opens) this.#shut.seen(false, this.nowMs());
-    this.outlet.serveWaiting();
-    if (opens) this.#offer();
   }
 
   #onBytes(chunk: Buffer): void {
@@ -262,7 +307,7 @@ export class Http2Connection {
 
   #read(chunk: Buffer): void {
     const now = this.#options.clock.now();
-    this.#heardAt = now;
+    this.#liveness.heard(now);
     const fault = this.#codec.receive(chunk, now.monotonicMs);
     if (fault !== undefined) {
       this.#close(undefined);
@@ -271,7 +316,7 @@ export class Http2Connection {
     }
     this.#heardAny = true;
     this.#tellAllowed();
-    this.#arrivals.pieceEnded(now.monotonicMs);
+    this.#pieceEnded(now.monotonicMs);
     if (this.#state.kind === 'examined') {
       this.#state = OPEN;
       this.#offer();
@@ -279,10 +324,12 @@ export class Http2Connection {
     this.outlet.flushFramesSoon();
   }
 
-  /** How long nothing has come, by the clock that says more: either may have stood still. */
-  #quietMs(now: Instant): number {
-    const { monotonicMs, wallMs } = this.#heardAt;
-    return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs);
+  /** Everything that came in one piece has been passed on. */
+  #pieceEnded(nowMs: number): void {
+    const touched = this.#touched;
+    if (touched.length === 0) return;
+    this.#touched = [];
+    for (const stream of touched) stream.pieceEnded(nowMs);
   }
 
   #tellAllowed(): void {
@@ -291,11 +338,6 @@ export class Http2Connection {
     this.#allowed = maxConcurrentStreams;
     this.#options.onAllowed(maxConcurrentStreams);
     this.#offer();
-  }
-
-  /** How long PING may take. */
-  get #pingMs(): number {
-    return Math.min(PING_MS, this.#options.route.timeouts.connectMs);
   }
 
   /** Asks the upstream whether it is there. */
@@ -309,7 +351,7 @@ export class Http2Connection {
 
   /** Whether PING was still waiting in the socket: its time begins once it has left. */
   #askedBehind(nowMs: number): boolean {
-    const waits = this.#stuck.anyWaits;
+    const waits = this.#liveness.anyWaits;
     if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
     this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
     // Requests that wait for room go elsewhere.
@@ -317,24 +359,13 @@ export class Http2Connection {
     return true;
   }
 
-  /** Schedules checks of socket and window for as long as something waits for them. */
-  #watch(): void {
-    const { takesMore, windowShut } = this.outlet;
-    if (this.#state.kind === 'gone' || (takesMore && !windowShut && !this.#shut.watches)) return;
-    const nowMs = this.nowMs();
-    this.#shut.seen(windowShut, nowMs);
-    if (!takesMore) this.#stuck.stuckMs(nowMs);
-    this.due(nowMs + STUCK_MS);
-  }
-
   #lookWhetherStuck(nowMs: number): void {
-    const stuckMs = this.#stuck.stuckMs(nowMs);
-    this.#shut.seen(this.outlet.windowShut, nowMs);
+    const stuck = this.#liveness.look(nowMs);
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
-    if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
+    if (stuck === 'stuck for good') this.retire();
     // Requests that wait for room on it get another connection made.
-    else if (stuckMs >= STUCK_MS || this.#windowStuck) this.#options.onFree(this);
+    else if (stuck === 'stuck') this.#options.onFree(this);
   }
 
   /** Lets unread bytes come first: they show whether the upstream has closed meanwhile. */
@@ -355,8 +386,7 @@ export class Http2Connection {
 
   #ended(): SidecarError<ProxyErrorCode> {
     const { failures } = this.#options;
-    const { goawayCode } = this.#arrivals;
-    return goawayCode === undefined ? failures.closed() : failures.goneAway(goawayCode);
+    return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
   }
 
   /** Nothing more will come. @param byPeer as in `deliveryOf`. */
@@ -412,7 +442,7 @@ export class Http2Connection {
     for (const stream of this.#streams) if (stream.dueAtMs <= nowMs) stream.tooLate();
     for (const stream of this.#streams) this.due(stream.dueAtMs);
     if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
-    if (this.#stuck.watches || this.#shut.watches) this.due(nowMs + STUCK_MS);
+    if (this.#liveness.watches) this.due(nowMs + STUCK_MS);
     if (this.#state.kind === 'open') this.due(this.#retiresAt.monotonicMs);
     this.due(this.#idleUntilMs);
   }

@@ -9,10 +9,18 @@ import { Dialling } from '../dialling.ts';
 import { UpstreamFailures } from '../failures.ts';
 import { maxAgeMs } from '../max-age.ts';
 import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
-import { Http2Connection } from './connection.ts';
-import { MAX_SATURATED_CONNECTIONS, MAX_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
+import { Http2Connection, MAX_STREAMS } from './connection.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
+
+/**
+ * Connections to one upstream that further requests avoid because apps have that much unread on each. With more,
+ * requests wait for those apps as well: they would hold up whatever is made for those requests, too.
+ */
+export const MAX_SATURATED_CONNECTIONS = 3;
+
+/** Streams assumed to be allowed before the upstream's SETTINGS: the least that RFC 9113 §6.5.2 recommends. */
+const STREAMS_BEFORE_SETTINGS = 100;
 
 /** Takes connections that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {

@@ -15,10 +15,9 @@ import type {
 import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
-import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection } from './connection.ts';
+import type { CarriedStream } from './outlet.ts';
 import { requestFields, trailerFields } from './request-fields.ts';
-import type { StreamState } from './stream-state.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
@@ -33,6 +32,15 @@ const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
   [ErrorCode.REFUSED_STREAM, 'unprocessed'],
   [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
 ]);
+
+/** How far a request is on its way to an upstream. */
+type StreamState =
+  /** For a connection, or for room on one. */
+  | { readonly kind: 'waiting' }
+  /** The request may be sent. */
+  | { readonly kind: 'lent'; readonly connection: Http2Connection }
+  | CarriedRequest
+  | { readonly kind: 'over' };
 
 const WAITING: StreamState = { kind: 'waiting' };
 const OVER: StreamState = { kind: 'over' };

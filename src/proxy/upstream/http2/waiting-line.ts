@@ -1,8 +1,10 @@
 import { SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import { Deadline } from '../../io/deadline.ts';
-import { MAX_WAITING } from './limits.ts';
 import type { Http2UpstreamStream } from './stream.ts';
+
+/** Requests that wait for a stream of one upstream. */
+export const MAX_WAITING = 1024;
 
 export interface Waiting {
   readonly stream: Http2UpstreamStream;

@@ -2,26 +2,18 @@ import { expect, it } from 'vitest';
 import type { AnswerSection } from '../../../../src/proxy/http2/answer-section.ts';
 import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
 import type { Broken } from '../../../../src/proxy/http2/stream-handler.ts';
-import { Arrivals } from '../../../../src/proxy/upstream/http2/arrivals.ts';
-import type { CarriedStream } from '../../../../src/proxy/upstream/http2/carried-stream.ts';
-import type { WireStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
-import { carried } from './bare-connection.ts';
+import type { CarriedStream, WireStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
+import { carried, connect, SETTINGS } from './bare-connection.ts';
 
 const ANSWER: AnswerSection = { kind: 'final', status: 200, fields: [], contentLength: undefined };
 /** What nobody waits for any more. */
 const FORGOTTEN = { context: undefined } as WireStream;
 
 function start() {
-  const told: string[] = [];
-  const arrivals = new Arrivals({
-    onRefused: () => void told.push('refused'),
-    onEnhanceYourCalm: () => void told.push('calm'),
-    onGoaway: () => void told.push('goaway'),
-    onWritable: () => void told.push('writable'),
-    onMayOpen: () => void told.push('may open'),
-  });
+  const bare = connect();
+  const heard: string[] = [];
   const request = (name: string): WireStream => {
-    const tell = (what: string) => void told.push(`${name} ${what}`);
+    const tell = (what: string) => void heard.push(`${name} ${what}`);
     const { stream } = carried({
       answerCame: ({ status }) => tell(`answered ${status}`),
       dataCame: (data) => tell(`got ${data}`),
@@ -31,54 +23,74 @@ function start() {
     } satisfies Partial<CarriedStream>);
     return { context: stream } as unknown as WireStream;
   };
-  return { arrivals, request, told: () => told.splice(0) };
+  return { ...bare, request, heard: () => heard.splice(0) };
 }
 
 it('each request is told what came for it, and that this is all of the piece', () => {
-  const { arrivals, request, told } = start();
+  const { bring, clock, connection, request, heard } = start();
   const [one, two] = [request('one'), request('two')];
-  arrivals.answer(one, ANSWER, false, []);
-  arrivals.data(two, Buffer.from('x'), false);
-  arrivals.trailers(two, ['a', 'b']);
-  expect(told()).toEqual(['one answered 200', 'two got x', 'two ended by a,b']);
-  arrivals.pieceEnded(7);
-  expect(told()).toEqual(['one has all of it at 7', 'two has all of it at 7']);
-  arrivals.pieceEnded(8);
-  expect(told()).toEqual([]);
+  connection.answer(one, ANSWER, false, []);
+  connection.data(two, Buffer.from('x'), false);
+  connection.trailers(two, ['a', 'b']);
+  expect(heard()).toEqual(['one answered 200', 'two got x', 'two ended by a,b']);
+  const atMs = clock.monotonicMs();
+  bring(SETTINGS);
+  expect(heard()).toEqual([`one has all of it at ${atMs}`, `two has all of it at ${atMs}`]);
+  bring(SETTINGS);
+  expect(heard()).toEqual([]);
 });
 
 it('what comes for a request that nobody waits for any more is dropped', () => {
-  const { arrivals, told } = start();
-  arrivals.answer(FORGOTTEN, ANSWER, false, []);
-  arrivals.data(FORGOTTEN, Buffer.from('x'), false);
-  arrivals.trailers(FORGOTTEN, []);
-  arrivals.broken(FORGOTTEN, { kind: 'unprocessed' });
-  arrivals.pieceEnded(7);
-  expect([arrivals.answeredAny, told()]).toEqual([true, []]);
+  const { bring, connection, told, heard } = start();
+  expect(connection.reused).toBe(false);
+  connection.answer(FORGOTTEN, ANSWER, false, []);
+  connection.data(FORGOTTEN, Buffer.from('x'), false);
+  connection.trailers(FORGOTTEN, []);
+  connection.broken(FORGOTTEN, { kind: 'unprocessed' });
+  bring(SETTINGS);
+  expect([connection.reused, heard(), told]).toEqual([true, [], []]);
 });
 
-it.each<[Broken, boolean]>([
-  [{ kind: 'reset', code: ErrorCode.REFUSED_STREAM }, true],
-  [{ kind: 'reset', code: ErrorCode.CANCEL }, false],
-  [{ kind: 'fault', reason: 'stream_closed' }, false],
-  [{ kind: 'unprocessed' }, false],
-])('a request that is broken off by %j says of the upstream that it refuses: %s', (how, refuses) => {
-  const { arrivals, request, told } = start();
-  arrivals.broken(request('one'), how);
-  expect(arrivals.refuses).toBe(refuses);
-  expect(told()).toEqual([...(refuses ? ['refused'] : []), `one broken by ${how.kind}`]);
-  arrivals.answer(FORGOTTEN, ANSWER, true, []);
-  expect(arrivals.refuses).toBe(false);
-});
+it.each<[Broken, boolean, boolean]>([
+  [{ kind: 'reset', code: ErrorCode.REFUSED_STREAM }, true, false],
+  [{ kind: 'reset', code: ErrorCode.ENHANCE_YOUR_CALM }, false, true],
+  [{ kind: 'reset', code: ErrorCode.CANCEL }, false, false],
+  [{ kind: 'fault', reason: 'stream_closed' }, false, false],
+  [{ kind: 'unprocessed' }, false, false],
+])(
+  'a request that is broken off by %j says that the upstream refuses: %s, and the connection retires: %s',
+  (how, refuses, retires) => {
+    const { allowed, connection, request, told, heard } = start();
+    connection.broken(request('one'), how);
+    expect(connection.refuses).toBe(refuses);
+    expect(allowed()).toHaveLength(refuses ? 1 : 0);
+    expect(told.includes('gone')).toBe(retires);
+    expect(heard()).toEqual([`one broken by ${how.kind}`]);
+    connection.answer(FORGOTTEN, ANSWER, true, []);
+    expect(connection.refuses).toBe(false);
+  },
+);
 
 it('the connection hears of windows, of room, and of its end', () => {
-  const { arrivals, told } = start();
-  arrivals.writable(undefined);
-  arrivals.mayOpen();
-  expect([arrivals.goawayCode, arrivals.answeredAny]).toEqual([undefined, false]);
-  arrivals.goaway({ lastStreamId: 0, code: ErrorCode.ENHANCE_YOUR_CALM } as never);
-  expect([arrivals.goawayCode, told()]).toEqual([
-    ErrorCode.ENHANCE_YOUR_CALM,
-    ['writable', 'may open', 'goaway'],
+  const { connection, free, socket, told } = start();
+  const served: string[] = [];
+  const { stream, failures } = carried({
+    sendWaiting: () => {
+      served.push('served');
+      return 'done';
+    },
+  });
+  connection.lend(stream);
+  connection.outlet.wait(stream);
+  free();
+  connection.writable();
+  expect(served).toEqual(['served']);
+  connection.mayOpen();
+  expect(free()).toHaveLength(1);
+  connection.goaway({ lastStreamId: 0, code: ErrorCode.ENHANCE_YOUR_CALM } as never);
+  expect(told).toEqual(['gone']);
+  socket.emit('close');
+  expect(failures).toEqual([
+    [expect.objectContaining({ message: expect.stringContaining('ENHANCE_YOUR_CALM') }), true],
   ]);
 });

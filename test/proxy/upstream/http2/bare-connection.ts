@@ -3,8 +3,8 @@ import { Duplex } from 'node:stream';
 import type { ProxyErrorCode, SidecarError } from '../../../../src/platform/errors.ts';
 import type { Dialling } from '../../../../src/proxy/upstream/dialling.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
-import type { CarriedStream } from '../../../../src/proxy/upstream/http2/carried-stream.ts';
 import { Http2Connection } from '../../../../src/proxy/upstream/http2/connection.ts';
+import type { CarriedStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 

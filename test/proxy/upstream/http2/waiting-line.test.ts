@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import { MAX_WAITING } from '../../../../src/proxy/upstream/http2/limits.ts';
 import type { Http2UpstreamStream } from '../../../../src/proxy/upstream/http2/stream.ts';
-import { WaitingLine } from '../../../../src/proxy/upstream/http2/waiting-line.ts';
+import { MAX_WAITING, WaitingLine } from '../../../../src/proxy/upstream/http2/waiting-line.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 
 const PATIENCE_MS = 1_000;

@@ -1,0 +1,127 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { MAX_STREAMS } from '../../../../src/proxy/upstream/http2/connection.ts';
+import { MAX_RESETS, SentResets, StuckSocket } from '../../../../src/proxy/upstream/http2/liveness.ts';
+import { carried, connect, FIELDS, SETTINGS, WINDOW } from './bare-connection.ts';
+
+/** As much as an upstream takes that has granted nothing (RFC 9113 §6.9.2). */
+const WHOLE_WINDOW = Buffer.alloc(65_535);
+
+/** A connection whose window one upload has filled; the stream has room for more. */
+async function startShut() {
+  const all = connect();
+  const { connection, bring } = all;
+  bring(SETTINGS);
+  const upload = carried();
+  connection.lend(upload.stream);
+  const wire = connection.outlet.request(upload.stream, FIELDS, 'ordinary', false);
+  if (wire === undefined) throw new Error('no stream was to be had');
+  for (let sent = 0; sent < WHOLE_WINDOW.length; ) {
+    sent += connection.outlet.send(wire, WHOLE_WINDOW.subarray(sent), false);
+  }
+  connection.outlet.wait(upload.stream);
+  connection.outlet.flushSoon();
+  await turn();
+  return { ...all, upload };
+}
+
+/** Of Netty, in 30 s. */
+const ALLOWED = 200;
+
+describe('a socket that takes nothing', () => {
+  it('counts from when it was first seen that something waits', () => {
+    const socket = { writableLength: 0, bytesWritten: 100 };
+    const stuck = new StuckSocket(socket);
+    expect([stuck.stuckMs(1_000), stuck.watches]).toEqual([0, false]);
+    socket.bytesWritten = socket.writableLength = 200;
+    expect([stuck.stuckMs(2_000), stuck.stuckMs(2_700), stuck.watches]).toEqual([0, 700, true]);
+  });
+
+  it('counts anew once some was taken, however much waits then', () => {
+    const socket = { writableLength: 500, bytesWritten: 500 };
+    const stuck = new StuckSocket(socket);
+    stuck.stuckMs(0);
+    socket.writableLength = 900;
+    socket.bytesWritten = 1_000;
+    expect([stuck.stuckMs(5_000), stuck.stuckMs(6_000)]).toEqual([0, 1_000]);
+  });
+
+  it('what is written behind what waits is nothing that was taken', () => {
+    const socket = { writableLength: 500, bytesWritten: 500 };
+    const stuck = new StuckSocket(socket);
+    stuck.stuckMs(0);
+    socket.writableLength += 100;
+    socket.bytesWritten += 100;
+    expect(stuck.stuckMs(5_000)).toBe(5_000);
+  });
+
+  it('a socket in which nothing waits is not watched', () => {
+    const socket = { writableLength: 500, bytesWritten: 500 };
+    const stuck = new StuckSocket(socket);
+    stuck.stuckMs(0);
+    socket.writableLength = 0;
+    expect([stuck.stuckMs(20_000), stuck.watches]).toEqual([0, false]);
+  });
+});
+
+describe('a window that lets nothing leave', () => {
+  it('a connection whose window lets nothing leave is waited for for two seconds, and then lent to nobody', async () => {
+    const { connection, clock, free } = await startShut();
+    await clock.advance(1_900);
+    expect(connection.free).toBeGreaterThan(0);
+    free();
+
+    await clock.advance(200);
+
+    expect([connection.free, connection.freeSoon, free()]).toEqual([0, 0, [0]]);
+  });
+
+  it('it is lent again once the window has grown, and waited for anew when that is used up', async () => {
+    const { connection, clock, bring, free, told } = await startShut();
+    await clock.advance(30_000);
+    free();
+
+    bring(WINDOW);
+
+    expect(free().at(-1)).toBeGreaterThan(0);
+    await clock.advance(1_000);
+    expect(connection.free).toBeGreaterThan(0);
+    expect(told).toEqual([]);
+  });
+
+  it('it is lent again once nothing waits for the window any more', async () => {
+    const { connection, clock, upload } = await startShut();
+    await clock.advance(3_000);
+    expect(connection.free).toBe(0);
+
+    connection.release(upload.stream);
+
+    expect(connection.free).toBeGreaterThan(0);
+  });
+
+  it('that nothing waits for is not looked at any more, on a connection that ends as well', async () => {
+    const { connection, clock, upload } = await startShut();
+    const lasting = carried();
+    connection.lend(lasting.stream);
+    connection.retire();
+    connection.release(upload.stream);
+
+    await clock.advance(300_000);
+
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('streams that are reset', () => {
+  it('a connection is retired so early that its server allows the resets around the end of a window, and of all that it still carries', () => {
+    expect(2 * MAX_RESETS + MAX_STREAMS).toBeLessThanOrEqual(ALLOWED);
+  });
+
+  it('resets of half a minute count, and older ones do not', () => {
+    const resets = new SentResets();
+    for (let count = 1; count < MAX_RESETS; count++) expect(resets.sent(1000)).toBe(false);
+    expect(resets.sent(31_000)).toBe(false);
+    for (let count = 2; count < MAX_RESETS; count++) expect(resets.sent(60_999)).toBe(false);
+    expect(resets.sent(60_999)).toBe(true);
+  });
+});
