@@ -28,10 +28,9 @@ import type { RefusedHosts } from './routing/refused-hosts.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
 import type { UpstreamStreams } from './streams/upstream-stream.ts';
-import { OpenUpstreams } from './upstream/open-upstreams.ts';
+import { OpenUpstreams } from './upstream/connection-budget.ts';
 import type { CapturedAddresses, KeptFrom, OwnListeners } from './upstream/own-listeners.ts';
-import { UpstreamPools } from './upstream/pools.ts';
-import { WarmPools } from './upstream/warm-pools.ts';
+import { UpstreamPools, WarmPools } from './upstream/pools.ts';
 
 /** What every generation is made with. */
 export interface GenerationSurroundings {

@@ -4,7 +4,7 @@ import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acceptShared, sharesAcceptedReads } from '../../src/proxy/io/shared-read.ts';
-import { wasSaid } from '../../src/proxy/upstream/http1/end.ts';
+import { wasSaid } from '../../src/proxy/upstream/close-notify.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
 /** A connection whose handle is not where Node keeps it today. */

@@ -6,7 +6,7 @@ import type { EgressProxyConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { EgressTunnel, goesThrough } from '../../token/egress/egress-tunnel.ts';
 import type { Network } from '../io/network.ts';
-import { tellEnd } from './http1/end.ts';
+import { tellEnd } from './close-notify.ts';
 
 export interface EgressDial {
   readonly proxy: EgressProxyConfig;

@@ -9,13 +9,12 @@ import { offeredProtocols, offersWebSocket } from '../streams/header-rules.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 import { WithoutRequest } from '../streams/without-request.ts';
-import { ChosenProtocol } from './chosen-protocol.ts';
+import type { OpenUpstreams } from './connection-budget.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';
 import { Http1Pool } from './http1/pool.ts';
 import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
-import type { OpenUpstreams } from './open-upstreams.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
 /** How long an upstream that chose HTTP/1.1 is not asked again for what that cannot carry. */
@@ -182,4 +181,78 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http1.renew();
     this.#http2?.renew();
   }
+}
+
+/** Which version of HTTP an upstream speaks, as it chose last: known to all connections of its route. */
+export class ChosenProtocol {
+  readonly #clock: Clock;
+  #last: Protocol | undefined;
+  #atMs = Number.NEGATIVE_INFINITY;
+
+  /** @param settled where the upstream is not asked. */
+  constructor(clock: Clock, settled?: Protocol) {
+    this.#clock = clock;
+    this.#last = settled;
+  }
+
+  /** Undefined until it was asked. */
+  get last(): Protocol | undefined {
+    return this.#last;
+  }
+
+  /** A connection stands, by which it has chosen. */
+  chose(protocol: Protocol): void {
+    this.#last = protocol;
+    this.#atMs = this.#clock.monotonicMs();
+  }
+
+  /** Whether it made its last choice less than `ms` ago. */
+  choseWithin(ms: number): boolean {
+    return this.#clock.monotonicMs() - this.#atMs < ms;
+  }
+}
+
+/** A route as far as its connections go. */
+interface ConnectedRoute {
+  readonly config: RouteConfig;
+  readonly upstream: UpstreamStreams;
+  /** Absent where no token is sent. */
+  readonly bearer: object | undefined;
+}
+
+/** One configuration's connections, for routes of the next that connect in the same way. */
+export class WarmPools {
+  readonly #pools = new Map<string, UpstreamStreams[]>();
+
+  constructor(routes: Iterable<ConnectedRoute>) {
+    for (const { config, upstream, bearer } of routes) {
+      const way = wayOf(config, bearer !== undefined);
+      const alike = this.#pools.get(way);
+      if (alike === undefined) this.#pools.set(way, [upstream]);
+      else alike.push(upstream);
+    }
+  }
+
+  /** The connections that the route may go on with; they are its own from here on. */
+  take(config: RouteConfig, hasToken: boolean): UpstreamStreams | undefined {
+    return this.#pools.get(wayOf(config, hasToken))?.pop();
+  }
+
+  /** Retires what nobody has taken: it closes once its requests have ended. */
+  retireRest(): void {
+    for (const pools of this.#pools.values()) for (const pool of pools) pool.retire();
+    this.#pools.clear();
+  }
+}
+
+/**
+ * Everything that decides how connections are made and how long they are waited for. That includes whether a token goes
+ * there: without one, they may not lead to the program itself.
+ */
+function wayOf(
+  { name, upstream, timeouts, tls, egressProxy, protocol }: RouteConfig,
+  hasToken: boolean,
+): string {
+  const { basePath: _, ...address } = upstream;
+  return JSON.stringify([name, address, timeouts, tls, egressProxy ?? null, protocol, hasToken]);
 }

@@ -13,7 +13,7 @@ import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type { Delivery, UpstreamStream, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { WithoutRequest } from '../../../src/proxy/streams/without-request.ts';
-import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
+import { OpenUpstreams } from '../../../src/proxy/upstream/connection-budget.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { testProxyMetrics } from '../../support/proxy-metrics.ts';

@@ -16,12 +16,18 @@ import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import { ANSWER_LIMITS } from '../answer-limits.ts';
+import { type StreamEnd, wasSaid } from '../close-notify.ts';
+import { IDLE_MS } from '../connection-budget.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import { IDLE_MS } from '../keep-alive.ts';
-import { type AnswerInProgress, answerBodyOf, beginAnswer } from './answer.ts';
-import { deliveryOf } from './delivery.ts';
-import { type StreamEnd, wasSaid } from './end.ts';
-import type { Busy, Idle, UpstreamState } from './state.ts';
+import {
+  type AnswerInProgress,
+  answerBodyOf,
+  type Busy,
+  beginAnswer,
+  deliveryOf,
+  type Idle,
+  type UpstreamState,
+} from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
 const WORTH_READING_BYTES = 64 * 1024;

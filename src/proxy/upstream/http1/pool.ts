@@ -3,11 +3,9 @@ import type { RouteConfig } from '../../../config/config.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import { Members } from '../../io/members.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
-import type { Dialer } from '../dialer.ts';
-import type { Dialling } from '../dialling.ts';
+import { type IdleHolder, maxAgeMs, type OpenUpstreams } from '../connection-budget.ts';
+import type { Dialer, Dialling } from '../dialer.ts';
 import { UpstreamFailures } from '../failures.ts';
-import { maxAgeMs } from '../max-age.ts';
-import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { UpstreamConnection } from './connection.ts';
 import { Http1UpstreamStream } from './stream.ts';
 

@@ -1,8 +1,14 @@
+/** How far one HTTP/1.1 connection to an upstream is, and what that says of the request on it. */
+
 import type { Instant } from '../../../platform/time/clock.ts';
+import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
+import type { BodyFraming, ResponseHead } from '../../http1/heads.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
-import type { UpstreamUser } from '../../streams/upstream-stream.ts';
-import type { AnswerInProgress } from './answer.ts';
-import type { StreamEnd } from './end.ts';
+import type { AnswerBody } from '../../streams/message.ts';
+import type { Delivery, UpstreamUser } from '../../streams/upstream-stream.ts';
+import { ANSWER_LIMITS } from '../answer-limits.ts';
+import type { StreamEnd } from '../close-notify.ts';
+import { reusableForMs } from '../connection-budget.ts';
 
 /** Carries no request, and may be lent out. */
 export interface Idle {
@@ -55,3 +61,44 @@ export type UpstreamState =
   /** Given to a tunnel. */
   | { readonly kind: 'taken-over' }
   | { readonly kind: 'given-up' };
+
+/** The final answer whose head has been passed. */
+export interface AnswerInProgress {
+  readonly body: BodyDecoder;
+  /** Whether another request may follow it. */
+  persistent: boolean;
+  readonly reusableForMs: number;
+  /** Whether reading stopped amid it: the end of the connection may have come unread. */
+  wasHeld: boolean;
+}
+
+/** The answer that begins with this head. */
+export function beginAnswer(
+  head: ResponseHead,
+  framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
+): AnswerInProgress {
+  return {
+    body: bodyDecoder('response', framing, ANSWER_LIMITS),
+    persistent: head.persistent,
+    reusableForMs: reusableForMs(head.fields),
+    wasHeld: false,
+  };
+}
+
+/** What its user needs to know of the framing. */
+export function answerBodyOf({ kind }: BodyFraming): AnswerBody {
+  return kind === 'none' || kind === 'length' ? kind : 'open';
+}
+
+/**
+ * What became of the request of a connection that failed in this state.
+ * @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar.
+ * @param anyLeft whether the system took any of the request.
+ */
+export function deliveryOf(state: UpstreamState, byPeer: boolean, anyLeft: boolean): Delivery {
+  if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
+  if (state.kind !== 'busy' || !byPeer) return 'lost';
+  // Nothing has left if the system refused the write at once.
+  if (!anyLeft) return 'unsent';
+  return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
+}

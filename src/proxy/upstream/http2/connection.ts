@@ -14,9 +14,9 @@ import { FailedWrite } from '../../io/failed-write.ts';
 import { Members } from '../../io/members.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import { HTTP2_ANSWER_LIMITS } from '../answer-limits.ts';
-import type { Dialling } from '../dialling.ts';
+import { IDLE_MS } from '../connection-budget.ts';
+import type { Dialling } from '../dialer.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import { IDLE_MS } from '../keep-alive.ts';
 import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
 import { type CarriedStream, UpstreamOutlet, type WireStream } from './outlet.ts';
 

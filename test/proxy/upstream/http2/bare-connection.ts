@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { ProxyErrorCode, SidecarError } from '../../../../src/platform/errors.ts';
-import type { Dialling } from '../../../../src/proxy/upstream/dialling.ts';
+import type { Dialling } from '../../../../src/proxy/upstream/dialer.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { Http2Connection } from '../../../../src/proxy/upstream/http2/connection.ts';
 import type { CarriedStream } from '../../../../src/proxy/upstream/http2/outlet.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { TLSSocket } from 'node:tls';
-import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 
 /**
  * How an upstream's bytes ended: `said` by the upstream, `cut` by anyone on the path (TCP's FIN on a TLS connection
