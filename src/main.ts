@@ -4,10 +4,9 @@ import './platform/process/thread-pool.ts';
 import { COMMANDS } from './cli/all.ts';
 import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './cli/command-line.ts';
 import type { CommandContext } from './config/command.ts';
-import { describeError } from './platform/log/error-description.ts';
-import { LogOutput } from './platform/log/output.ts';
+import { LogOutput, openStandardOutput } from './platform/log/output.ts';
 import { readableLine } from './platform/log/readable-lines.ts';
-import { openStandardOutput } from './platform/log/standard-output.ts';
+import { describeError } from './platform/log/redaction.ts';
 import { listenForShutdown, type Shutdown } from './platform/process/shutdown.ts';
 import { systemClock } from './platform/time/clock.ts';
 

@@ -85,8 +85,7 @@ const OPEN_TO_PURE = [
   'platform/errors.ts',
   'platform/net/socket-tables.ts',
   'platform/net/connect.ts',
-  'platform/net/shared-lookups.ts',
-  'platform/net/system-lookups.ts',
+  'platform/net/lookups.ts',
 ];
 
 /** What the data path may know of the token engine. */

@@ -6,9 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
-import { endUnlessAnswered } from '../platform/net/answer-deadline.ts';
-import { HOP_FIELD } from '../platform/net/hop-field.ts';
-import { listenOn } from '../platform/net/listen.ts';
+import { endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';

@@ -11,7 +11,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import { createCredentialsMetrics } from '../platform/mounted/metrics.ts';
 import { forgetSeries, type Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { loggedCertificateMetrics } from '../platform/x509/logged-certificate-metrics.ts';
+import { loggedCertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import { TokenSources } from '../sidecar/token-sources.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createGrants } from './grants.ts';

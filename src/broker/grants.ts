@@ -6,8 +6,8 @@
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import { within } from '../platform/time/async.ts';
 import { type Clock, remainingMs } from '../platform/time/clock.ts';
-import { within } from '../platform/time/within.ts';
 import { TokenUnavailable } from '../token/bearer-source.ts';
 import { isHashOf } from '../token/broker-protocol.ts';
 import type { TokenSnapshot } from '../token/grant-report.ts';

@@ -1,8 +1,7 @@
 /** Secrets and ConfigMaps of one namespace, each watched by name while needed. */
 
 import type { ApiObject, KubernetesApi } from '../platform/kubernetes/api.ts';
-import type { CollectionWatchOptions } from '../platform/kubernetes/collection-watch.ts';
-import { watchObject } from '../platform/kubernetes/object-watch.ts';
+import { type CollectionWatchOptions, watchObject } from '../platform/kubernetes/collection-watch.ts';
 import type { VolumeFile } from './brokered-credential.ts';
 
 /** Values by key; empty if the object does not exist. */

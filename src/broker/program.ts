@@ -12,7 +12,7 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
-import { type CertificateFiles, followCertificateFiles } from '../platform/tls/file-certificate.ts';
+import { type CertificateFiles, followCertificateFiles } from '../platform/tls/certificate-files.ts';
 import { certificateMissing } from '../platform/tls/serving-certificate.ts';
 import { type BrokerListener, DEFAULT_LIMITS, startBrokerListener } from './broker-listener.ts';
 import { createBrokerMetrics } from './metrics.ts';

@@ -7,7 +7,7 @@ import { objectName } from '../injector/pod/annotation-formats.ts';
 import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import type { CertificateFiles } from '../platform/tls/file-certificate.ts';
+import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
 import { BROKER_CACHE_SETTINGS, type BrokerCacheConfig, readBrokerCache } from './cache-settings.ts';
 
 export const BROKER_SETTINGS = {

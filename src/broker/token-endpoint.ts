@@ -2,8 +2,8 @@
 
 import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
+import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { within } from '../platform/time/within.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protocol.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';

@@ -7,8 +7,8 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as v from 'valibot';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
-import { type BackoffOptions, backoffMs, pause } from '../platform/kubernetes/backoff.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import { type BackoffOptions, backoffMs, pause } from '../platform/time/async.ts';
 import { elapsedMs, type Instant } from '../platform/time/clock.ts';
 
 export interface KeySet {

@@ -6,10 +6,9 @@
 
 import { hash } from 'node:crypto';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import { type BackoffOptions, within } from '../platform/time/async.ts';
 import { elapsedMs, isPast, later } from '../platform/time/clock.ts';
-import { within } from '../platform/time/within.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
 import type { FairLineLimits } from './fair-line.ts';

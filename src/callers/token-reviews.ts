@@ -5,8 +5,8 @@
 
 import * as v from 'valibot';
 import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import type { BackoffOptions } from '../platform/time/async.ts';
 import { isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { ServiceAccountCaller } from './caller.ts';
 import { createFairLine, type FairLineLimits } from './fair-line.ts';

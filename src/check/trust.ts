@@ -6,8 +6,7 @@ import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.t
 import { fewAtOnce } from '../platform/limits/few-at-once.ts';
 import { formatAddress, reachableAddress } from '../platform/net/address.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../platform/trust-variables.ts';
-import { INTERCEPTION_ROOT } from '../platform/x509/interception-root.ts';
-import { certificatesIn } from '../platform/x509/pem.ts';
+import { certificatesIn, INTERCEPTION_ROOT } from '../platform/x509/pem.ts';
 import { wordsFor } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
 

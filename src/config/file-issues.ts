@@ -2,8 +2,7 @@
 
 import type * as v from 'valibot';
 import { MASK, shownValue } from '../platform/log/shown-text.ts';
-import type { ProblemCode } from '../platform/problem-codes.ts';
-import type { Problem } from '../platform/problems.ts';
+import type { Problem, ProblemCode } from '../platform/problems.ts';
 import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './values.ts';
 

@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { readConfigText } from '../platform/files/bounded-file.ts';
 import type { Problem } from '../platform/problems.ts';
-import { nextTurn } from '../platform/time/next-turn.ts';
+import { nextTurn } from '../platform/time/async.ts';
 import { describeIssue, keysOf, kindOfValue, withInsideOfUnion } from './file-issues.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import type { SourceText } from './source-text.ts';

@@ -3,7 +3,7 @@
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { EVERY_ADDRESS } from '../platform/net/address.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { nextTurn } from '../platform/time/next-turn.ts';
+import { nextTurn } from '../platform/time/async.ts';
 import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
 import type { FileConfig } from './file-schema.ts';

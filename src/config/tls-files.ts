@@ -2,8 +2,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../platform/files/bounded-file.ts';
 import type { Problem } from '../platform/problems.ts';
-import { pauseEvery } from '../platform/time/next-turn.ts';
-import { parseAuthorities } from '../platform/x509/authorities.ts';
+import { pauseEvery } from '../platform/time/async.ts';
+import { parseAuthorities } from '../platform/x509/pem.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 
 /** Entries whose files are read in one turn. */

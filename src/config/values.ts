@@ -9,8 +9,7 @@ import {
   MAX_NAME_CHARACTERS,
   withoutBrackets,
 } from '../platform/net/address.ts';
-import type { ProblemCode } from '../platform/problem-codes.ts';
-import type { Problem } from '../platform/problems.ts';
+import type { Problem, ProblemCode } from '../platform/problems.ts';
 import type { Upstream, UpstreamProtocol } from './config.ts';
 
 export interface ValueFormat<T> {

@@ -4,9 +4,8 @@
  */
 
 import type { Alias, CST, Document, YAMLParseError } from 'yaml';
-import type { ProblemCode } from '../platform/problem-codes.ts';
-import type { Place, Problem } from '../platform/problems.ts';
-import { nextTurn, pauseEvery } from '../platform/time/next-turn.ts';
+import type { Place, Problem, ProblemCode } from '../platform/problems.ts';
+import { nextTurn, pauseEvery } from '../platform/time/async.ts';
 import { SourceText } from './source-text.ts';
 
 interface ParsedText {

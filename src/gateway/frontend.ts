@@ -3,8 +3,7 @@
 import type { MissingPart } from '../admin/probes.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { GatewayConfig } from '../config/config.ts';
-import { followClientAuthorities } from '../platform/tls/client-authorities.ts';
-import { followCertificateFiles } from '../platform/tls/file-certificate.ts';
+import { followCertificateFiles, followClientAuthorities } from '../platform/tls/certificate-files.ts';
 import { certificateMissing } from '../platform/tls/serving-certificate.ts';
 import type { Frontend, FrontendDependencies, OpenFrontend } from '../sidecar/sidecar.ts';
 import { createGateway, type Gateway } from './gateway.ts';

@@ -6,7 +6,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import type { ClientVerification } from '../platform/tls/client-verification.ts';
+import type { ClientVerification } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource, ServingCertificate } from '../platform/tls/serving-certificate.ts';
 import { certificatesIn } from '../platform/x509/pem.ts';
 import {

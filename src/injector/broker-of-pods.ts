@@ -8,8 +8,7 @@ import type { DirectoryWatchOptions } from '../platform/mounted/directory-watch.
 import { openLiveSecret } from '../platform/mounted/live-secret.ts';
 import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { parseAuthorities } from '../platform/x509/authorities.ts';
-import { blocksOf } from '../platform/x509/pem.ts';
+import { blocksOf, parseAuthorities } from '../platform/x509/pem.ts';
 import { grantValue, objectName } from './pod/annotation-formats.ts';
 import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/broker.ts';
 

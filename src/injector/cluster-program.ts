@@ -2,9 +2,9 @@
 
 import { SidecarError } from '../platform/errors.ts';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../platform/kubernetes/backoff.ts';
 import { connectKubernetes } from '../platform/kubernetes/client.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import type { BackoffOptions } from '../platform/time/async.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import type { ClusterContact } from './admission.ts';
 import { manageCertificate } from './certificate/self-managed-certificate.ts';

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
-import type { CertificateMetrics } from '../platform/tls/served-certificate.ts';
+import type { CertificateMetrics } from '../platform/tls/serving-certificate.ts';
 
 type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
 

@@ -6,8 +6,7 @@ import { duration, listenAddress, oneOf, type ValueFormat } from '../config/valu
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import type { ClientFiles } from '../platform/tls/client-authorities.ts';
-import type { CertificateFiles } from '../platform/tls/file-certificate.ts';
+import type { CertificateFiles, ClientFiles } from '../platform/tls/certificate-files.ts';
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 import { objectName } from './pod/annotation-formats.ts';

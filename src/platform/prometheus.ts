@@ -7,7 +7,7 @@ import Counter from '@prometheus-io/client/lib/counter.js';
 import Gauge from '@prometheus-io/client/lib/gauge.js';
 import Histogram from '@prometheus-io/client/lib/histogram.js';
 import Registry from '@prometheus-io/client/lib/registry.js';
-import { nextTurn, pauseEvery } from './time/next-turn.ts';
+import { nextTurn, pauseEvery } from './time/async.ts';
 
 export { Counter, Gauge, Histogram, Registry };
 

@@ -3,8 +3,8 @@
 import type { Config } from '../config/config.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
 import { forgetSeries, type Registry } from '../platform/prometheus.ts';
+import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { within } from '../platform/time/within.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import type { ProxyMetrics } from '../proxy/metrics.ts';
 import type { TokenMetrics } from '../token/metrics.ts';

@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-hosts.ts';
-import type { Lookups } from '../platform/dns/past-hosts-file.ts';
+import type { Lookups } from '../platform/dns/dns-lookup.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
@@ -37,7 +37,7 @@ export function namesByDns({ capture }: Config): ReadonlySet<string> {
  */
 export async function openLookups(config: Config, clock: Clock): Promise<Lookups | undefined> {
   if (config.capture === undefined) return undefined;
-  const { lookupsPastHostsFile } = await import('../platform/dns/past-hosts-file.ts');
+  const { lookupsPastHostsFile } = await import('../platform/dns/dns-lookup.ts');
   try {
     return await lookupsPastHostsFile(namesByDns(config), clock);
   } catch (error) {

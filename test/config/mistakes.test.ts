@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { PROBLEM_CODES } from '../../src/platform/problem-codes.ts';
+import { PROBLEM_CODES } from '../../src/platform/problems.ts';
 import { runHere } from '../support/run-here.ts';
 
 const DOCUMENTS = join(import.meta.dirname, 'mistakes');

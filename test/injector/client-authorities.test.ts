@@ -1,8 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { followClientAuthorities } from '../../src/platform/tls/client-authorities.ts';
-import { hasAllowedName } from '../../src/platform/tls/client-verification.ts';
-import { parseAuthorities } from '../../src/platform/x509/authorities.ts';
-import { blocksOf } from '../../src/platform/x509/pem.ts';
+import { followClientAuthorities, hasAllowedName } from '../../src/platform/tls/certificate-files.ts';
+import { blocksOf, parseAuthorities } from '../../src/platform/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';

@@ -13,9 +13,9 @@ import {
 import { collectionOf, trustAuthorities } from '../../src/injector/certificate/webhook-trust.ts';
 import { createInjectorMetrics } from '../../src/injector/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
-import { createServedCertificate } from '../../src/platform/tls/served-certificate.ts';
 import {
   certificateMissing,
+  createServedCertificate,
   outsideValidity,
   parseServingCertificate,
 } from '../../src/platform/tls/serving-certificate.ts';

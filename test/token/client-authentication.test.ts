@@ -9,7 +9,7 @@ import {
 } from 'jose';
 import { describe, expect, it } from 'vitest';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
-import { UnusableFile } from '../../src/platform/mounted/unusable-file.ts';
+import { UnusableFile } from '../../src/platform/mounted/mounted-secret.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion.ts';
 import {
   type ClientCredentials,

@@ -6,7 +6,7 @@ import type { DirectoryWatchOptions } from '../../platform/mounted/directory-wat
 import { openLiveFiles } from '../../platform/mounted/live-secret.ts';
 import type { MountedFile, MountedFiles } from '../../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../../platform/problems.ts';
-import { parseAuthorities } from '../../platform/x509/authorities.ts';
+import { parseAuthorities } from '../../platform/x509/pem.ts';
 import type { StoreAccess } from './redis-store.ts';
 import { type CacheKey, deriveKey, SECRET_BYTES } from './sealed-token.ts';
 import type { CacheKeys } from './token-cache.ts';

@@ -5,12 +5,10 @@
  */
 
 import { createClient, ErrorReply } from '@redis/client';
-import { pause } from '../../platform/kubernetes/backoff.ts';
 import type { Logger } from '../../platform/log/logger.ts';
-import { serverNameOf } from '../../platform/net/server-name.ts';
+import { serverNameOf } from '../../platform/net/address.ts';
+import { nextTurn, pause, within } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import { nextTurn } from '../../platform/time/next-turn.ts';
-import { within } from '../../platform/time/within.ts';
 import { MeasuredConnection } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
 import { MAX_VALUE_LENGTH, NAME_PREFIX } from './sealed-token.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { CredentialConfig } from '../../config/config.ts';
-import { pause } from '../../platform/kubernetes/backoff.ts';
+import { pause } from '../../platform/time/async.ts';
 import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';

@@ -1,6 +1,6 @@
 /** What each kind of configuration mistake means; titles and remedies are defined with the codes. */
 
-import type { ProblemCode } from '../../platform/problem-codes.ts';
+import type { ProblemCode } from '../../platform/problems.ts';
 import type { Explanation } from './explanation.ts';
 
 export const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'title' | 'remedy'>>> = {

@@ -1,7 +1,7 @@
 /** Every code and exit status that a user may meet, with its meaning. */
 
 import { type CountedErrorCode, ERRORS } from '../../platform/errors.ts';
-import { PROBLEM_CODES } from '../../platform/problem-codes.ts';
+import { PROBLEM_CODES } from '../../platform/problems.ts';
 import { CONFIGURATION } from './configuration.ts';
 import { EXIT_STATUSES } from './exit-statuses.ts';
 import type { Explanation } from './explanation.ts';

@@ -2,17 +2,15 @@
 
 import { messageOf } from '../../platform/errors.ts';
 import { type KubernetesApi, type OwnerReference, statusOf } from '../../platform/kubernetes/api.ts';
-import { type BackoffOptions, backoffMs } from '../../platform/kubernetes/backoff.ts';
+import { watchObject } from '../../platform/kubernetes/collection-watch.ts';
 import { contendForLeadership } from '../../platform/kubernetes/leadership.ts';
-import { watchObject } from '../../platform/kubernetes/object-watch.ts';
 import type { Logger } from '../../platform/log/logger.ts';
-import {
-  createServedCertificate,
-  type ServedCertificateOptions,
-} from '../../platform/tls/served-certificate.ts';
+import { type BackoffOptions, backoffMs } from '../../platform/time/async.ts';
 import {
   type CertificateSource,
+  createServedCertificate,
   outsideValidity,
+  type ServedCertificateOptions,
   type ServingCertificate,
 } from '../../platform/tls/serving-certificate.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';

@@ -1,6 +1,6 @@
 import type { KubernetesApi } from '../../platform/kubernetes/api.ts';
-import { type BackoffOptions, backoffMs, pause } from '../../platform/kubernetes/backoff.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import { type BackoffOptions, backoffMs, pause } from '../../platform/time/async.ts';
 import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 
 /** Clusters are upgraded while we run. */

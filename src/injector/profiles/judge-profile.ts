@@ -1,8 +1,7 @@
 /** Whether a profile can be used, with every reason why not. Pure: judges only what is written. */
 
 import { readShape } from '../../config/file.ts';
-import type { ProblemCode } from '../../platform/problem-codes.ts';
-import type { Problem } from '../../platform/problems.ts';
+import type { Problem, ProblemCode } from '../../platform/problems.ts';
 import { credentialSources, type FilesOf } from './credential-sources.ts';
 import type { JudgedProfile, ProfileIdentity, ValidProfile } from './profile.ts';
 import { mostSpecificFirst, profileEntries, withMounts } from './profile-entries.ts';

@@ -1,10 +1,10 @@
 /** Reports in each profile's status whether it is valid and how many pods use it. Only one replica does this. */
 
 import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../../platform/kubernetes/backoff.ts';
-import { watchAsLeader } from '../../platform/kubernetes/leader-watch.ts';
+import { watchAsLeader } from '../../platform/kubernetes/leadership.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { describeProblem } from '../../platform/problems.ts';
+import type { BackoffOptions } from '../../platform/time/async.ts';
 import { PROFILE_LABEL } from '../pod/annotations.ts';
 import { type JudgedProfile, PROFILE_API_VERSION } from './profile.ts';
 import { keptStatus, type ProfileStatus } from './profile-status.ts';

@@ -5,9 +5,9 @@
 
 import { messageOf } from '../../platform/errors.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../../platform/kubernetes/backoff.ts';
 import { type CollectionListener, watchCollection } from '../../platform/kubernetes/collection-watch.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import type { BackoffOptions } from '../../platform/time/async.ts';
 import {
   type JudgedProfile,
   PROFILE_API_VERSION,

@@ -6,11 +6,10 @@
 
 import { messageOf } from '../../platform/errors.ts';
 import { type KubernetesApi, KubernetesApiError, statusOf } from '../../platform/kubernetes/api.ts';
-import type { BackoffOptions } from '../../platform/kubernetes/backoff.ts';
-import { watchAsLeader } from '../../platform/kubernetes/leader-watch.ts';
-import type { LeadershipOptions } from '../../platform/kubernetes/leadership.ts';
+import { type LeadershipOptions, watchAsLeader } from '../../platform/kubernetes/leadership.ts';
 import { createAllowance } from '../../platform/limits/allowance.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import type { BackoffOptions } from '../../platform/time/async.ts';
 import type { Finding, Subject, TellEvent } from '../cluster/events.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';

@@ -1,11 +1,13 @@
 /** Resolves names by DNS alone: the hosts file is bypassed, as it may lead a name back to this very program. */
 
-import type { LookupAddress, LookupOptions, Resolver } from 'node:dns';
+import { type LookupAddress, type LookupOptions, lookup, Resolver } from 'node:dns';
+import { readFile } from 'node:fs/promises';
 import type { LookupFunction } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 import { ExpiringMap } from '../limits/lru-map.ts';
+import { ownLookup } from '../net/lookups.ts';
 import type { Clock } from '../time/clock.ts';
-import { candidatesFor, type SearchList } from './search-list.ts';
 
 /** An answer is kept for its own time to live, but no longer than this. */
 export const MAX_KEPT_MS = 300_000;
@@ -147,4 +149,95 @@ function failure(name: string, found: string): NodeJS.ErrnoException {
     ? ['ENOTFOUND', `DNS has no address for ${name}`]
     : ['EAI_AGAIN', `no name server says where ${name} is`];
   return Object.assign(new Error(`${words}: ${found}`), { code, hostname: name });
+}
+
+/** The names that a short name may stand for, by resolv.conf(5). */
+interface SearchList {
+  /** Domains to append to a name, in order. */
+  readonly domains: readonly string[];
+  /** A name with at least this many dots is tried unchanged first. */
+  readonly ndots: number;
+}
+
+/** As many as resolvers heed: the rest of a longer list is ignored. */
+const MAX_DOMAINS = 32;
+
+/** The C library's limit for larger values. */
+const MAX_DOTS = 15;
+
+/** Reads resolv.conf. If there are several `search` or `domain` lines, the last one counts. */
+export function readSearchList(text: string): SearchList {
+  let domains: readonly string[] = [];
+  let ndots = 1;
+  for (const line of text.split('\n')) {
+    const [keyword, ...words] = line
+      .replace(/[#;].*$/, '')
+      .split(/\s+/)
+      .filter((word) => word !== '');
+    if (keyword === 'search') domains = words.slice(0, MAX_DOMAINS);
+    else if (keyword === 'domain') domains = words.slice(0, 1);
+    else if (keyword === 'options') ndots = dotsIn(words) ?? ndots;
+  }
+  return {
+    domains: domains.map((domain) => domain.replace(/\.$/, '')).filter((domain) => domain !== ''),
+    ndots,
+  };
+}
+
+function dotsIn(options: readonly string[]): number | undefined {
+  const [, digits] =
+    /^ndots:(\d{1,3})$/.exec(options.findLast((option) => option.startsWith('ndots:')) ?? '') ?? [];
+  return digits === undefined ? undefined : Math.min(Number(digits), MAX_DOTS);
+}
+
+/** The names to query, in order: the first that has an address is the one meant. */
+export function candidatesFor(name: string, { domains, ndots }: SearchList): readonly string[] {
+  if (name.endsWith('.')) return [name.slice(0, -1)];
+  const searched = domains.map((domain) => `${name}.${domain}`);
+  const dots = name.split('.').length - 1;
+  return dots >= ndots ? [name, ...searched] : [...searched, name];
+}
+
+const RESOLV_CONF = '/etc/resolv.conf';
+
+export interface Lookups {
+  /** For upstreams, whose connections bound what they ask of the system. */
+  readonly ofUpstreams: LookupFunction;
+  /** For everything else. */
+  readonly own: LookupFunction;
+}
+
+/**
+ * Lookups for sockets that use only DNS for these names, which the pod's hosts file sends to this program; others are looked
+ * up as usual.
+ * @param names in lower case.
+ * @throws {Error} the system's, if resolv.conf cannot be read.
+ */
+export async function lookupsPastHostsFile(names: ReadonlySet<string>, clock: Clock): Promise<Lookups> {
+  const byDns = dnsLookup({
+    resolver: new Resolver(),
+    searchList: readSearchList(await readFile(RESOLV_CONF, 'utf8')),
+    clock,
+    preferred: () => (reachesIPv6() ? 6 : 4),
+  });
+  return { ofUpstreams: exceptFor(names, byDns), own: exceptFor(names, byDns, ownLookup) };
+}
+
+/** The system's `lookup`, or another one, for all but these names. */
+export function exceptFor(
+  names: ReadonlySet<string>,
+  byDns: LookupFunction,
+  others: LookupFunction = lookup as LookupFunction,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    const find = names.has(hostname.toLowerCase()) ? byDns : others;
+    find(hostname, options, callback);
+  };
+}
+
+/** Whether IPv6 leads anywhere from here (RFC 6724 §5, rule 1): a pod without it would wait in vain. */
+function reachesIPv6(): boolean {
+  return Object.values(networkInterfaces())
+    .flat()
+    .some((address) => address?.family === 'IPv6' && !address.internal && address.scopeid === 0);
 }

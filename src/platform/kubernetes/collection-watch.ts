@@ -2,6 +2,7 @@
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
+import { type BackoffOptions, backoffMs, pause } from '../time/async.ts';
 import {
   type ApiObject,
   type ApiObjectList,
@@ -10,7 +11,6 @@ import {
   type Query,
   statusOf,
 } from './api.ts';
-import { type BackoffOptions, backoffMs, pause } from './backoff.ts';
 
 export interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;
@@ -122,4 +122,40 @@ export function watchCollection<T extends ApiObject>(
 
   run().catch((error: unknown) => log.error({ err: messageOf(error) }, 'watch ended'));
   return () => abort.abort();
+}
+
+type ObjectWatchOptions = CollectionWatchOptions;
+
+/**
+ * One object as a live value: a collection of which one name is watched. Calls back with it now and after each change; with undefined while it does not exist. Never gives up.
+ * @param path of the collection.
+ * @returns a function that stops it.
+ */
+export function watchObject<T extends ApiObject>(
+  api: KubernetesApi,
+  path: string,
+  name: string,
+  options: ObjectWatchOptions,
+  onObject: (object: T | undefined) => void,
+): () => void {
+  let isListing = false;
+  let found: T | undefined;
+  return watchCollection<T>(api, path, { fieldSelector: `metadata.name=${name}` }, options, {
+    begun() {
+      isListing = true;
+      found = undefined;
+    },
+    listed() {
+      isListing = false;
+      onObject(found);
+    },
+    seen(object) {
+      if (object.metadata.name !== name) return;
+      if (isListing) found = object;
+      else onObject(object);
+    },
+    gone(object) {
+      if (object.metadata.name === name) onObject(undefined);
+    },
+  });
 }

@@ -1,15 +1,15 @@
 /** Where the Kubernetes API is, and how we authenticate: by a kubeconfig, or by the pod's service account. */
 
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { AgentOptions } from 'node:https';
 import { dirname } from 'node:path';
-import type { ConnectionOptions } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type DispatcherOptions, KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
 import { SidecarError, systemCodeOf } from '../errors.ts';
-import type { Clock } from '../time/clock.ts';
-import { connectorFor } from './connector.ts';
-import { TokenFile } from './token-file.ts';
+import { connectTcp, connectTls } from '../net/connect.ts';
+import { type Clock, elapsedMs, type Instant } from '../time/clock.ts';
 
 /**
  * Connects by the product's rules, but through a proxy of the kubeconfig by the client's, and verifies the server unless
@@ -122,4 +122,79 @@ function whyUnusable(error: unknown): string {
   return MISSING.test(message)
     ? message
     : 'expected a kubeconfig: a mapping with clusters, contexts and users';
+}
+
+/** Bounds a connection up to the end of its handshake. */
+const CONNECT_MS = 10_000;
+
+/** Where fetch wants a connection to. */
+interface Wanted {
+  /** A name or address, IPv6 without brackets. */
+  readonly hostname: string;
+  readonly protocol: string;
+  /** Empty for the protocol's own. */
+  readonly port: string;
+}
+
+type Made = (error: Error | null, socket: TLSSocket | null) => void;
+
+/** Makes the connections of fetch by the product's rules, in the place of its own function. */
+export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted: Wanted, made: Made) => void {
+  return ({ hostname, protocol, port }, made) => {
+    const secure = protocol === 'https:';
+    const to = { ...options, host: hostname, port: Number(port) || (secure ? 443 : 80), noDelay: true };
+    // fetch reads what was chosen from the socket, where it has such a property.
+    const socket = (
+      secure ? connectTls({ ...to, ALPNProtocols: ['http/1.1', 'h2'] }) : connectTcp(to)
+    ) as TLSSocket;
+    const cancel = clock.after(CONNECT_MS, () => {
+      socket.destroy(Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' }));
+    });
+    const fail = (error: Error): void => {
+      cancel();
+      made(error, null);
+    };
+    socket.once('error', fail);
+    socket.once(secure ? 'secureConnect' : 'connect', () => {
+      cancel();
+      socket.off('error', fail);
+      made(null, socket);
+    });
+  };
+}
+
+const READ_EVERY_MS = 60_000;
+
+/**
+ * A service account's token, which the kubelet renews in its file. Read again after a minute by either clock: the wall clock may be set back by hours, and the monotonic one stands
+ * still while the machine is suspended.
+ */
+export class TokenFile {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #read: { readonly token: string; readonly at: Instant } | undefined;
+  #refusals = 0;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** @throws the system's error if the file cannot be read. */
+  async current(): Promise<string> {
+    const at = this.#clock.now();
+    const read = this.#read;
+    if (read !== undefined && elapsedMs(read.at, at) < READ_EVERY_MS) return read.token;
+    const refusals = this.#refusals;
+    const token = await readFile(this.#path, 'utf8');
+    // A token read before a refusal may be the refused one.
+    if (refusals === this.#refusals) this.#read = { token, at };
+    return token;
+  }
+
+  /** The server has refused it: the next request reads the file. */
+  refused(): void {
+    this.#refusals += 1;
+    this.#read = undefined;
+  }
 }

@@ -7,9 +7,8 @@
 
 import pino, { type Logger } from 'pino';
 import { type Clock, systemClock } from '../time/clock.ts';
-import { describeError } from './error-description.ts';
 import type { LogLosses } from './output.ts';
-import { withoutSecrets } from './redaction.ts';
+import { describeError, withoutSecrets } from './redaction.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 
 export type { Logger };

@@ -135,3 +135,6 @@ function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
   const value = text.replace(/\r?\n$/, '');
   return value === '' ? { state: 'empty', detail: `${shownAs} is empty` } : value;
 }
+
+/** A file that a grant needs cannot be used now. The message names the file and may be shown: it holds no content. */
+export class UnusableFile extends Error {}

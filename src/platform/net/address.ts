@@ -1,4 +1,6 @@
-/** Where a server listens, and what a host is: a name, an address, this machine. */
+/**
+ * Where a server listens, and what a host is: a name, an address, this machine; what it is called in DNS and in TLS.
+ */
 
 import { isIP } from 'node:net';
 
@@ -56,4 +58,18 @@ export function isLoopbackHost(host: string): boolean {
   return (
     name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
   );
+}
+
+/**
+ * The name by which a host is asked for in a TLS handshake, and which its certificate has to hold.
+ * @returns empty for an address, which is no server name (RFC 6066 §3); the certificate is checked against the host all
+ * the same.
+ */
+export function serverNameOf(host: string): string {
+  return isIP(host) === 0 ? withoutRootDot(host) : '';
+}
+
+/** The dot at the end of an absolute name is for DNS alone (RFC 6066 §3): Go's servers refuse a handshake that has it. */
+export function withoutRootDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host;
 }

@@ -3,15 +3,14 @@
  * over TLS by a name without the dot of DNS.
  */
 
+import type { LookupAddress } from 'node:dns';
 import type { Agent } from 'node:http';
-import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
-import { type ConnectionOptions, connect as connectOverTls, type TLSSocket } from 'node:tls';
+import { connect, type LookupFunction, Socket, type TcpNetConnectOpts } from 'node:net';
+import { type ConnectionOptions, connect as connectOverTls, TLSSocket } from 'node:tls';
+import { systemCodeOf } from '../errors.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
-import { addressesInTurn } from './addresses-in-turn.ts';
-import { ATTEMPT_DELAY_MS, race } from './race.ts';
-import { serverNameOf } from './server-name.ts';
-import { ownLookup } from './system-lookups.ts';
-import { findTakeOver, type TakeOver } from './take-over.ts';
+import { serverNameOf } from './address.ts';
+import { ownLookup } from './lookups.ts';
 
 /** Where the race cannot be run, Node tries one address after the other, and drops each but the last after this. */
 const NODE_ATTEMPT_MS = 1000;
@@ -102,4 +101,154 @@ function raced<O extends Destination, S extends Socket>(
   });
   socket.once('close', () => end());
   return socket;
+}
+
+/** No more of a name's addresses are tried: the last one begins two seconds after the first. */
+export const MAX_ADDRESSES = 8;
+
+/**
+ * The order in which the addresses of a name are tried (RFC 8305 §4): each once, the families in turn, the first one's
+ * family first, and otherwise in the resolver's order.
+ */
+export function addressesInTurn(found: readonly LookupAddress[]): readonly LookupAddress[] {
+  const distinct = found.filter(
+    ({ address }, index) => found.findIndex((other) => other.address === address) === index,
+  );
+  const first = distinct.filter(({ family }) => family === distinct[0]?.family);
+  const second = distinct.filter(({ family }) => family !== distinct[0]?.family);
+  const longer = Math.max(first.length, second.length);
+  return Array.from({ length: longer }, (_, index) => [first[index], second[index]])
+    .flat()
+    .filter((address) => address !== undefined)
+    .slice(0, MAX_ADDRESSES);
+}
+
+/** From one attempt to the next, as a rule (RFC 8305 §5, Connection Attempt Delay). */
+export const ATTEMPT_DELAY_MS = 250;
+
+interface RaceOptions {
+  /** At least one, in the order in which they are tried. */
+  readonly addresses: readonly LookupAddress[];
+  /** From one attempt to the next. */
+  readonly delayMs: number;
+  /** Begins a connection to one of them. */
+  readonly connect: (address: LookupAddress) => Socket;
+  readonly clock: Clock;
+  /** Called in the winner's `connect` event, when nothing has been read of it. */
+  readonly onWon: (winner: Socket, address: LookupAddress) => void;
+  /** Every attempt failed. */
+  readonly onLost: (error: Error) => void;
+}
+
+/**
+ * Connects to the first address that answers (RFC 8305 §5). An attempt that takes long goes on beside the next one; one
+ * that fails is followed at once. The first to stand wins, and the others are destroyed.
+ * @returns gives up every attempt.
+ */
+export function race({ addresses, delayMs, connect, clock, onWon, onLost }: RaceOptions): () => void {
+  const attempts = new Set<Socket>();
+  const errors: Error[] = [];
+  let next = 0;
+  let cancelNext = (): void => {};
+
+  function end(): void {
+    cancelNext();
+    next = addresses.length;
+    for (const attempt of attempts) attempt.destroy();
+    attempts.clear();
+  }
+
+  function begin(): void {
+    cancelNext();
+    const address = addresses[next++];
+    if (address === undefined) return;
+    const attempt = connect(address);
+    attempts.add(attempt);
+    attempt.once('connect', () => {
+      attempts.delete(attempt);
+      end();
+      onWon(attempt, address);
+    });
+    attempt.on('error', (error) => {
+      // Of one that was given up, nothing counts.
+      if (!attempts.delete(attempt)) return;
+      errors.push(error);
+      if (next < addresses.length) begin();
+      else if (attempts.size === 0) onLost(allOf(errors));
+    });
+    if (next < addresses.length) cancelNext = clock.after(delayMs, begin);
+  }
+
+  begin();
+  return end;
+}
+
+/** One error for all, with the code of the first, as Node makes it. */
+function allOf(errors: readonly Error[]): Error {
+  const reasons = errors.map(({ message }) => message).join('; ');
+  return Object.assign(new AggregateError(errors, reasons), { code: systemCodeOf(errors[0]) });
+}
+
+// Node can begin a connection anew within a socket, to try another address, but has no way to say so from outside. Its
+// own way is used here: the symbol that names the method, and the handle that the method takes.
+
+/** What is asked of a handle to connect. */
+interface ConnectRequest {
+  oncomplete(
+    status: number,
+    handle: Handle,
+    request: ConnectRequest,
+    readable: boolean,
+    writable: boolean,
+  ): void;
+}
+
+interface Handle {
+  connect(request: ConnectRequest): number;
+  connect6(request: ConnectRequest): number;
+  /** Of TLS. */
+  enableSessionCallbacks?(): void;
+}
+
+interface Parts {
+  _handle: Handle | null;
+  ssl?: Handle | null;
+}
+
+/**
+ * Gives the connection of `winner`, which has just been made and is not read yet, to `socket`, which still waits for an
+ * address: as soon as it is told one, it is connected.
+ */
+type TakeOver = (socket: Socket, winner: Socket) => void;
+
+/** Undefined on a Node that keeps its parts elsewhere. */
+export function findTakeOver(prototype: object = Socket.prototype): TakeOver | undefined {
+  const symbol = Object.getOwnPropertySymbols(prototype).find(
+    ({ description }) => description === 'kReinitializeHandle',
+  );
+  return symbol === undefined ? undefined : (socket, winner) => takeOver(socket, winner, symbol);
+}
+
+function takeOver(socket: Socket, winner: Socket, reinitialize: symbol): void {
+  const { _handle: handle } = winner as unknown as { _handle: Handle };
+  (winner as unknown as Parts)._handle = null;
+  winner.destroy();
+  const parts = socket as unknown as Parts;
+  const connected = (request: ConnectRequest): number => {
+    process.nextTick(() => {
+      if (parts._handle !== null) request.oncomplete(0, parts._handle, request, true, true);
+    });
+    return 0;
+  };
+  handle.connect = connected;
+  handle.connect6 = connected;
+  (socket as unknown as Record<symbol, (handle: Handle) => void>)[reinitialize]?.(handle);
+  if (socket instanceof TLSSocket) keepTls(socket, parts);
+}
+
+/** What Node forgets of TLS when it begins anew. */
+function keepTls(socket: TLSSocket, parts: Parts): void {
+  // It ends with the connection, and not when it is collected.
+  parts.ssl = parts._handle;
+  if (socket.listenerCount('session') > 0) parts._handle?.enableSessionCallbacks?.();
 }

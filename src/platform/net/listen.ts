@@ -1,5 +1,12 @@
+/**
+ * What the listeners have in common: an address, a bounded body, an answer in time, the field by which a loop is
+ * seen.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+import type { Clock } from '../time/clock.ts';
 import { EVERY_ADDRESS, formatAddress, type ListenAddress } from './address.ts';
 
 /**
@@ -24,3 +31,43 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
   });
   return { host: listen.host, port: (server.address() as AddressInfo).port };
 }
+
+/** The body; `too_large` as soon as that is known; `aborted` if the caller leaves before its end. Never rejects. */
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer | 'too_large' | 'aborted'> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.resolve('too_large');
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const keep = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      chunks.push(chunk);
+      if (bytes <= maxBytes) return;
+      request.off('data', keep);
+      request.pause();
+      resolve('too_large');
+    };
+    request.on('data', keep);
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('error', () => resolve('aborted'));
+    request.once('close', () => resolve('aborted'));
+  });
+}
+
+/**
+ * Ends the connection unless the last byte of the answer has left in time. A reader that takes a few bytes now and then is never
+ * idle: no timeout of Node's ends it.
+ */
+export function endUnlessAnswered(response: ServerResponse, withinMs: number, clock: Clock): void {
+  // The response lets go of its socket when it ends.
+  const { socket } = response.req;
+  response.once(
+    'close',
+    clock.after(withinMs, () => socket.destroy()),
+  );
+}
+
+/** Names the sidecars that a request has passed: a request that comes back to one is a loop. See decision 0003. */
+export const HOP_FIELD = 'token-sidecar-hop';

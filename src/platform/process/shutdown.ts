@@ -1,3 +1,10 @@
+/** How a process ends: what asks it to, how it shares out the time it has, and what it leaves for the kubelet. */
+
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { systemCodeOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+
 /** SIGTERM, SIGINT or a request to quit: at the first, the command finishes its work and returns. */
 export interface Shutdown {
   /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
@@ -42,4 +49,59 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+/** How a program shares out the time that it has to end. */
+interface DrainShares {
+  /** How long new connections are still accepted, while others learn that it ends. */
+  readonly delayMs: number;
+  /** At least this long for requests in flight, once no new ones are accepted. */
+  readonly drainMs: number;
+  /** For the last spans. */
+  readonly spansMs: number;
+}
+
+/** The time that a drain leaves for spans: the requests it cut off are just those that somebody will look for. */
+const KEPT_FOR_SPANS_MS = 1000;
+/** At most this fraction of the whole time. */
+const PART_FOR_SPANS = 0.2;
+
+/** Fraction of the time that remains after spans. */
+const PART_FOR_DRAIN = 0.2;
+
+/** @param drainDelayMs how long new connections should be accepted; shortened if time is short. */
+export function drainShares(
+  drainTimeoutMs: number,
+  { drainDelayMs, hasSpans }: { readonly drainDelayMs: number; readonly hasSpans: boolean },
+): DrainShares {
+  const spansMs = hasSpans ? Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS) : 0;
+  const restMs = drainTimeoutMs - spansMs;
+  const drainMs = restMs * PART_FOR_DRAIN;
+  return { delayMs: Math.min(drainDelayMs, restMs - drainMs), drainMs, spansMs };
+}
+
+/**
+ * The file from which the kubelet takes an ended container's message. Kubernetes mounts it here, even if the rest of the
+ * file system is read-only.
+ */
+export const TERMINATION_LOG = '/dev/termination-log';
+
+/** Of the 4096 bytes that the kubelet takes. */
+const MAX_MESSAGE_LENGTH = 2048;
+
+/** Only if the file already exists: elsewhere nobody reads it. Non-blocking, so that a pipe is not waited for. */
+const FLAGS = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
+
+/** Never rejects: the message is in the log as well. */
+export async function leaveTerminationMessage(path: string, message: string, log?: Logger): Promise<void> {
+  try {
+    const file = await open(path, FLAGS);
+    try {
+      if ((await file.stat()).isFile()) await file.write(message.slice(0, MAX_MESSAGE_LENGTH));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') log?.warn({ err: error, path }, 'no termination message left');
+  }
 }

@@ -1,3 +1,7 @@
+/**
+ * Certificates in PEM: bundles, their blocks, those of authorities; and the name of the one that the sidecar makes.
+ */
+
 import { X509Certificate } from 'node:crypto';
 
 /** The certificates of a PEM bundle, separately, whether complete or not; text between them is left out (RFC 7468 §2). */
@@ -28,3 +32,21 @@ export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY):
       }
     });
 }
+
+/** The bundle of authorities as given, or what is wrong with it. */
+export function parseAuthorities(pem: string): { readonly pem: string } | string {
+  const blocks = blocksOf(pem);
+  if (blocks.length === 0) return 'it holds no PEM certificate';
+  try {
+    const others = blocks.filter((block) => !new X509Certificate(block).ca);
+    return others.length === 0 ? { pem } : 'it holds a certificate that is not of a CA';
+  } catch {
+    return 'it holds a PEM certificate that cannot be read';
+  }
+}
+
+/**
+ * The name of the interception root: this, a space, and a mark of the sidecar's start. A root of this name that differs
+ * from the present one is from an earlier start.
+ */
+export const INTERCEPTION_ROOT = 'token-sidecar root';

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { DEFAULT_PORTS } from '../../config/values.ts';
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
-import type { ListenAddress } from '../../platform/net/address.ts';
-import { withoutRootDot } from '../../platform/net/server-name.ts';
+import { type ListenAddress, withoutRootDot } from '../../platform/net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppConnection } from '../app/app-connection.ts';
 import type { AppContext } from '../app/context.ts';

@@ -9,8 +9,7 @@ import {
 } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { connectTcp, connectTls } from '../../platform/net/connect.ts';
-import { DNS_BOUNDS, SharedLookups } from '../../platform/net/shared-lookups.ts';
-import { UPSTREAM_BOUNDS } from '../../platform/net/system-lookups.ts';
+import { DNS_BOUNDS, SharedLookups, UPSTREAM_BOUNDS } from '../../platform/net/lookups.ts';
 import { findPeers, type Peer } from './peer-socket.ts';
 
 /** Whose connection it is. */

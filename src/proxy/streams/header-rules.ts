@@ -1,6 +1,6 @@
 /** Which fields pass, which are dropped, which are remade. */
 
-import { HOP_FIELD } from '../../platform/net/hop-field.ts';
+import { HOP_FIELD } from '../../platform/net/listen.ts';
 import { type Fields, hasField, listMembers, lowerCaseName, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection } from './message.ts';

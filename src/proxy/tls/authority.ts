@@ -29,7 +29,7 @@ import {
   subjectKeyIdentifier,
   validity,
 } from '../../platform/x509/certificate.ts';
-import { INTERCEPTION_ROOT } from '../../platform/x509/interception-root.ts';
+import { INTERCEPTION_ROOT } from '../../platform/x509/pem.ts';
 
 /** What a server shows: PEM, the leaf first, and its key. */
 export interface LeafCertificate {

@@ -3,7 +3,7 @@
  * shown: the name it asks for and the protocols it offers. Keys are left to OpenSSL, which gets the same octets.
  */
 
-import { withoutRootDot } from '../../platform/net/server-name.ts';
+import { withoutRootDot } from '../../platform/net/address.ts';
 
 /** With post-quantum key shares, a ClientHello takes two kilobytes. */
 export const MAX_HELLO_BYTES = 16 * 1024;

@@ -3,7 +3,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
-import { serverNameOf } from '../../platform/net/server-name.ts';
+import { serverNameOf } from '../../platform/net/address.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { Network } from '../io/network.ts';

@@ -6,8 +6,11 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ClientAuthentication, CredentialSettings, PrivateKeyJwt } from '../../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
-import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import {
+  readMountedSecret,
+  UnusableFile,
+  type UnusableSecret,
+} from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { MountedFiles } from '../credentials.ts';
 import {

@@ -7,8 +7,11 @@ import type {
   StaticGrant,
   TokenExchangeGrant,
 } from '../../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../../platform/mounted/mounted-secret.ts';
-import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import {
+  readMountedSecret,
+  UnusableFile,
+  type UnusableSecret,
+} from '../../platform/mounted/mounted-secret.ts';
 import { REFUSED_TOKEN_HASH, refusedTokenHash } from '../broker-protocol.ts';
 import type { MountedFiles } from '../credentials.ts';
 import { ownLifetime, type TokenResponse, wrongToken } from '../provider/token-response.ts';

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig } from '../../config/config.ts';
 import { messageOf, systemCodeOf } from '../../platform/errors.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../platform/files/bounded-file.ts';
-import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
 import { byTheRules } from '../../platform/net/connect.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { https } from '../../platform/net/node-https.ts';

@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net';
 import type { CredentialConfig } from '../../config/config.ts';
 import { systemCodeOf } from '../../platform/errors.ts';
 import { shownUrl } from '../../platform/log/shown-text.ts';
-import { UnusableFile } from '../../platform/mounted/unusable-file.ts';
+import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
 import { basicPair, proveClient } from '../client/client-authentication.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { explain } from '../../../src/cli/explain/command.ts';
 import { CHAPTERS, CODES } from '../../../src/cli/explain/explanations.ts';
 import { ERRORS } from '../../../src/platform/errors.ts';
-import { PROBLEM_CODES } from '../../../src/platform/problem-codes.ts';
+import { PROBLEM_CODES } from '../../../src/platform/problems.ts';
 
 async function run(...args: string[]): Promise<string> {
   let output = '';

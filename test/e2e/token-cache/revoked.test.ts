@@ -10,7 +10,7 @@ import { createTokenCache } from '../../../src/broker/cache/token-cache.ts';
 import { createCredentialsMetrics } from '../../../src/platform/mounted/metrics.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';
 import { systemClock as clock } from '../../../src/platform/time/clock.ts';
-import { loggedCertificateMetrics } from '../../../src/platform/x509/logged-certificate-metrics.ts';
+import { loggedCertificateMetrics } from '../../../src/platform/x509/certificate-metrics.ts';
 import { TokenSources } from '../../../src/sidecar/token-sources.ts';
 import { createTokenMetrics } from '../../../src/token/metrics.ts';
 import type { TokenSource } from '../../../src/token/token-source.ts';

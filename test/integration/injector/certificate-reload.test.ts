@@ -4,8 +4,10 @@ import { expect, it } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';
-import { createServedCertificate } from '../../../src/platform/tls/served-certificate.ts';
-import { parseServingCertificate } from '../../../src/platform/tls/serving-certificate.ts';
+import {
+  createServedCertificate,
+  parseServingCertificate,
+} from '../../../src/platform/tls/serving-certificate.ts';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { captureLog } from '../../support/log-capture.ts';

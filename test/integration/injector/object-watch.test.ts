@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { ApiObject } from '../../../src/platform/kubernetes/api.ts';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
-import { watchObject } from '../../../src/platform/kubernetes/object-watch.ts';
+import { watchObject } from '../../../src/platform/kubernetes/collection-watch.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';

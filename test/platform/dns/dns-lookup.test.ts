@@ -6,11 +6,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type DnsLookupOptions,
   dnsLookup,
+  exceptFor,
   MAX_HALF_KEPT_MS,
   MAX_KEPT,
   MAX_KEPT_MS,
 } from '../../../src/platform/dns/dns-lookup.ts';
-import { exceptFor } from '../../../src/platform/dns/past-hosts-file.ts';
 import { type DnsRecords, startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { candidatesFor, readSearchList } from '../../../src/platform/dns/search-list.ts';
+import { candidatesFor, readSearchList } from '../../../src/platform/dns/dns-lookup.ts';
 
 /** As the kubelet writes it. */
 const POD = `search shop.svc.cluster.local svc.cluster.local cluster.local

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
-import { connectorFor } from '../../../src/platform/kubernetes/connector.ts';
+import { connectorFor } from '../../../src/platform/kubernetes/configuration.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

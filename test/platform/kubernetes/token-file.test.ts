@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
-import { TokenFile } from '../../../src/platform/kubernetes/token-file.ts';
+import { TokenFile } from '../../../src/platform/kubernetes/configuration.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { addressesInTurn, MAX_ADDRESSES } from '../../../src/platform/net/addresses-in-turn.ts';
+import { addressesInTurn, MAX_ADDRESSES } from '../../../src/platform/net/connect.ts';
 
 const of = (addresses: readonly string[]) =>
   addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));

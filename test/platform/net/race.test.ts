@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { ATTEMPT_DELAY_MS, race } from '../../../src/platform/net/race.ts';
+import { ATTEMPT_DELAY_MS, race } from '../../../src/platform/net/connect.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const ADDRESSES = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((address) => ({ address, family: 4 }));

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { serverNameOf } from '../../../src/platform/net/server-name.ts';
+import { serverNameOf } from '../../../src/platform/net/address.ts';
 
 it.each([
   ['api.example.com', 'api.example.com'],

@@ -2,8 +2,7 @@
 
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DNS_BOUNDS, LATE_MS, SharedLookups } from '../../../src/platform/net/shared-lookups.ts';
-import { sharesOf } from '../../../src/platform/net/system-lookups.ts';
+import { DNS_BOUNDS, LATE_MS, SharedLookups, sharesOf } from '../../../src/platform/net/lookups.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 import { heldLookup } from './held-lookup.ts';
 

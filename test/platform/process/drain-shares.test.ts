@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { drainShares } from '../../../src/platform/process/drain-shares.ts';
+import { drainShares } from '../../../src/platform/process/shutdown.ts';
 
 it.each([
   [25_000, { drainDelayMs: 5000, hasSpans: true }, { delayMs: 5000, drainMs: 4800, spansMs: 1000 }],

@@ -3,10 +3,12 @@ import { beforeEach, expect, it } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';
 import {
+  CERTIFICATES_AT_ONCE,
   type CertificateMetrics,
   createCertificateMetrics,
+  MAX_BUNDLES,
+  ValidityReader,
 } from '../../../src/platform/x509/certificate-metrics.ts';
-import { CERTIFICATES_AT_ONCE, MAX_BUNDLES, ValidityReader } from '../../../src/platform/x509/validity.ts';
 import { turnsDuring } from '../../support/turns.ts';
 
 const DAY_MS = 86_400_000;

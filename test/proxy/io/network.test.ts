@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { UPSTREAM_BOUNDS } from '../../../src/platform/net/system-lookups.ts';
+import { UPSTREAM_BOUNDS } from '../../../src/platform/net/lookups.ts';
 import { type Network, networkWithLookup } from '../../../src/proxy/io/network.ts';
 import { heldLookup } from '../../platform/net/held-lookup.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HOP_FIELD } from '../../../src/platform/net/hop-field.ts';
+import { HOP_FIELD } from '../../../src/platform/net/listen.ts';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import {
   type AnswerFieldRules,

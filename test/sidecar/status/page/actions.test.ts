@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { startAdminServer } from '../../../../src/admin/admin-server.ts';
-import { HOP_FIELD } from '../../../../src/platform/net/hop-field.ts';
+import { HOP_FIELD } from '../../../../src/platform/net/listen.ts';
 import { logLevelEndpoint, renewEndpoint } from '../../../../src/sidecar/status/page/actions.ts';
 import type { RenewalAnswer } from '../../../../src/token/token-source.ts';
 import { captureLog } from '../../../support/log-capture.ts';

@@ -1,6 +1,23 @@
-/** Waits between attempts, for watches and all else that must not end. */
+/** Waiting: for a turn of the event loop, for a promise no longer than allowed, between attempts. */
 
-import type { Clock } from '../time/clock.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from './clock.ts';
+
+export { nextTurn };
+
+/** A pause after every so many steps. @param steps done in one turn of the event loop. */
+export function pauseEvery(steps: number): () => Promise<void> | undefined {
+  let done = 0;
+  return () => (++done % steps === 0 ? nextTurn() : undefined);
+}
+
+/** The promise's result, or `late` if it takes longer than `ms`. A late promise goes on: its rejection is the caller's to watch. */
+export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promise<T | 'late'> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => resolve('late'));
+    promise.then(resolve, reject).finally(cancel);
+  });
+}
 
 export interface BackoffOptions {
   readonly clock: Clock;

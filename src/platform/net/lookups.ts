@@ -3,11 +3,12 @@
  * is not answered takes a bounded part of the lookups that run at once.
  */
 
-import type { LookupOptions } from 'node:dns';
+import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { lookupThreads } from '../process/thread-pool.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 
-export interface LookupBounds {
+interface LookupBounds {
   /** Under way at once. */
   readonly atOnce: number;
   /** Under way at once for one party. */
@@ -217,3 +218,25 @@ function asksTheSame(lookup: Lookup, hostname: string, { family, hints, all }: L
     options.all === all
   );
 }
+
+// The system's lookups cannot be taken back and hold a thread for as long as name servers are silent. Upstreams have their
+// threads and everything else has its own, so that tokens never wait for the names of upstreams.
+
+/** Threads for the names of providers, collectors, the Kubernetes API and the token cache, and for those of upstreams. */
+export function sharesOf(threads: number): { readonly own: LookupBounds; readonly upstreams: LookupBounds } {
+  const own = Math.max(1, Math.floor(threads / 3));
+  return { own: boundsWithin(own), upstreams: boundsWithin(Math.max(1, threads - own)) };
+}
+
+function boundsWithin(threads: number): LookupBounds {
+  return { atOnce: threads, ofParty: 4, ofName: 2, late: Math.ceil(threads / 3) };
+}
+
+const SHARES = sharesOf(lookupThreads());
+
+export const UPSTREAM_BOUNDS = SHARES.upstreams;
+
+const own = new SharedLookups(systemLookup as LookupFunction, SHARES.own);
+
+/** For every connection but those to upstreams. */
+export const ownLookup: LookupFunction = (hostname, options, told) => void own.ask(hostname, options, told);

@@ -1,0 +1,156 @@
+/** Mounted files of certificates, followed: the one that a listener shows, and the authorities of its callers. */
+
+import { basename, dirname } from 'node:path';
+import type { PeerCertificate } from 'node:tls';
+import { messageOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+import type { DirectoryWatchOptions } from '../mounted/directory-watch.ts';
+import { openLiveSecret } from '../mounted/live-secret.ts';
+import type { MountedSecret } from '../mounted/mounted-secret.ts';
+import { ConfigurationError, type Problem } from '../problems.ts';
+import { parseAuthorities } from '../x509/pem.ts';
+import {
+  type CertificateSource,
+  createServedCertificate,
+  parseServingCertificate,
+  type ServedCertificateOptions,
+  type ServingCertificate,
+} from './serving-certificate.ts';
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  /** In the same directory, so that one look at a mounted Secret gives both in the same version. */
+  readonly keyFile: string;
+  /** Names the certificate in messages: the flag or variable that gave it. */
+  readonly key: string;
+}
+
+interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
+
+/**
+ * Follows a mounted certificate, made by Helm, by cert-manager or by hand. An unusable one leaves the last good one in
+ * place.
+ * @throws {ConfigurationError} if it is unusable from the start.
+ */
+export async function followCertificateFiles(
+  { certFile, keyFile, key }: CertificateFiles,
+  options: FileCertificateOptions,
+): Promise<CertificateSource> {
+  const [certName, keyName] = [basename(certFile), basename(keyFile)];
+  const secret = await openLiveSecret(dirname(certFile), [certName, keyName], options);
+
+  function read(reading: MountedSecret): ServingCertificate | Problem {
+    const problem = (why: string): Problem => ({
+      key,
+      value: certFile,
+      expected: `a usable certificate, but ${why}`,
+    });
+    if (reading.state !== 'loaded') return problem(reading.detail);
+    const parsed = parseServingCertificate(
+      reading.values[certName] as string,
+      reading.values[keyName] as string,
+    );
+    return typeof parsed === 'string' ? problem(parsed) : parsed;
+  }
+
+  const first = read(secret.current());
+  if ('expected' in first) {
+    secret.close();
+    throw new ConfigurationError([first]);
+  }
+  const served = createServedCertificate(options, first);
+  secret.onChange((reading) => {
+    const next = read(reading);
+    if ('expected' in next) served.refuse(next.expected);
+    else served.offer(next);
+  });
+  return {
+    ...served,
+    close: async () => {
+      served.close();
+      secret.close();
+    },
+  };
+}
+
+/** What a listener that asks callers for a certificate requires of them. */
+export interface ClientVerification {
+  /** PEM of the CAs whose certificates are accepted. */
+  authorities(): string;
+  /** Calls back when they change. Returns a function that stops it. */
+  onChange(listener: () => void): () => void;
+  /** Whether the certificate of a verified connection has a name that may call. */
+  accepts(socket: { getPeerCertificate(): PeerCertificate }): boolean;
+}
+
+/** Whether a certificate has a common name in the list; an empty list accepts any certificate of the CA. */
+export function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
+  if (names.length === 0) return true;
+  const subject: string | string[] | undefined = certificate.subject?.CN;
+  const own = [subject].flat();
+  return names.some((name) => own.includes(name));
+}
+
+interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
+  readonly log: Logger;
+  /** Called for each bundle that was read, including the first. */
+  readonly onReload?: (result: 'loaded' | 'refused') => void;
+}
+
+export interface ClientFiles {
+  readonly caFile: string;
+  /** Common names that may call; any if the list is empty. */
+  readonly names: readonly string[];
+  /** Names the file in messages. */
+  readonly key: string;
+}
+
+/**
+ * Follows the file of CAs that verify callers' certificates. An unusable bundle leaves the last good one in place.
+ * @throws {ConfigurationError} if it is unusable from the start.
+ */
+export async function followClientAuthorities(
+  { caFile, names, key }: ClientFiles,
+  { log, onReload, ...watching }: ClientAuthoritiesOptions,
+): Promise<ClientVerification & { close(): void }> {
+  const name = basename(caFile);
+  const file = await openLiveSecret(dirname(caFile), [name], watching);
+  const read = (reading: MountedSecret): ReturnType<typeof parseAuthorities> =>
+    reading.state === 'loaded' ? parseAuthorities(reading.values[name] as string) : reading.detail;
+
+  const first = read(file.current());
+  if (typeof first === 'string') {
+    file.close();
+    throw new ConfigurationError([{ key, value: caFile, expected: `a usable CA bundle, but ${first}` }]);
+  }
+  onReload?.('loaded');
+  let current = first.pem;
+  const listeners = new Set<() => void>();
+  file.onChange((reading) => {
+    const next = read(reading);
+    if (typeof next === 'string') {
+      onReload?.('refused');
+      log.error({ problem: next }, 'client CA not reloaded, the last good one stays');
+      return;
+    }
+    current = next.pem;
+    onReload?.('loaded');
+    log.info('client CA loaded');
+    for (const listener of listeners) {
+      try {
+        listener();
+      } catch (error) {
+        log.error({ err: messageOf(error) }, 'client CA not taken over');
+      }
+    }
+  });
+  return {
+    authorities: () => current,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    accepts: (socket) => hasAllowedName(socket.getPeerCertificate(), names),
+    close: () => file.close(),
+  };
+}
