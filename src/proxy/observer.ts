@@ -4,7 +4,7 @@ import type { GrpcStatus } from '../platform/grpc-status.ts';
 import type { GrantTrace } from '../token/bearer-source.ts';
 import type { Protocol, TraceContext } from './http/messages.ts';
 import type { IncomingRequest } from './streams/message.ts';
-import type { PassedBytes } from './tunnel/passed-bytes.ts';
+import type { PassedBytes } from './tunnel/tunnel.ts';
 
 /** Counted as the status of a request whose app left before an answer: nginx's number, not an HTTP status. */
 export const CLIENT_CLOSED_REQUEST = 499;

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { acceptShared, sharesAcceptedReads } from '../../src/proxy/io/shared-read.ts';
+import { acceptShared, sharesAcceptedReads } from '../../src/proxy/io/sockets.ts';
 import { wasSaid } from '../../src/proxy/upstream/close-notify.ts';
 import { selfSigned } from '../wire/certificate.ts';
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { judgePreface } from '../http2/preface.ts';
 import { Deadline } from '../io/deadline.ts';
-import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
 import { guarded } from './guarded.ts';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
+import type { Member } from '../io/collections.ts';
 import type { Deadline } from '../io/deadline.ts';
-import type { Member } from '../io/members.ts';
 
 /** An app's connection, as the listener sees it. */
 export interface AppConnection extends Member {

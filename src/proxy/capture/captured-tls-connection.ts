@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { AppConnection } from '../app/app-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import { guarded } from '../app/guarded.ts';
-import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { ConnectionSuccessor } from '../streams/app-stream.ts';

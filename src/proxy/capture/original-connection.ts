@@ -1,9 +1,9 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
-import type { TakeBytes } from '../io/shared-read.ts';
+import type { TakeBytes } from '../io/sockets.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { WithoutRequest } from '../streams/without-request.ts';
-import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { TunnelEnd } from '../tunnel/tunnel.ts';
 import type { PassingConnections } from './passing-connections.ts';
 
 interface OriginalConnectionEvents {

@@ -4,7 +4,7 @@ const FIRST_PLACES = 16;
  * The streams of a connection that are open or half-closed, by their identifiers.
  *
  * They stand in a table of their own, not in a `Map`: each table of that points to its successor, so that young
- * collections take streams long closed for alive (`../io/members.ts` explains it in full).
+ * collections take streams long closed for alive (`../io/collections.ts` explains it in full).
  */
 export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
   /** Each stands at its place, or in the first free one after it; at most half of the places are taken. */

@@ -1,5 +1,4 @@
 import type { Clock } from '../../platform/time/clock.ts';
-import { afterPoll } from './after-poll.ts';
 
 /** A timer this late means that the process was stopped or busy, not only waiting. */
 const LATE_MS = 10;
@@ -63,4 +62,12 @@ export class Deadline {
     this.clear();
     this.#onPassed();
   }
+}
+
+/**
+ * Calls back after the next poll of the sockets: the event loop polls them between any two immediates. A process that
+ * was stopped or busy thus learns first what it missed.
+ */
+export function afterPoll(callback: () => void): void {
+  setImmediate(() => setImmediate(callback));
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { BlockPool } from './block-pool.ts';
-import type { FailedWrite } from './failed-write.ts';
+import { BlockPool } from './byte-queue.ts';
+import type { FailedWrite } from './sockets.ts';
 
 /** Up to here a piece goes as text: a string of this size is written without a request object or memory of its own. */
 const TEXT_BYTES = 4096;

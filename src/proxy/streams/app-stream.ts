@@ -1,7 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
-import type { PassedBytes } from '../tunnel/passed-bytes.ts';
-import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { PassedBytes, TunnelEnd } from '../tunnel/tunnel.ts';
 import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 

@@ -1,7 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/messages.ts';
-import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { TunnelEnd } from '../tunnel/tunnel.ts';
 import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 

@@ -7,7 +7,7 @@ import { serverNameOf } from '../../platform/net/address.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { Network } from '../io/network.ts';
-import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
+import { sharedRead, type TakeBytes } from '../io/sockets.ts';
 import type { UpstreamObserver } from '../observer.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { EgressDial } from './egress-dial.ts';

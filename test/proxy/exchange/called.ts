@@ -16,7 +16,7 @@ import type {
   UpstreamStreams,
   UpstreamUser,
 } from '../../../src/proxy/streams/upstream-stream.ts';
-import type { TunnelEnd } from '../../../src/proxy/tunnel/socket-side.ts';
+import type { TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { createPorts, type Ports } from './ported-exchange.ts';
 
 /** An app's stream of no protocol, of which all that happens is written down. */

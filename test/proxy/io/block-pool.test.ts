@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { BlockPool } from '../../../src/proxy/io/block-pool.ts';
+import { BlockPool } from '../../../src/proxy/io/byte-queue.ts';
 
 it('lends a block to one at a time, and again once it is given back', () => {
   const pool = new BlockPool(16, 2);

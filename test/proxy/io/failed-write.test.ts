@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { FailedWrite } from '../../../src/proxy/io/failed-write.ts';
+import { FailedWrite } from '../../../src/proxy/io/sockets.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 
 /** Both ends of a connection, of which the near one reads nothing yet. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Members } from '../../../src/proxy/io/members.ts';
+import { Members } from '../../../src/proxy/io/collections.ts';
 
 class Guest {
   place = 0;
@@ -83,7 +83,7 @@ async function promotedBytes(collection: string, file: string): Promise<number> 
 }
 
 it.each([
-  ['Members', 'io/members.ts'],
+  ['Members', 'io/collections.ts'],
   ['OpenStreams', 'http2/open-streams.ts'],
 ])('%s keeps nothing that has gone alive for young collections', async (collection, file) => {
   // Of some 60 MB that come and go.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Turns } from '../../../src/proxy/io/turns.ts';
+import { Turns } from '../../../src/proxy/io/collections.ts';
 
 it('gives each its turn once, in the order in which they came', () => {
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'behind', 'next', 'clear'), fc.nat({ max: 5 }));

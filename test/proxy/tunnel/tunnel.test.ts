@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
-import type { TakeBytes } from '../../../src/proxy/io/shared-read.ts';
-import { SocketSide, type TunnelEnd } from '../../../src/proxy/tunnel/socket-side.ts';
-import { runTunnel } from '../../../src/proxy/tunnel/tunnel.ts';
+import type { TakeBytes } from '../../../src/proxy/io/sockets.ts';
+import { runTunnel, SocketSide, type TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 import { Sink } from '../exchange/ported-exchange.ts';
 

@@ -9,9 +9,7 @@ import type { AppStream, ConnectionSuccessor, GivenUpConnection } from '../../st
 import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
-import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
-import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
-import { runTunnel } from '../../tunnel/tunnel.ts';
+import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
 
 /** To keep the connection, a refused request's body is read if no more than this can follow. */

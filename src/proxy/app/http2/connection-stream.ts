@@ -1,5 +1,5 @@
 import type { Fields } from '../../http/fields.ts';
-import type { Member } from '../../io/members.ts';
+import type { Member } from '../../io/collections.ts';
 import type { Http2Outlet } from './outlet.ts';
 
 /** What a stream takes by itself. */

@@ -15,8 +15,8 @@ import {
   type ServerStream,
 } from '../../http2/server-connection.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
+import { Members } from '../../io/collections.ts';
 import type { Deadline } from '../../io/deadline.ts';
-import { Members } from '../../io/members.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { turnedAway } from '../turned-away.ts';

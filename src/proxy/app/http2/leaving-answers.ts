@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../platform/time/clock.ts';
+import { Turns } from '../../io/collections.ts';
 import { Deadline } from '../../io/deadline.ts';
-import { Turns } from '../../io/turns.ts';
 
 /** An answer whose last frame has been written. */
 export interface LeavingAnswer {

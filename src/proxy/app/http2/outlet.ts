@@ -3,8 +3,8 @@ import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';
+import { Turns } from '../../io/collections.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
-import { Turns } from '../../io/turns.ts';
 import type { Carrier } from '../app-connection.ts';
 import { type LeavingAnswer, LeavingAnswers } from './leaving-answers.ts';
 

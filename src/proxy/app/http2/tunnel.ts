@@ -1,5 +1,5 @@
 import { ErrorCode } from '../../http2/error-code.ts';
-import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel-side.ts';
+import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel.ts';
 
 /** A tunnel's stream, as the tunnel sees it. */
 export interface TunnelStream {

@@ -6,12 +6,10 @@ import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../pla
 import { challengesConnection } from '../../http/messages.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import { frameResponse, type ResponseHead } from '../../http1/heads.ts';
-import { afterPoll } from '../../io/after-poll.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
-import { Deadline } from '../../io/deadline.ts';
-import { FailedWrite } from '../../io/failed-write.ts';
+import { afterPoll, Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
-import { sharedRead, type TakeBytes } from '../../io/shared-read.ts';
+import { FailedWrite, sharedRead, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';

@@ -8,10 +8,9 @@ import { ClientConnection, type ClientHandler } from '../../http2/client-connect
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { GoawayFrame } from '../../http2/frame.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
-import { afterPoll } from '../../io/after-poll.ts';
-import { Deadline } from '../../io/deadline.ts';
-import { FailedWrite } from '../../io/failed-write.ts';
-import { Members } from '../../io/members.ts';
+import { Members } from '../../io/collections.ts';
+import { afterPoll, Deadline } from '../../io/deadline.ts';
+import { FailedWrite } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import { HTTP2_ANSWER_LIMITS } from '../answer-limits.ts';
 import { IDLE_MS } from '../connection-budget.ts';

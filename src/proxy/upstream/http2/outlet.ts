@@ -5,10 +5,9 @@ import type { AnswerSection, Asked } from '../../http2/answer-section.ts';
 import type { ClientConnection, ClientStream } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
-import type { FailedWrite } from '../../io/failed-write.ts';
+import { type Member, Turns } from '../../io/collections.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
-import type { Member } from '../../io/members.ts';
-import { Turns } from '../../io/turns.ts';
+import type { FailedWrite } from '../../io/sockets.ts';
 
 /** What a connection tells a request on it. Buffers are valid until the call returns. */
 export interface CarriedStream extends Member {

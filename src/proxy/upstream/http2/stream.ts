@@ -12,7 +12,7 @@ import type {
   UpstreamStream,
   UpstreamUser,
 } from '../../streams/upstream-stream.ts';
-import type { TunnelEnd } from '../../tunnel/socket-side.ts';
+import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
 import type { Http2Connection } from './connection.ts';
