@@ -10,7 +10,7 @@ import {
   CallerHeldBack,
   type IdentifiedCaller,
 } from '../proxy/exchange/authorizer.ts';
-import type { IncomingRequest } from '../proxy/streams/message.ts';
+import type { IncomingRequest } from '../proxy/streams/contract.ts';
 import type { CallerBounds } from './caller-bounds.ts';
 import { matches } from './caller-match.ts';
 import { keyOf, nameOf } from './caller-name.ts';

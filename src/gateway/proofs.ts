@@ -2,7 +2,7 @@
 
 import type { Fields } from '../proxy/http/fields.ts';
 import { MadeOf } from '../proxy/http/lasting-fields.ts';
-import type { IncomingRequest } from '../proxy/streams/message.ts';
+import type { IncomingRequest } from '../proxy/streams/contract.ts';
 
 /** The gateway's own field, for callers whose libraries reserve Proxy-Authorization. */
 const CALLER_FIELD = 'token-sidecar-caller';

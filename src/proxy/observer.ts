@@ -3,7 +3,7 @@ import type { CountedErrorCode, ProxyErrorCode } from '../platform/errors.ts';
 import type { GrpcStatus } from '../platform/grpc-status.ts';
 import type { GrantTrace } from '../token/bearer-source.ts';
 import type { Protocol, TraceContext } from './http/messages.ts';
-import type { IncomingRequest } from './streams/message.ts';
+import type { IncomingRequest } from './streams/contract.ts';
 import type { PassedBytes } from './tunnel/tunnel.ts';
 
 /** Counted as the status of a request whose app left before an answer: nginx's number, not an HTTP status. */

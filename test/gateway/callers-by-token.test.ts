@@ -15,7 +15,7 @@ import {
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import type { IncomingRequest } from '../../src/proxy/streams/message.ts';
+import type { IncomingRequest } from '../../src/proxy/streams/contract.ts';
 import { AUDIENCE, FakeCluster } from '../callers/fake-cluster.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';

@@ -16,10 +16,9 @@ import { type Asked, readAnswer } from '../../src/proxy/http2/answer-section.ts'
 import { FrameOutput } from '../../src/proxy/http2/frame-output.ts';
 import { HpackEncoder } from '../../src/proxy/http2/hpack/encoder.ts';
 import { readRequest } from '../../src/proxy/http2/request-section.ts';
+import type { IncomingRequest, OutgoingRequest } from '../../src/proxy/streams/contract.ts';
 import { answerFields, type RequestBodyForm, upstreamFields } from '../../src/proxy/streams/header-rules.ts';
-import type { IncomingRequest } from '../../src/proxy/streams/message.ts';
 import { TokenPlacement } from '../../src/proxy/streams/token-placement.ts';
-import type { OutgoingRequest } from '../../src/proxy/streams/upstream-stream.ts';
 import { requestFields } from '../../src/proxy/upstream/http2/request-fields.ts';
 import { volume } from '../support/volume.ts';
 

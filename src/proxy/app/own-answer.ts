@@ -1,5 +1,5 @@
 import { serializeResponseHead } from '../http1/serialize.ts';
-import type { OwnAnswer } from '../streams/message.ts';
+import type { OwnAnswer } from '../streams/contract.ts';
 
 /**
  * The whole message.

@@ -3,7 +3,7 @@ import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { grpcStatusOf } from '../exchange/local-reply.ts';
 import type { Fields } from '../http/fields.ts';
 import { givenRequestId, isGrpcCall, type Protocol, REQUEST_ID_FIELD } from '../http/messages.ts';
-import type { OwnAnswer } from '../streams/message.ts';
+import type { OwnAnswer } from '../streams/contract.ts';
 import type { AppContext } from './context.ts';
 
 /** What could not be read as a request, as far as it is known. */

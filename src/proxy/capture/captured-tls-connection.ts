@@ -5,7 +5,7 @@ import { guarded } from '../app/guarded.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { ConnectionSuccessor } from '../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
 interface CapturedTlsConnectionOptions {

@@ -14,7 +14,7 @@ import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { AskedDestination } from '../routing/forward-destination.ts';
 import { hostName } from '../routing/routes.ts';
-import type { ConnectionSuccessor } from '../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 import { runTunnel, SocketSide } from '../tunnel/tunnel.ts';
 import { nameIn } from './first-octets.ts';

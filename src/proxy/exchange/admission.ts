@@ -9,8 +9,8 @@ import { splitAbsoluteTarget } from '../http/syntax.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { Destinations } from '../routing/destinations.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 import { hasPassed } from '../streams/header-rules.ts';
-import type { IncomingRequest } from '../streams/message.ts';
 import { bodyTooLarge } from './request-body.ts';
 
 /** What rules may consult besides the request; lasts as long as the proxy. */

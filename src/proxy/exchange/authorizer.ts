@@ -2,7 +2,7 @@
 
 import type { GatewayCaller, RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 
 /** The policy of one configuration: from callers to routes. The first entry that matches a caller applies. */
 export type CallerPolicy = readonly GatewayCaller[];

@@ -7,8 +7,7 @@ import { givenRequestId, isGrpcCall, REQUEST_ID_FIELD, traceContextOf } from '..
 import { CLIENT_CLOSED_REQUEST, type RequestRecorder, type RouteObserver } from '../observer.ts';
 import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
-import type { AppStream } from '../streams/app-stream.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
+import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, OwnAnswer } from '../streams/contract.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext, RequestService } from './context.ts';

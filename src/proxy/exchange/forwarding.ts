@@ -3,10 +3,16 @@ import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
-import type { ConnectionOwner } from '../streams/connection-owner.ts';
-import type { AnswerBody, AnswerHead } from '../streams/message.ts';
+import type {
+  AnswerBody,
+  AnswerHead,
+  ConnectionOwner,
+  Delivery,
+  OutgoingRequest,
+  UpstreamStream,
+  UpstreamUser,
+} from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type { Delivery, OutgoingRequest, UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
 import type { ExchangeContext, RequestService } from './context.ts';
 import type { Exchange } from './exchange.ts';
 import { type RequestBody, requestBodyOf } from './request-body.ts';

@@ -5,9 +5,8 @@ import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platfor
 import { TokenUnavailable } from '../../token/bearer-source.ts';
 import { type Fields, fieldValues, lowerCaseName } from '../http/fields.ts';
 import { serializeRequestHead } from '../http1/serialize.ts';
+import { type IncomingRequest, type OwnAnswer, UpstreamReset } from '../streams/contract.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
-import type { IncomingRequest, OwnAnswer } from '../streams/message.ts';
-import { UpstreamReset } from '../streams/upstream-reset.ts';
 import { CallerHeldBack } from './authorizer.ts';
 
 /** An error in the client's terms. */

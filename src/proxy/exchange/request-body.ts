@@ -2,9 +2,8 @@ import type { ProxyLimits } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import { ByteQueue } from '../io/byte-queue.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest, UpstreamStream } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type { UpstreamStream } from '../streams/upstream-stream.ts';
 
 interface RequestBodyOptions {
   /** Whether the body may outgrow what is kept. */

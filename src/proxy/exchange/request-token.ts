@@ -11,7 +11,7 @@ import { type Fields, fieldValues } from '../http/fields.ts';
 import { isGrpc } from '../http/messages.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
+import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/contract.ts';
 import { keepsOwn } from './admission.ts';
 import type { Exchange } from './exchange.ts';
 import { grpcStatusOf } from './local-reply.ts';

@@ -2,9 +2,14 @@
 
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { hasField } from '../http/fields.ts';
-import type { IncomingRequest } from '../streams/message.ts';
-import { UpstreamReset } from '../streams/upstream-reset.ts';
-import type { Delivery, UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
+import {
+  type Delivery,
+  type IncomingRequest,
+  UpstreamReset,
+  type UpstreamStream,
+  type UpstreamStreams,
+  type UpstreamUser,
+} from '../streams/contract.ts';
 
 /**
  * Which connection a request is sent on. Each token gets one first attempt and at most one retry, whose kind depends on

@@ -22,7 +22,7 @@ import {
   type RequestRecorder,
 } from '../observer.ts';
 import { shownMethod } from '../proxy-error.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 import type { AccessLog } from './access-log.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
 

@@ -3,7 +3,7 @@ import type { ProxyErrorCode } from '../../platform/errors.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 import type { TraceContext } from '../http/messages.ts';
 import type { EndedRequest } from '../observer.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 
 /** Makes spans of requests. The implementation is loaded only when traces are asked for. */
 export interface Tracer {

@@ -1,8 +1,8 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import type { RouteObserver } from '../observer.ts';
+import type { UpstreamStreams } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type { UpstreamStreams } from '../streams/upstream-stream.ts';
 import type { RouteMatcher } from './routes.ts';
 
 /** A configured route, or a destination of the forward proxy, with what it takes to serve it. */

@@ -1,7 +1,7 @@
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import type { Protocol } from '../http/messages.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import { destinationOf } from './find-destination.ts';

@@ -1,5 +1,5 @@
 import { SidecarError } from '../../platform/errors.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';

@@ -12,7 +12,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, isName, type ListenAddress, withoutRootDot } from '../../platform/net/address.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { splitAbsoluteTarget } from '../http/syntax.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import type { IncomingRequest } from '../streams/contract.ts';
 import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import { type AskedDestination, allowedDestination, forwardUpstream } from './forward-destination.ts';

@@ -3,8 +3,7 @@
 import { HOP_FIELD } from '../../platform/net/listen.ts';
 import { type Fields, hasField, listMembers, lowerCaseName, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
-import type { FieldSection } from './message.ts';
-import type { OutgoingRequest } from './upstream-stream.ts';
+import type { FieldSection, OutgoingRequest } from './contract.ts';
 
 /** Says that an answer is the proxy's own and why; no upstream answer carries it. */
 export const ERROR_FIELD = 'token-sidecar-error';

@@ -7,7 +7,7 @@
 import type { Injection } from '../../config/config.ts';
 import type { Fields } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
-import type { FieldSection, IncomingRequest } from './message.ts';
+import type { FieldSection, IncomingRequest } from './contract.ts';
 
 /** What every Authorization value of a bearer source begins with (RFC 6750 §2.1). */
 const BEARER = 'Bearer ';

@@ -4,7 +4,7 @@ import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { Protocol } from '../http/messages.ts';
 import { Deadline } from '../io/deadline.ts';
-import type { GivenUpConnection } from '../streams/app-stream.ts';
+import type { GivenUpConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { failureOf } from './client-verdict.ts';
 import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';

@@ -9,7 +9,7 @@ import { logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { GivenUpConnection } from '../streams/app-stream.ts';
+import type { GivenUpConnection } from '../streams/contract.ts';
 import { VERDICT_MS } from './client-verdict.ts';
 import { Handshake } from './handshake.ts';
 import { askUpstream } from './upstream-question.ts';

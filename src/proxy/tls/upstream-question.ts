@@ -1,7 +1,10 @@
 import type { Protocol } from '../http/messages.ts';
-import type { IncomingRequest } from '../streams/message.ts';
-import type { UpstreamStream, UpstreamStreams } from '../streams/upstream-stream.ts';
-import { WithoutRequest } from '../streams/without-request.ts';
+import {
+  type IncomingRequest,
+  type UpstreamStream,
+  type UpstreamStreams,
+  WithoutRequest,
+} from '../streams/contract.ts';
 
 /** Stands for the request that is to come: one that any version of HTTP could carry. */
 const ANY_REQUEST: IncomingRequest = {

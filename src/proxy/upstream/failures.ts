@@ -2,7 +2,7 @@ import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../.
 import { type ErrorCode, errorCodeName } from '../http2/error-code.ts';
 import { FAULTS, type FaultReason } from '../http2/fault.ts';
 import { asProxyError } from '../proxy-error.ts';
-import { UpstreamReset } from '../streams/upstream-reset.ts';
+import { UpstreamReset } from '../streams/contract.ts';
 
 /** How the connections to one upstream fail, as errors that the proxy may answer. */
 export class UpstreamFailures {

@@ -5,10 +5,14 @@ import type { Clock } from '../../platform/time/clock.ts';
 import { isGrpcCall, type Protocol } from '../http/messages.ts';
 import type { Network } from '../io/network.ts';
 import type { UpstreamObserver } from '../observer.ts';
+import {
+  type IncomingRequest,
+  type UpstreamStream,
+  type UpstreamStreams,
+  type UpstreamUser,
+  WithoutRequest,
+} from '../streams/contract.ts';
 import { offeredProtocols, offersWebSocket } from '../streams/header-rules.ts';
-import type { IncomingRequest } from '../streams/message.ts';
-import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
-import { WithoutRequest } from '../streams/without-request.ts';
 import type { OpenUpstreams } from './connection-budget.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';

@@ -17,7 +17,7 @@ import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/m
 import { shownPath } from '../../proxy/http/syntax.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/tracer.ts';
-import type { IncomingRequest } from '../../proxy/streams/message.ts';
+import type { IncomingRequest } from '../../proxy/streams/contract.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 
 /** Makes spans by way of `tracer`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { Delivery } from '../../../src/proxy/streams/upstream-stream.ts';
+import type { Delivery } from '../../../src/proxy/streams/contract.ts';
 import { FakeBearer, SECOND } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';
 

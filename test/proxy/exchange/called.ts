@@ -2,20 +2,18 @@ import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.
 import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import type { Protocol } from '../../../src/proxy/http/messages.ts';
-import type { AppStream } from '../../../src/proxy/streams/app-stream.ts';
 import type {
   AnswerBody,
   AnswerHead,
-  IncomingRequest,
-  OwnAnswer,
-} from '../../../src/proxy/streams/message.ts';
-import type {
+  AppStream,
   Delivery,
+  IncomingRequest,
   OutgoingRequest,
+  OwnAnswer,
   UpstreamStream,
   UpstreamStreams,
   UpstreamUser,
-} from '../../../src/proxy/streams/upstream-stream.ts';
+} from '../../../src/proxy/streams/contract.ts';
 import type { TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { createPorts, type Ports } from './ported-exchange.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { GatewayCaller } from '../../../src/config/config.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Authorizer, IdentifiedCaller } from '../../../src/proxy/exchange/authorizer.ts';
-import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
 import { get, ok, request } from '../../wire/messages.ts';

@@ -4,7 +4,7 @@ import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform
 import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
 import { grpcRefusalOf } from '../../../src/proxy/exchange/local-reply.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
-import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
+import { UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { withoutToken } from '../../wire/fake-bearer.ts';

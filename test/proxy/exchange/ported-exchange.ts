@@ -12,10 +12,13 @@ import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { type DestinationFinder, Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
-import { ConnectionOwner } from '../../../src/proxy/streams/connection-owner.ts';
+import {
+  ConnectionOwner,
+  type UpstreamStreams,
+  type UpstreamUser,
+  WithoutRequest,
+} from '../../../src/proxy/streams/contract.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
-import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import { WithoutRequest } from '../../../src/proxy/streams/without-request.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/http1/connection.ts';
 import { Http1UpstreamStream } from '../../../src/proxy/upstream/http1/stream.ts';

@@ -2,8 +2,7 @@ import { expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/retry.ts';
 import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
-import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
-import type { Delivery } from '../../../src/proxy/streams/upstream-stream.ts';
+import { type Delivery, UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 
 const BROKEN = new SidecarError('upstream_protocol_error', 'broke off');
 const REFUSED = new UpstreamReset('refused', ErrorCode.REFUSED_STREAM);

@@ -5,7 +5,7 @@ import type { TraceContext } from '../../../src/proxy/http/messages.ts';
 import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
 import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/recording/tracer.ts';
-import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 
 const REQUEST: IncomingRequest = {

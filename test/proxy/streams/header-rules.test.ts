@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HOP_FIELD } from '../../../src/platform/net/listen.ts';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
+import type { FieldSection } from '../../../src/proxy/streams/contract.ts';
 import {
   type AnswerFieldRules,
   answerFields,
@@ -12,7 +13,6 @@ import {
   type UpstreamFieldRules,
   upstreamFields,
 } from '../../../src/proxy/streams/header-rules.ts';
-import type { FieldSection } from '../../../src/proxy/streams/message.ts';
 
 const RULES: UpstreamFieldRules = {
   authority: 'api.example.com',

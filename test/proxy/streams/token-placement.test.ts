@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Injection } from '../../../src/config/config.ts';
 import { makeLasting } from '../../../src/proxy/http/lasting-fields.ts';
-import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 
 const KEY: Injection = { into: 'header', header: 'X-Api-Key' };

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Protocol } from '../../../src/proxy/http/messages.ts';
-import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {
+  IncomingRequest,
   UpstreamStream,
   UpstreamStreams,
   UpstreamUser,
-} from '../../../src/proxy/streams/upstream-stream.ts';
+} from '../../../src/proxy/streams/contract.ts';
 import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
 
 /** Streams to an upstream, of which one is lent out, and what becomes of it. */

@@ -10,9 +10,14 @@ import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.
 import { Registry } from '../../../src/platform/prometheus.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
-import type { Delivery, UpstreamStream, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import { WithoutRequest } from '../../../src/proxy/streams/without-request.ts';
+import {
+  type AnswerHead,
+  type Delivery,
+  type IncomingRequest,
+  type UpstreamStream,
+  type UpstreamUser,
+  WithoutRequest,
+} from '../../../src/proxy/streams/contract.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/connection-budget.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -1,6 +1,6 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
-import type { ConnectionSuccessor } from '../../streams/app-stream.ts';
+import type { ConnectionSuccessor } from '../../streams/contract.ts';
 import type { Http1AppStream } from './stream.ts';
 
 /** How far one connection from the app is. */

@@ -5,10 +5,16 @@ import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
 import type { RequestHead } from '../../http1/heads.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
 import type { GatheredWriter } from '../../io/gathered-writer.ts';
-import type { AppStream, ConnectionSuccessor, GivenUpConnection } from '../../streams/app-stream.ts';
-import type { ConnectionOwner } from '../../streams/connection-owner.ts';
+import type {
+  AnswerBody,
+  AnswerHead,
+  AppStream,
+  ConnectionOwner,
+  ConnectionSuccessor,
+  GivenUpConnection,
+  OwnAnswer,
+} from '../../streams/contract.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
-import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
 

@@ -2,8 +2,8 @@
 
 import { type Fields, lowerCaseName } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
+import type { AnswerHead, OwnAnswer } from '../../streams/contract.ts';
 import { answerFields, informationFields } from '../../streams/header-rules.ts';
-import type { AnswerHead, OwnAnswer } from '../../streams/message.ts';
 
 const SECTIONS = new MadeOf<{ readonly status: number; readonly section: Fields }>();
 

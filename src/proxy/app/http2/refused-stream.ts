@@ -2,7 +2,7 @@ import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
-import type { OwnAnswer } from '../../streams/message.ts';
+import type { OwnAnswer } from '../../streams/contract.ts';
 import { ownAnswerSection } from './answer.ts';
 import { type ConnectionStream, type Http2StreamCarrier, STREAM_BYTES } from './connection-stream.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';

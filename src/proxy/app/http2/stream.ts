@@ -6,9 +6,14 @@ import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
-import type { AppStream } from '../../streams/app-stream.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/message.ts';
-import { UpstreamReset } from '../../streams/upstream-reset.ts';
+import {
+  type AnswerBody,
+  type AnswerHead,
+  type AppStream,
+  type IncomingRequest,
+  type OwnAnswer,
+  UpstreamReset,
+} from '../../streams/contract.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './answer.ts';
 import { type ConnectionStream, type Http2StreamCarrier, STREAM_BYTES } from './connection-stream.ts';

@@ -2,7 +2,7 @@ import type { OnReadOpts, Socket } from 'node:net';
 import type { RouteConfig } from '../../../config/config.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import { Members } from '../../io/collections.ts';
-import type { UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { UpstreamUser } from '../../streams/contract.ts';
 import { type IdleHolder, maxAgeMs, type OpenUpstreams } from '../connection-budget.ts';
 import type { Dialer, Dialling } from '../dialer.ts';
 import { UpstreamFailures } from '../failures.ts';

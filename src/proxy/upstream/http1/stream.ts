@@ -1,9 +1,8 @@
 import { type Fields, hasField, joinCookies } from '../../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
 import type { Member } from '../../io/collections.ts';
+import type { FieldSection, OutgoingRequest, UpstreamStream } from '../../streams/contract.ts';
 import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules.ts';
-import type { FieldSection } from '../../streams/message.ts';
-import type { OutgoingRequest, UpstreamStream } from '../../streams/upstream-stream.ts';
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamConnection } from './connection.ts';
 

@@ -1,7 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
-import type { Delivery } from '../../streams/upstream-stream.ts';
+import type { Delivery } from '../../streams/contract.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream, UpstreamOutlet, WireStream } from './outlet.ts';
 

@@ -1,8 +1,7 @@
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
-import type { IncomingRequest } from '../../streams/message.ts';
-import type { UpstreamStream, UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { IncomingRequest, UpstreamStream, UpstreamUser } from '../../streams/contract.ts';
 import { type IdleHolder, maxAgeMs, type OpenUpstreams } from '../connection-budget.ts';
 import { type Dialer, Dialling } from '../dialer.ts';
 import { UpstreamFailures } from '../failures.ts';

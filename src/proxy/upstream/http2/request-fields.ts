@@ -1,8 +1,8 @@
 import { SidecarError } from '../../../platform/errors.ts';
 import { type Fields, lowerCaseName } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
+import type { OutgoingRequest } from '../../streams/contract.ts';
 import { isSameRule, offersWebSocket, upstreamFields } from '../../streams/header-rules.ts';
-import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
 /** Fields about the connection or framing, which HTTP/2 expresses otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);

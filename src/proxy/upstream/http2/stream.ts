@@ -5,13 +5,15 @@ import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { sectionBytes } from '../../http2/field-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest } from '../../streams/message.ts';
 import type {
+  AnswerBody,
+  AnswerHead,
   Delivery,
+  IncomingRequest,
   OutgoingRequest,
   UpstreamStream,
   UpstreamUser,
-} from '../../streams/upstream-stream.ts';
+} from '../../streams/contract.ts';
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';

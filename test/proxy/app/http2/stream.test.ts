@@ -6,7 +6,7 @@ import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
 import type { ServerStream } from '../../../../src/proxy/http2/server-connection.ts';
 import { GatheredWriter } from '../../../../src/proxy/io/gathered-writer.ts';
 import type { TakeBytes } from '../../../../src/proxy/io/sockets.ts';
-import { UpstreamReset } from '../../../../src/proxy/streams/upstream-reset.ts';
+import { UpstreamReset } from '../../../../src/proxy/streams/contract.ts';
 import { settle } from '../../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, message, ok } from '../../../wire/messages.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type { UpstreamUser } from '../../../../src/proxy/streams/contract.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { ManualClock, settle } from '../../../support/manual-clock.ts';

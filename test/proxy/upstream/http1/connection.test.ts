@@ -1,7 +1,7 @@
 import { connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/platform/time/clock.ts';
-import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type { UpstreamUser } from '../../../../src/proxy/streams/contract.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { selfSigned } from '../../../wire/certificate.ts';

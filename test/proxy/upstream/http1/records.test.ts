@@ -1,8 +1,7 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
-import { WithoutRequest } from '../../../../src/proxy/streams/without-request.ts';
+import { type UpstreamUser, WithoutRequest } from '../../../../src/proxy/streams/contract.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';

@@ -1,8 +1,11 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { IncomingRequest } from '../../../../src/proxy/streams/message.ts';
-import type { UpstreamStream, UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type {
+  IncomingRequest,
+  UpstreamStream,
+  UpstreamUser,
+} from '../../../../src/proxy/streams/contract.ts';
 import { OpenUpstreams } from '../../../../src/proxy/upstream/connection-budget.ts';
 import type { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import { type Http1Fallback, Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { makeLasting } from '../../../../src/proxy/http/lasting-fields.ts';
 import { FrameOutput } from '../../../../src/proxy/http2/frame-output.ts';
 import { HpackEncoder } from '../../../../src/proxy/http2/hpack/encoder.ts';
-import type { OutgoingRequest } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type { OutgoingRequest } from '../../../../src/proxy/streams/contract.ts';
 import { requestFields } from '../../../../src/proxy/upstream/http2/request-fields.ts';
 
 const FIELDS = [

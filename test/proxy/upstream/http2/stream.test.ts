@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { IncomingRequest } from '../../../../src/proxy/streams/message.ts';
-import type { OutgoingRequest, UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type {
+  IncomingRequest,
+  OutgoingRequest,
+  UpstreamUser,
+} from '../../../../src/proxy/streams/contract.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import type { Http2Connection } from '../../../../src/proxy/upstream/http2/connection.ts';
 import { Http2UpstreamStream } from '../../../../src/proxy/upstream/http2/stream.ts';
