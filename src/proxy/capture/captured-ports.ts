@@ -5,9 +5,9 @@ import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Service } from '../app/listener.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
-import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { AskedDestination } from '../routing/forward-destination.ts';
+import type { AskedDestination } from '../routing/forward-proxy.ts';
+import type { ActiveRoute } from '../routing/routes.ts';
 import type { TlsTermination } from '../tls/termination.ts';
 import { CapturedTlsConnection } from './captured-tls-connection.ts';
 

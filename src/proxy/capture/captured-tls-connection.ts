@@ -3,8 +3,8 @@ import type { AppConnection } from '../app/app-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import { guarded } from '../app/guarded.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
-import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
+import type { ActiveRoute } from '../routing/routes.ts';
 import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 

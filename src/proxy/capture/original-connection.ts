@@ -1,6 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { TakeBytes } from '../io/sockets.ts';
-import type { ActiveRoute } from '../routing/active-route.ts';
+import type { ActiveRoute } from '../routing/routes.ts';
 import { type UpstreamStream, WithoutRequest } from '../streams/contract.ts';
 import type { TunnelEnd } from '../tunnel/tunnel.ts';
 import type { PassingConnections } from './passing-connections.ts';

@@ -1,5 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
-import type { Destination } from '../routing/destination.ts';
+import type { Destination } from '../routing/routes.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/contract.ts';
 import type { RequestService } from './context.ts';
 import type { Exchange } from './exchange.ts';

@@ -6,7 +6,7 @@ import { type Fields, octetsOf } from '../http/fields.ts';
 import { givenRequestId, isGrpcCall, REQUEST_ID_FIELD, traceContextOf } from '../http/messages.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestRecorder, type RouteObserver } from '../observer.ts';
 import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
-import type { Destination } from '../routing/destination.ts';
+import type { Destination } from '../routing/routes.ts';
 import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, OwnAnswer } from '../streams/contract.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';

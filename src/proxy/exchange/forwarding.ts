@@ -1,8 +1,7 @@
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
-import type { ActiveRoute } from '../routing/active-route.ts';
-import type { Destination } from '../routing/destination.ts';
+import type { ActiveRoute, Destination } from '../routing/routes.ts';
 import type {
   AnswerBody,
   AnswerHead,

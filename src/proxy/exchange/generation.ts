@@ -1,6 +1,6 @@
 import type { ProxyLimits } from '../../config/config.ts';
 import type { LogUnread, RecordRequest } from '../observer.ts';
-import type { DestinationFinder } from '../routing/destinations.ts';
+import type { Destinations } from '../routing/destinations.ts';
 import type { Admission } from './admission.ts';
 import type { CallerPolicy } from './authorizer.ts';
 
@@ -13,7 +13,7 @@ type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' 
  * under the old one.
  */
 export class Generation {
-  readonly destinations: DestinationFinder;
+  readonly destinations: Destinations;
   readonly admission: Admission;
   readonly limits: ProxyLimits;
   readonly record: RecordRequest;

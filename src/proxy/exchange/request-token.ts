@@ -10,7 +10,7 @@ import {
 import { type Fields, fieldValues } from '../http/fields.ts';
 import { isGrpc } from '../http/messages.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
-import type { ActiveRoute } from '../routing/active-route.ts';
+import type { ActiveRoute } from '../routing/routes.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/contract.ts';
 import { keepsOwn } from './admission.ts';
 import type { Exchange } from './exchange.ts';

@@ -2,12 +2,15 @@ import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import type { Protocol } from '../http/messages.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
-import type { ActiveRoute } from './active-route.ts';
-import type { Destination } from './destination.ts';
-import { destinationOf } from './find-destination.ts';
-import type { AskedDestination } from './forward-destination.ts';
-import type { ForwardProxy } from './forward-proxy.ts';
-import type { HostList } from './host-list.ts';
+import type { AskedDestination, ForwardProxy, HostList } from './forward-proxy.ts';
+import {
+  type ActiveRoute,
+  type Destination,
+  hasDotSegment,
+  matchRoute,
+  splitTarget,
+  upstreamTarget,
+} from './routes.ts';
 
 /** A host whose connections end here, and the list that it is on. */
 export interface ListedHost {
@@ -15,39 +18,16 @@ export interface ListedHost {
   readonly asked: AskedDestination;
 }
 
-/** Finds where requests go. Another finder may replace it at any time: do not keep what is behind it. */
-export interface DestinationFinder {
-  /** Names that Host may have where cross-site requests are refused; absent where they are not checked. */
-  readonly ownNames: ReadonlySet<string> | undefined;
-  /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
-  find(request: IncomingRequest): Destination;
-  /**
-   * The destination of a request that came on a connection to a listed host. A host no longer listed gets no token.
-   * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
-   */
-  findListed(host: ListedHost, request: IncomingRequest): Destination;
-  /**
-   * The route of connections to a listed host, before there is a request.
-   * @throws {SidecarError} `destination_not_allowed`.
-   */
-  routeTo(host: ListedHost): ActiveRoute;
-  /** Whether redirected connections to `asked` get the token. */
-  listsRedirected(asked: AskedDestination): boolean;
-  /** The route that makes and counts connections to where a redirected one was going, which pass as they are. */
-  routePast(original: ListenAddress): ActiveRoute;
-  /** The protocol of each route's upstream, by route name; undefined if unknown. */
-  spoken(): ReadonlyMap<string, Protocol | undefined>;
-  /** Closes every connection to an upstream. */
-  close(): void;
-}
-
 type DestinationsOptions = Pick<
   Destinations,
   'routes' | 'forwardProxy' | 'captured' | 'redirected' | 'ownNames'
 >;
 
-/** The routes, the forward proxy, the captured and the redirected hosts of one configuration. */
-export class Destinations implements DestinationFinder {
+/**
+ * The routes, the forward proxy, the captured and the redirected hosts of one configuration: where its requests go.
+ * Another configuration may replace it at any time: do not keep what is behind it.
+ */
+export class Destinations {
   readonly routes: readonly ActiveRoute[];
   /** Absent where only routes are served. */
   readonly forwardProxy: ForwardProxy | undefined;
@@ -55,6 +35,7 @@ export class Destinations implements DestinationFinder {
   readonly captured: ForwardProxy | undefined;
   /** Absent where no connections are redirected. */
   readonly redirected: ForwardProxy | undefined;
+  /** Names that Host may have where cross-site requests are refused; absent where they are not checked. */
   readonly ownNames: ReadonlySet<string> | undefined;
 
   constructor({ routes, forwardProxy, captured, redirected, ownNames }: DestinationsOptions) {
@@ -65,26 +46,38 @@ export class Destinations implements DestinationFinder {
     this.ownNames = ownNames;
   }
 
+  /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination {
     return destinationOf(request, this);
   }
 
+  /**
+   * The destination of a request that came on a connection to a listed host. A host no longer listed gets no token.
+   * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
+   */
   findListed({ list, asked }: ListedHost, request: IncomingRequest): Destination {
     return this.#proxyOf(list).listedDestination(asked, request);
   }
 
+  /**
+   * The route of connections to a listed host, before there is a request.
+   * @throws {SidecarError} `destination_not_allowed`.
+   */
   routeTo({ list, asked }: ListedHost): ActiveRoute {
     return this.#proxyOf(list).listedRoute(asked);
   }
 
+  /** Whether redirected connections to `asked` get the token. */
   listsRedirected(asked: AskedDestination): boolean {
     return this.redirected?.lists(asked) === true;
   }
 
+  /** The route that makes and counts connections to where a redirected one was going, which pass as they are. */
   routePast(original: ListenAddress): ActiveRoute {
     return this.#proxyOf('redirected').routePast(original);
   }
 
+  /** The protocol of each route's upstream, by route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, Protocol | undefined> {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
@@ -95,6 +88,7 @@ export class Destinations implements DestinationFinder {
     return [forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? []);
   }
 
+  /** Closes every connection to an upstream. */
   close(): void {
     for (const { upstream } of [...this.routes, ...this.listedRoutes]) upstream.close();
   }
@@ -104,4 +98,41 @@ export class Destinations implements DestinationFinder {
     if (proxy !== undefined) return proxy;
     throw new SidecarError('destination_not_allowed', 'no hosts are listed any more for such connections');
   }
+}
+
+/** What there is to choose from. */
+interface Served {
+  readonly routes: readonly ActiveRoute[];
+  /** Absent where only routes are served. */
+  readonly forwardProxy: ForwardProxy | undefined;
+}
+
+/**
+ * Decides where a request goes: by its target where that names a host (the forward proxy), else by Host and path.
+ * @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`.
+ */
+export function destinationOf(
+  head: Pick<IncomingRequest, 'host' | 'method' | 'target' | 'targetForm'>,
+  { routes, forwardProxy }: Served,
+): Destination {
+  if (head.targetForm === 'absolute' || head.targetForm === 'authority') {
+    if (forwardProxy === undefined) {
+      throw new SidecarError('destination_not_allowed', 'this listener is not a forward proxy');
+    }
+    return head.targetForm === 'absolute'
+      ? forwardProxy.requestDestination(head)
+      : forwardProxy.tunnelDestination(head);
+  }
+  const target = splitTarget(head.target);
+  const route = matchRoute(routes, head.host, target.path);
+  if (hasDotSegment(target.path) && !takesEveryPath(route, routes)) {
+    throw new SidecarError('bad_request', 'the path must not hold dot segments, encoded or not');
+  }
+  if (route === undefined) throw new SidecarError('route_not_found', 'no route has this host and path');
+  return { route, target: upstreamTarget(route.config, route.matcher, target), tunnel: false };
+}
+
+/** Whether a path may climb as far as it likes without leaving its route: the route is given every path. */
+function takesEveryPath(route: ActiveRoute | undefined, routes: readonly ActiveRoute[]): boolean {
+  return route?.config.upstream.basePath === '' && routes.every(({ matcher }) => matcher.prefix === '');
 }

@@ -9,9 +9,8 @@ import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
 import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
-import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
-import { type DestinationFinder, Destinations } from '../../../src/proxy/routing/destinations.ts';
-import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import { Destinations } from '../../../src/proxy/routing/destinations.ts';
+import { type ActiveRoute, routeMatcher } from '../../../src/proxy/routing/routes.ts';
 import {
   ConnectionOwner,
   type UpstreamStreams,
@@ -236,7 +235,7 @@ export function createPorts(ports: Ports = {}) {
   return {
     context,
     /** Has requests served with these destinations from now on. */
-    replaceDestinations(destinations: DestinationFinder) {
+    replaceDestinations(destinations: Destinations) {
       generation = new Generation({ ...generation, destinations });
     },
     clock,

@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { SidecarError } from '../../../src/platform/errors.ts';
 import { formOf } from '../../../src/proxy/http/syntax.ts';
 import type { RequestHead } from '../../../src/proxy/http1/heads.ts';
-import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
-import { destinationOf } from '../../../src/proxy/routing/find-destination.ts';
-import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import { destinationOf } from '../../../src/proxy/routing/destinations.ts';
+import { type ActiveRoute, routeMatcher } from '../../../src/proxy/routing/routes.ts';
 
 function route(name: string, pathPrefix: string, host?: string, basePath = '/v2'): ActiveRoute {
   const matcher = routeMatcher(host === undefined ? { pathPrefix } : { pathPrefix, host });

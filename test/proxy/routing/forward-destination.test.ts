@@ -4,7 +4,7 @@ import {
   type AskedDestination,
   allowedDestination,
   forwardUpstream,
-} from '../../../src/proxy/routing/forward-destination.ts';
+} from '../../../src/proxy/routing/forward-proxy.ts';
 
 function destination(settings: Partial<AllowedDestination> & { host: string }): AllowedDestination {
   return {

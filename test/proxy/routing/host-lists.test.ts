@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import { ForwardProxy } from '../../../src/proxy/routing/forward-proxy.ts';
-import { HOST_LISTS, type HostList } from '../../../src/proxy/routing/host-list.ts';
+import { ForwardProxy, HOST_LISTS, type HostList } from '../../../src/proxy/routing/forward-proxy.ts';
 import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { TIMEOUTS } from '../../wire/sidecar.ts';

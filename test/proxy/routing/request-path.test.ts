@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasDotSegment, splitTarget } from '../../../src/proxy/routing/request-path.ts';
+import { hasDotSegment, splitTarget } from '../../../src/proxy/routing/routes.ts';
 
 describe('a request target', () => {
   it.each([
