@@ -2,10 +2,9 @@
 
 import { join } from 'node:path';
 import type { SidecarMount } from '../injector/pod/sidecar-mounts.ts';
+import { credentialsViaBroker } from '../injector/profiles/broker-credentials.ts';
 import { isAdmitted } from '../injector/profiles/find-profiles.ts';
-import type { JudgedProfile, ValidProfile } from '../injector/profiles/profile.ts';
-import type { ProfileSource } from '../injector/profiles/profile-source.ts';
-import { credentialsViaBroker } from '../injector/profiles/via-broker.ts';
+import type { JudgedProfile, ProfileSource, ValidProfile } from '../injector/profiles/profile.ts';
 import { credentialFiles } from '../token/credentials.ts';
 import type { BrokeredCredential, BrokeredCredentials, VolumeFile } from './brokered-credential.ts';
 

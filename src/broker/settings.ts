@@ -3,7 +3,7 @@
 import { dirname } from 'node:path';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
-import { objectName } from '../injector/pod/annotation-formats.ts';
+import { objectName } from '../injector/pod/annotations.ts';
 import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';

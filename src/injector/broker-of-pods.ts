@@ -9,8 +9,8 @@ import { openLiveSecret } from '../platform/mounted/live-secret.ts';
 import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { blocksOf, parseAuthorities } from '../platform/x509/pem.ts';
-import { grantValue, objectName } from './pod/annotation-formats.ts';
-import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/broker.ts';
+import { grantValue, objectName } from './pod/annotations.ts';
+import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/context.ts';
 
 export const BROKER_OF_PODS_SETTINGS = {
   'broker-url': {

@@ -9,19 +9,17 @@ import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import type { ClusterContact } from './admission.ts';
 import { manageCertificate } from './certificate/self-managed-certificate.ts';
 import { followClusterVersion } from './cluster/cluster-version.ts';
-import { createEventTeller } from './cluster/events.ts';
-import { createOwnerEvents } from './cluster/owner-events.ts';
+import { createEventTeller, createOwnerEvents } from './cluster/owner-events.ts';
 import { createSecretExistence } from './cluster/secret-existence.ts';
 import type { InjectorMetrics } from './metrics.ts';
-import type { Cluster } from './pod/cluster.ts';
+import type { Cluster, InjectionDefaults } from './pod/context.ts';
 import { inject } from './pod/inject.ts';
-import type { InjectionDefaults } from './pod/injection-defaults.ts';
 import type { Pod } from './pod/pod.ts';
 import { startProfileReports } from './profiles/profile-reports.ts';
 import { watchProfiles } from './profiles/profile-store.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './settings.ts';
+import { createReplacements } from './watched-pods/healing.ts';
 import { startPodController } from './watched-pods/pod-controller.ts';
-import { createReplacements } from './watched-pods/replacement.ts';
 import { createServedPods, webhookAsOwner } from './watched-pods/served-pods.ts';
 
 interface ClusterOptions extends KubernetesConfig, BackoffOptions {

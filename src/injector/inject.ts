@@ -12,11 +12,13 @@ import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { readBroker, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
-import { injectManifests, type ManifestOptions } from './manifests/inject-manifests.ts';
-import { readManifestDocuments } from './manifests/manifest-documents.ts';
-import { objectName } from './pod/annotation-formats.ts';
-import { PROFILE } from './pod/annotations.ts';
-import type { ClusterVersion } from './pod/cluster.ts';
+import {
+  injectManifests,
+  type ManifestOptions,
+  readManifestDocuments,
+} from './manifests/inject-manifests.ts';
+import { objectName, PROFILE } from './pod/annotations.ts';
+import type { ClusterVersion } from './pod/context.ts';
 
 const SETTINGS = {
   filename: {

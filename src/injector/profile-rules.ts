@@ -1,11 +1,10 @@
 /** What profiles resolve to. The injector and `inject` load this only if there are profiles. */
 
 import { credentialFiles } from '../token/credentials.ts';
-import type { Profiles } from './pod/profiles.ts';
+import type { Profiles } from './pod/context.ts';
+import { manifestProfiles } from './profiles/find-profiles.ts';
 import { judgeProfile } from './profiles/judge-profile.ts';
-import { manifestProfiles } from './profiles/manifest-profiles.ts';
-import type { JudgedProfile, ProfileIdentity } from './profiles/profile.ts';
-import type { ProfileSource } from './profiles/profile-source.ts';
+import type { JudgedProfile, ProfileIdentity, ProfileSource } from './profiles/profile.ts';
 import { createProfiles } from './profiles/resolve-profiles.ts';
 
 export function judge(identity: ProfileIdentity, spec: unknown): JudgedProfile {

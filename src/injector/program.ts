@@ -19,7 +19,7 @@ import { type CertificateSource, certificateMissing } from '../platform/tls/serv
 import { type ClusterContact, createMutatingWebhook, createValidatingWebhook } from './admission.ts';
 import { followBroker } from './broker-of-pods.ts';
 import { createInjectorMetrics, type InjectorMetrics } from './metrics.ts';
-import type { Cluster } from './pod/cluster.ts';
+import type { Cluster } from './pod/context.ts';
 import {
   type CertificateConfig,
   INJECTOR_SETTINGS,

@@ -7,7 +7,7 @@ import { connectKubernetes } from '../platform/kubernetes/client.ts';
 import type { Problem } from '../platform/problems.ts';
 import { ConfigurationError } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
-import { objectName } from './pod/annotation-formats.ts';
+import { objectName } from './pod/annotations.ts';
 import type { INJECTOR_SETTINGS } from './settings.ts';
 import { waitForWebhook } from './webhook-check.ts';
 

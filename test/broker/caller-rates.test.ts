@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { seededRandom } from '../../scripts/simulation/random.ts';
 import { createCallerRates, MAX_KEPT, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
+import { BROKER_RECOVERY_MS } from '../../src/injector/profiles/broker-credentials.ts';
 import { MAX_TOGETHER } from '../../src/injector/profiles/resolve-profiles.ts';
-import { BROKER_RECOVERY_MS } from '../../src/injector/profiles/through-broker.ts';
 import { retryDelayMs } from '../../src/token/schedule.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
-import { applyToDocument } from '../../src/injector/manifests/apply-to-document.ts';
+import { applyToDocument } from '../../src/injector/manifests/inject-manifests.ts';
 import type { JsonPatch } from '../../src/injector/pod/json-patch.ts';
 
 function applied(text: string, path: readonly (string | number)[], ...operations: [string, unknown][]) {

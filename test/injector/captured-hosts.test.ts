@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addressedHosts, namedHosts } from '../../src/config/values.ts';
-import { captureSetting } from '../../src/injector/pod/captured-hosts.ts';
+import { captureSetting } from '../../src/injector/pod/hosts-mode.ts';
 
 const hosts = (count: number, suffix = ''): string =>
   Array.from({ length: count }, (_, index) => `h${index}.example.com${suffix}`).join(',');

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
-import { WORKLOAD_KINDS } from '../../src/injector/manifests/workload-kinds.ts';
-import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
+import { injectManifests, WORKLOAD_KINDS } from '../../src/injector/manifests/inject-manifests.ts';
+import { SIDECAR_MODES } from '../../src/injector/pod/context.ts';
 import { profilesInManifests } from '../../src/injector/profile-rules.ts';
 import { DEFAULTS } from './defaults.ts';
 

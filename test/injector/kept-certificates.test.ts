@@ -5,12 +5,13 @@ import { describe, expect, it, vi } from 'vitest';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import {
   begunAuthorities,
+  collectionOf,
   livingAuthorities,
   readStoredCertificates,
   servingCertificateOf,
+  trustAuthorities,
   writeStoredCertificates,
 } from '../../src/injector/certificate/stored-certificates.ts';
-import { collectionOf, trustAuthorities } from '../../src/injector/certificate/webhook-trust.ts';
 import { createInjectorMetrics } from '../../src/injector/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import {

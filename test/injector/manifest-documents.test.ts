@@ -2,9 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { parse, parseDocument, stringify } from 'yaml';
-import { applyToDocument } from '../../src/injector/manifests/apply-to-document.ts';
-import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
-import { workloadsIn } from '../../src/injector/manifests/workload-kinds.ts';
+import {
+  applyToDocument,
+  injectManifests,
+  workloadsIn,
+} from '../../src/injector/manifests/inject-manifests.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 
 const OPTIONS = { defaults: DEFAULTS, cluster: {}, namespace: 'fallback' };

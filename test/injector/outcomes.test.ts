@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Cluster } from '../../src/injector/pod/cluster.ts';
+import type { Cluster } from '../../src/injector/pod/context.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEventTeller } from '../../src/injector/cluster/events.ts';
-import { createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
+import { createEventTeller, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import {

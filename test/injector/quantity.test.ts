@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { quantity } from '../../src/injector/pod/quantity.ts';
+import { quantity } from '../../src/injector/pod/resources.ts';
 
 it.each([
   ['0', 0],

@@ -1,8 +1,7 @@
 /** Which owners are looked at and told, and for how long that is remembered. */
 
 import { expect, it } from 'vitest';
-import { createEventTeller } from '../../src/injector/cluster/events.ts';
-import { createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
+import { createEventTeller, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import type { OwnerReference } from '../../src/platform/kubernetes/api.ts';

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
-import { planRotation } from '../../src/injector/certificate/rotation.ts';
+import { planRotation } from '../../src/injector/certificate/self-managed-certificate.ts';
 import { servingCertificateOf } from '../../src/injector/certificate/stored-certificates.ts';
 
 const NOW_MS = Date.parse('2030-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
-import { planRotation } from '../../src/injector/certificate/rotation.ts';
+import { planRotation } from '../../src/injector/certificate/self-managed-certificate.ts';
 import {
   readStoredCertificates,
   type StoredCertificates,

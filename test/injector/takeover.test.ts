@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
-import { servingCertificateOf } from '../../src/injector/certificate/stored-certificates.ts';
-import { takeoverDelayMs } from '../../src/injector/certificate/takeover.ts';
-import { trackTrustedAuthorities } from '../../src/injector/certificate/trusted-authorities.ts';
+import { takeoverDelayMs } from '../../src/injector/certificate/self-managed-certificate.ts';
+import {
+  servingCertificateOf,
+  trackTrustedAuthorities,
+} from '../../src/injector/certificate/stored-certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,13 @@
 /** The Secret that the replicas share: the certificate in use, its successor until it takes over, and the CAs. */
 
 import { X509Certificate } from 'node:crypto';
-import type { ApiObject } from '../../platform/kubernetes/api.ts';
-import { parseServingCertificate, type ServingCertificate } from '../../platform/tls/serving-certificate.ts';
+import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
+import type { Clock } from '../../platform/time/clock.ts';
+import {
+  isIssuedBy,
+  parseServingCertificate,
+  type ServingCertificate,
+} from '../../platform/tls/serving-certificate.ts';
 import { certificatesIn } from '../../platform/x509/pem.ts';
 import type { IssuedCertificate } from './certificate-authority.ts';
 
@@ -101,6 +106,104 @@ export function begunAuthorities(authorities: readonly string[], nowMs: number):
 }
 
 /** Each certificate separately, in one notation; anything else is left out. */
-export function splitPem(bundle: string): string[] {
+function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());
+}
+
+// Tracks which CAs the API server trusts when it calls our webhooks, and for how long, as this replica has seen it.
+
+export interface TrustedAuthorities {
+  /** The present state of a configuration; undefined while it does not exist. */
+  saw(name: string, configuration: ConfigurationObject | undefined): void;
+  /** Whether every configuration has been seen. */
+  isKnown(): boolean;
+  /** The trusted CAs that issued a certificate, PEM. */
+  issuersOf(cert: string): readonly string[];
+  /** How long every webhook has trusted a certificate's CA, ms; undefined if one does not. */
+  trustedForMs(cert: string): number | undefined;
+}
+
+/** @param names of the configurations that have to trust a CA. */
+export function trackTrustedAuthorities(names: readonly string[], clock: Clock): TrustedAuthorities {
+  const seen = new Map<string, readonly (readonly string[])[]>();
+  /** PEM of the CAs that all of them trust, and since when, in monotonic time. */
+  const since = new Map<string, number>();
+
+  function issuersOf(cert: string): readonly string[] {
+    const leaf = new X509Certificate(cert);
+    return [...since.keys()].filter((pem) => isIssuedBy(leaf, new X509Certificate(pem)));
+  }
+
+  return {
+    saw(name, configuration) {
+      seen.set(
+        name,
+        configuration === undefined ? [] : caBundlesOf(configuration).map((bundle) => splitPem(bundle)),
+      );
+      const [first = [], ...others] = [...seen.values()].flat();
+      const common = first.filter((pem) => others.every((bundle) => bundle.includes(pem)));
+      for (const pem of [...since.keys()]) if (!common.includes(pem)) since.delete(pem);
+      for (const pem of common) if (!since.has(pem)) since.set(pem, clock.monotonicMs());
+    },
+    isKnown: () => names.every((name) => seen.has(name)),
+    issuersOf,
+    trustedForMs(cert) {
+      const times = issuersOf(cert).map((pem) => since.get(pem) as number);
+      return times.length === 0 ? undefined : clock.monotonicMs() - Math.min(...times);
+    },
+  };
+}
+
+// The CAs that the API server trusts when it calls our webhooks.
+
+export interface WebhookConfiguration {
+  readonly kind: 'mutating' | 'validating';
+  readonly name: string;
+}
+
+export interface ConfigurationObject extends ApiObject {
+  readonly webhooks?: readonly {
+    readonly name: string;
+    readonly clientConfig?: { readonly caBundle?: string };
+  }[];
+}
+
+const GROUP = '/apis/admissionregistration.k8s.io/v1';
+
+export function collectionOf({ kind }: WebhookConfiguration): string {
+  return `${GROUP}/${kind}webhookconfigurations`;
+}
+
+/** The trusted CAs of each webhook in a configuration, PEM. */
+function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly string[] {
+  return webhooks.map(({ clientConfig }) =>
+    Buffer.from(clientConfig?.caBundle ?? '', 'base64').toString('utf8'),
+  );
+}
+
+/**
+ * Makes every webhook of the configuration trust these CAs, and no others. Writes nothing if this is so already.
+ * @param authorities PEM.
+ * @param keep which of the other trusted CAs stay for now, PEM.
+ * @throws {KubernetesApiError}
+ */
+export async function trustAuthorities(
+  api: KubernetesApi,
+  configuration: WebhookConfiguration,
+  authorities: readonly string[],
+  keep: (others: readonly string[]) => readonly string[] = () => [],
+): Promise<void> {
+  const path = `${collectionOf(configuration)}/${configuration.name}`;
+  const live = await api.request<ConfigurationObject>('GET', path);
+  const { webhooks = [] } = live;
+  const found = new Set(caBundlesOf(live).flatMap(splitPem));
+  const kept = keep([...found].filter((pem) => !authorities.includes(pem)));
+  const caBundle = Buffer.from([...authorities, ...kept].join('')).toString('base64');
+  const wrong = webhooks.filter(({ clientConfig }) => clientConfig?.caBundle !== caBundle);
+  if (wrong.length === 0) return;
+  // Merged by the webhooks' names, so that nobody else's change is undone.
+  await api.request('PATCH', path, {
+    contentType: 'application/strategic-merge-patch+json',
+    body: { webhooks: wrong.map(({ name }) => ({ name, clientConfig: { caBundle } })) },
+  });
 }

@@ -1,15 +1,23 @@
 /** Applies the injector's patch to manifests instead of pods: text in, text out. */
 
-import type { Document, ToStringOptions } from 'yaml';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  type ToStringOptions,
+} from 'yaml';
+import { ALIASES, expectedYaml } from '../../config/yaml.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
-import type { Cluster } from '../pod/cluster.ts';
+import type { Cluster, InjectionDefaults, Profiles } from '../pod/context.ts';
 import { inject } from '../pod/inject.ts';
-import type { InjectionDefaults } from '../pod/injection-defaults.ts';
+import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
-import type { Profiles } from '../pod/profiles.ts';
-import { applyToDocument } from './apply-to-document.ts';
-import { readManifestDocuments } from './manifest-documents.ts';
-import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
 
 interface InjectedManifests {
   /** Unchanged documents keep every character. */
@@ -165,4 +173,149 @@ function styleOf(source: string): ToStringOptions {
     indentSeq: !/^( *)(?:- )?[^\s#-][^\n]*:[ \t]*\n(?: *#[^\n]*\n)*\1- /m.test(source),
     flowCollectionPadding: (padded ?? 0) >= (tight ?? 0),
   };
+}
+
+/**
+ * Applies a patch below `path` of a YAML document, whose comments and order stay.
+ * @returns what prevents it, with nothing changed, or undefined.
+ */
+export function applyToDocument(
+  document: Document,
+  path: readonly (string | number)[],
+  patch: JsonPatch,
+): string | undefined {
+  const additions = patch.map(({ path: at, value }) => ({ target: [...path, ...segmentsOf(at)], value }));
+  const shared = additions
+    .map(({ target }) => sharedNode(document, target))
+    .find((found) => found !== undefined);
+  if (shared !== undefined) return `${shared} is shared by an anchor and an alias, or merged: write it out`;
+  for (const { target, value } of additions) {
+    const parent = document.getIn(target.slice(0, -1));
+    const last = target.at(-1) as string;
+    // A separate node for each place, so that a value that occurs twice does not become an alias.
+    const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
+    if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
+    else document.setIn(target, node);
+  }
+  return undefined;
+}
+
+/** The first node on the way that also stands somewhere else, where a change would show too. */
+function sharedNode(document: Document, target: readonly (string | number)[]): string | undefined {
+  for (let length = 1; length < target.length; length++) {
+    const path = target.slice(0, length);
+    const node = document.getIn(path, true);
+    if (node === undefined && isMerged(document, path)) return path.join('.');
+    if (!isNode(node)) return undefined;
+    if (isAlias(node) || (node as Node & { anchor?: string }).anchor !== undefined) return path.join('.');
+  }
+  return undefined;
+}
+
+function isMerged(document: Document, path: readonly (string | number)[]): boolean {
+  const parent = document.getIn(path.slice(0, -1));
+  return isMap(parent) && parent.items.some(({ key }) => isMergeKey(key));
+}
+
+/** A `<<` that merges is a symbol of the library's own; a quoted one is text. */
+function isMergeKey(key: unknown): boolean {
+  return isScalar(key) && typeof key.value === 'symbol';
+}
+
+// Manifests as YAML documents. Mistakes are reported by code and place only: a Secret may be among them.
+
+interface ManifestDocuments {
+  readonly documents: readonly Document[];
+  /** The content of each document; empty if there are problems. */
+  readonly contents: readonly unknown[];
+  readonly problems: readonly string[];
+}
+
+/** YAML of one or more documents, or JSON. */
+export function readManifestDocuments(text: string): ManifestDocuments {
+  const lineCounter = new LineCounter();
+  // Merge keys (`<<`) are resolved as kubectl does. Pretty errors would quote the line, and warnings their subject.
+  const documents: readonly Document[] = parseAllDocuments(text, {
+    merge: true,
+    prettyErrors: false,
+    lineCounter,
+    logLevel: 'error',
+  });
+  const mistakes = documents.flatMap(({ errors }) =>
+    errors.map(({ code, pos: [from] }) => {
+      const { line, col } = lineCounter.linePos(from);
+      return `line ${line}, column ${col}: expected ${expectedYaml('valid YAML or JSON', code)}`;
+    }),
+  );
+  if (mistakes.length > 0) return { documents, contents: [], problems: mistakes };
+  const problems: string[] = [];
+  const contents = documents.map((document, index) => contentOf(document, index, problems));
+  return { documents, contents: problems.length > 0 ? [] : contents, problems };
+}
+
+/** A document whose aliases cannot be resolved (`host: *.example.com`) is added to `problems`. */
+function contentOf(document: Document, index: number, problems: string[]): unknown {
+  try {
+    return document.toJS();
+  } catch {
+    problems.push(`document ${index + 1}: expected ${ALIASES}`);
+    return undefined;
+  }
+}
+
+// Where each kind of object holds its pod.
+
+interface Workload {
+  /** In the form `Deployment shop`. */
+  readonly name: string;
+  readonly namespace: string | undefined;
+  /** Path of the pod, or of the template shaped like one. */
+  readonly podPath: readonly (string | number)[];
+  /** The workload's own annotations: ours have no effect there. */
+  readonly ownAnnotations: Readonly<Record<string, string>>;
+}
+
+const TEMPLATE = ['spec', 'template'];
+
+const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
+  'v1/Pod': [],
+  'v1/ReplicationController': TEMPLATE,
+  'apps/v1/Deployment': TEMPLATE,
+  'apps/v1/StatefulSet': TEMPLATE,
+  'apps/v1/DaemonSet': TEMPLATE,
+  'apps/v1/ReplicaSet': TEMPLATE,
+  'batch/v1/Job': TEMPLATE,
+  'batch/v1/CronJob': ['spec', 'jobTemplate', ...TEMPLATE],
+};
+
+export const WORKLOAD_KINDS: readonly string[] = Object.keys(POD_PATHS);
+
+/** The workloads of a manifest: one, those of a list, or none. */
+export function workloadsIn(manifest: unknown, path: readonly (string | number)[] = []): readonly Workload[] {
+  if (!isObject(manifest)) return [];
+  const { kind, apiVersion, metadata, items } = manifest;
+  if (typeof kind !== 'string' || typeof apiVersion !== 'string') return [];
+  if (kind.endsWith('List') && Array.isArray(items)) {
+    return items.flatMap((item: unknown, index) => {
+      // The items of a typed list may omit their kind.
+      const named = isObject(item) ? { apiVersion, kind: kind.slice(0, -'List'.length), ...item } : item;
+      return workloadsIn(named, [...path, 'items', index]);
+    });
+  }
+  const podPath = POD_PATHS[`${apiVersion}/${kind}`];
+  if (podPath === undefined) return [];
+  const { name, generateName, namespace, annotations } = isObject(metadata) ? metadata : {};
+  return [
+    {
+      name: `${kind} ${String(name ?? generateName ?? '')}`.trim(),
+      namespace: typeof namespace === 'string' ? namespace : undefined,
+      podPath: [...path, ...podPath],
+      ownAnnotations:
+        podPath.length > 0 && isObject(annotations) ? (annotations as Record<string, string>) : {},
+    },
+  ];
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,10 @@
  * on the workload itself, which the injector does not see.
  */
 
+import { didYouMean } from '../../config/suggestion.ts';
+import type { ValueFormat } from '../../config/values.ts';
+import type { Problem } from '../../platform/problems.ts';
+
 /** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
 
@@ -135,3 +139,48 @@ export const PROMETHEUS = {
   port: 'prometheus.io/port',
   path: 'prometheus.io/path',
 } as const;
+
+/** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
+export const objectName: ValueFormat<string> = {
+  expected: 'a name of lower-case letters, digits, "-" and "."',
+  parse: (text) =>
+    text.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(text)
+      ? text
+      : undefined,
+};
+
+/** Not a whole grammar: obvious mistakes are refused, and the kubelet judges the rest. */
+export const imageReference: ValueFormat<string> = {
+  expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
+  parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),
+};
+
+/** One value of the grant. Control characters would be a mistake in any of them. */
+export const grantValue: ValueFormat<string> = {
+  expected: 'text that is not empty, without control characters',
+  parse: (text) =>
+    text.trim() !== '' && [...text].every((character) => character >= ' ') ? text : undefined,
+};
+
+/** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
+const MAX_OWN_NAME = 63;
+
+/** A suggestion takes time, and an unchecked pod may have any number of names. */
+const MAX_SUGGESTIONS = 10;
+
+/** Unknown names with our prefix: they may be mistyped. */
+export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
+  const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
+  return Object.keys(annotations)
+    .filter((name) => name.startsWith(ANNOTATION_PREFIX))
+    .map((name) => name.slice(ANNOTATION_PREFIX.length))
+    .filter((own) => !names.includes(own))
+    .map((own, index) => {
+      const suggests = index < MAX_SUGGESTIONS && own.length <= MAX_OWN_NAME;
+      const suggestion = suggests ? didYouMean(own, names, ANNOTATION_PREFIX) : '';
+      return {
+        key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
+        expected: `an annotation that there is${suggestion}`,
+      };
+    });
+}

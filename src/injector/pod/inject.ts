@@ -15,22 +15,31 @@ import {
   WRITTEN,
 } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
-import { captureObstacles, hostAliases, neededSysctl } from './captured-hosts.ts';
-import type { Cluster } from './cluster.ts';
-import type { InjectionDefaults } from './injection-defaults.ts';
+import type { Cluster, InjectionDefaults } from './context.ts';
+import { captureObstacles, hostAliases, neededSysctl } from './hosts-mode.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
-import { ADMIN_PORT, CONTAINER_NAME, REDIRECT_CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
-import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import {
+  obstaclesIn,
+  refusal,
+  reservedObstacles,
+  takenPaths,
+  tooManyContainers,
+  warningsFor,
+} from './obstacles.ts';
+import {
+  ADMIN_PORT,
+  CONTAINER_NAME,
   type Container,
   itemsOf,
   type Namespace,
   type Pod,
   type PodSecurityContext,
   type PodSpec,
+  REDIRECT_CONTAINER_NAME,
+  TOKENS_VOLUME,
+  TRUST_VOLUME,
 } from './pod.ts';
-import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirected-hosts.ts';
-import { reservedObstacles, takenPaths } from './reserved.ts';
+import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirect-mode.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 

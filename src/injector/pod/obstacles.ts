@@ -2,13 +2,29 @@
 
 import { describeProblem, type Problem } from '../../platform/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
-import { appEnvironment } from './app-containers.ts';
-import { ADMIN_PORT, ADMIN_PORT_NAME, PROXY_PORT } from './names.ts';
-import { type Container, containersOf, itemsOf, type Pod, type PodSpec } from './pod.ts';
+import {
+  type AppSettings,
+  appEnvironment,
+  JAVA_OPTIONS,
+  namesTrustStore,
+  sidecarMounts,
+} from './app-containers.ts';
+import {
+  ADMIN_PORT,
+  ADMIN_PORT_NAME,
+  type Container,
+  containersOf,
+  itemsOf,
+  type Pod,
+  type PodSpec,
+  PROXY_PORT,
+  REDIRECT_CONTAINER_NAME,
+  TOKEN_ENDPOINT_PORT,
+  takenPort,
+  takenPorts,
+} from './pod.ts';
 import { isCredentialsVolume, isSidecarVolume } from './sidecar-mounts.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
-import { takenPorts } from './taken-ports.ts';
-import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
 /** No real pod has more; each one costs memory for its part of the patch. */
 const MAX_CONTAINERS = 200;
@@ -198,4 +214,39 @@ export function refusal(problems: readonly Problem[]): string {
     );
   if (problems.length > MAX_PROBLEMS_TOLD) all.push(`and ${problems.length - MAX_PROBLEMS_TOLD} more`);
   return `token-sidecar: the pod asks for the sidecar and cannot have it: ${all.join('; ')}`;
+}
+
+/** What in a pod already occupies what the sidecar's settings require. Checked in a first pass, before anything of it is there. */
+export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
+  return [
+    ...(settings.tokenEndpoint ? takenPort(spec, TOKEN_ENDPOINT_PORT, 'where the sidecar gives tokens') : []),
+    ...(settings.redirected === undefined ? [] : takenNames(spec)),
+    ...takenPaths(spec, settings),
+  ];
+}
+
+/** The API server refuses two mounts at one path, but its message does not say whose the second one is. */
+export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Problem[] {
+  const ours = sidecarMounts(settings);
+  return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
+    itemsOf(volumeMounts).flatMap(({ name, mountPath }, index) => {
+      const taken = ours.find((mount) => mount.mountPath === withoutSlash(mountPath));
+      if (taken === undefined || taken.name === name) return [];
+      const expected = `another path: what the sidecar leaves for the app is mounted there, from ${taken.name}`;
+      return [{ key: `${path}.volumeMounts[${index}].mountPath`, value: taken.mountPath, expected }];
+    }),
+  );
+}
+
+/** The API server has not validated the pod's shape yet. */
+function withoutSlash(path: unknown): string | undefined {
+  return typeof path === 'string' ? path.replace(/\/$/, '') : undefined;
+}
+
+function takenNames(spec: PodSpec): readonly Problem[] {
+  return containersOf(spec).flatMap(({ path, container: { name } }) =>
+    name === REDIRECT_CONTAINER_NAME
+      ? [{ key: `${path}.name`, value: name, expected: 'another name: the container that redirects has it' }]
+      : [],
+  );
 }

@@ -1,6 +1,6 @@
 /** The sidecar's container and volumes, like charts/token-sidecar/templates/_sidecar.tpl for charts. */
 
-import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './names.ts';
+import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
 /** Kubernetes' own default. */

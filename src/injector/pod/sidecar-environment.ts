@@ -2,9 +2,8 @@
 
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../platform/log/logger.ts';
-import { captureSetting } from './captured-hosts.ts';
-import { CA_DIRECTORY, CA_KEY, TRUST_DIRECTORY } from './names.ts';
-import type { EnvironmentVariable } from './pod.ts';
+import { captureSetting } from './hosts-mode.ts';
+import { CA_DIRECTORY, CA_KEY, type EnvironmentVariable, TRUST_DIRECTORY } from './pod.ts';
 
 /** The image disables Node's foreign-function interface for everyone else. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;

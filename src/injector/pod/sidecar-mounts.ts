@@ -13,7 +13,7 @@ import {
   TOKENS_VOLUME,
   TRUST_DIRECTORY,
   TRUST_VOLUME,
-} from './names.ts';
+} from './pod.ts';
 
 export interface SidecarMount {
   readonly name: string;

@@ -12,7 +12,6 @@ import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
-import { grantValue, imageReference, objectName } from './annotation-formats.ts';
 import {
   type Annotation,
   AUDIENCE,
@@ -20,37 +19,44 @@ import {
   CA_CONFIG_MAP,
   CONFIG_MAP,
   CONFIGURATION,
+  grantValue,
   HOSTS,
   IMAGE,
+  imageReference,
   LOG_LEVEL,
   MODE,
   NATIVE_SIDECAR,
+  objectName,
   PROFILE,
   PROTOCOL,
   REALM,
   SCOPE,
   SECRET,
   UPSTREAM,
+  unknownAnnotations,
 } from './annotations.ts';
-import { endsTls } from './captured-hosts.ts';
-import { type Cluster, hasNativeSidecars } from './cluster.ts';
 import {
+  type Cluster,
+  hasNativeSidecars,
   type InjectionDefaults,
-  SIDECAR_MODES,
-  type SidecarMode,
-  type SidecarResources,
-  USUAL_MODES,
-} from './injection-defaults.ts';
-import { hostsProblems } from './intercepted-hosts.ts';
-import { CONFIG_DIRECTORY, CONFIG_KEY, REDIRECT_USER, SIDECAR_USER } from './names.ts';
-import type { EnvironmentVariable } from './pod.ts';
-import {
   type ProfileOverrides,
   type ProfileRequest,
   profileNames,
   type ResolvedProfiles,
-} from './profiles.ts';
-import { quantity } from './quantity.ts';
+  SIDECAR_MODES,
+  type SidecarMode,
+  type SidecarResources,
+  USUAL_MODES,
+} from './context.ts';
+import { endsTls, hostsProblems } from './hosts-mode.ts';
+import {
+  CONFIG_DIRECTORY,
+  CONFIG_KEY,
+  type EnvironmentVariable,
+  REDIRECT_USER,
+  SIDECAR_USER,
+} from './pod.ts';
+import { quantity, resolveResources } from './resources.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
   authoritiesMount,
@@ -61,8 +67,6 @@ import {
   tokensMount,
   trustMount,
 } from './sidecar-mounts.ts';
-import { resolveResources } from './sidecar-resources.ts';
-import { unknownAnnotations } from './unknown-annotations.ts';
 
 export interface SidecarSettings {
   readonly image: string;

@@ -2,11 +2,21 @@
 
 import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
+import { isObject } from '../manifests/inject-manifests.ts';
 import { PROFILE } from '../pod/annotations.ts';
+import type { ProfileRequest } from '../pod/context.ts';
 import type { Namespace } from '../pod/pod.ts';
-import type { ProfileRequest } from '../pod/profiles.ts';
-import { called, type ValidProfile } from './profile.ts';
-import type { ProfileSource } from './profile-source.ts';
+import { judgeProfile } from './judge-profile.ts';
+import {
+  called,
+  type JudgedProfile,
+  PROFILE_API_VERSION,
+  PROFILE_KINDS,
+  type ProfileIdentity,
+  type ProfileSource,
+  type ValidProfile,
+} from './profile.ts';
+import type { FilesOf } from './profile-entries.ts';
 
 /** The usable ones; the reasons against the others are added to `problems`. */
 export function findProfiles(
@@ -61,4 +71,59 @@ export function isAdmitted(
   if (names.includes(namespace.name)) return true;
   const labels = namespace.labels ?? source.labels(namespace.name);
   return selector !== undefined && labels !== undefined && selects(selector, labels);
+}
+
+// Profiles found in manifests, where there is no cluster to ask.
+
+/** @param namespace for profiles that name none. */
+export function manifestProfiles(
+  manifests: readonly unknown[],
+  namespace: string,
+  filesOf: FilesOf,
+): ProfileSource {
+  const found = new Map<string, JudgedProfile>();
+  for (const manifest of manifests.flatMap(itemsIn)) {
+    const identity = identityOf(manifest, namespace);
+    if (identity === undefined) continue;
+    const key = keyOf(identity);
+    const judged = judgeProfile(identity, (manifest as { spec?: unknown }).spec, filesOf);
+    found.set(key, found.has(key) ? twice(judged) : judged);
+  }
+  return {
+    unread: () => undefined,
+    namespaced: (of, name) => found.get(keyOf({ kind: 'TokenProfile', name, namespace: of })),
+    cluster: (name) => found.get(keyOf({ kind: 'ClusterTokenProfile', name })),
+    // Labels of a namespace in the same manifests come with the pod.
+    labels: () => undefined,
+  };
+}
+
+function itemsIn(manifest: unknown): readonly unknown[] {
+  if (!isObject(manifest)) return [];
+  const { kind, items } = manifest;
+  return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items)
+    ? items.flatMap(itemsIn)
+    : [manifest];
+}
+
+function identityOf(manifest: unknown, fallback: string): ProfileIdentity | undefined {
+  if (!isObject(manifest) || manifest['apiVersion'] !== PROFILE_API_VERSION) return undefined;
+  const kind = PROFILE_KINDS.find((known) => known === manifest['kind']);
+  const { name, namespace } = isObject(manifest['metadata']) ? manifest['metadata'] : {};
+  if (kind === undefined || typeof name !== 'string') return undefined;
+  if (kind === 'ClusterTokenProfile') return { kind, name };
+  return { kind, name, namespace: typeof namespace === 'string' ? namespace : fallback };
+}
+
+function keyOf({ kind, name, namespace = '' }: ProfileIdentity): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+function twice({ identity, namespaces }: JudgedProfile): JudgedProfile {
+  const problem = {
+    key: 'metadata.name',
+    value: identity.name,
+    expected: 'one profile of this name, not two',
+  };
+  return { state: 'invalid', identity, namespaces, problems: [problem] };
 }

@@ -2,13 +2,17 @@
 
 import { readShape } from '../../config/file.ts';
 import type { Problem, ProblemCode } from '../../platform/problems.ts';
-import { credentialSources, type FilesOf } from './credential-sources.ts';
 import type { JudgedProfile, ProfileIdentity, ValidProfile } from './profile.ts';
-import { mostSpecificFirst, profileEntries, withMounts } from './profile-entries.ts';
-import { planMounts } from './profile-mounts.ts';
+import {
+  credentialSources,
+  type FilesOf,
+  mostSpecificFirst,
+  planMounts,
+  profileEntries,
+  withMounts,
+} from './profile-entries.ts';
 import { type ClusterProfileSpec, clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
-import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
-import { samenesses } from './same-requests.ts';
+import { type OwnedProblem, resolveEntries, samenesses } from './resolve-entries.ts';
 
 /** Characters of its JSON. All profiles of a pod share 256 KiB of annotations. */
 const MAX_CHARACTERS = 64 * 1024;

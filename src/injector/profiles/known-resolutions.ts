@@ -5,7 +5,7 @@
  */
 
 import { LruMap } from '../../platform/limits/lru-map.ts';
-import type { ProfileRequest, ProfileResolution } from '../pod/profiles.ts';
+import type { ProfileRequest, ProfileResolution } from '../pod/context.ts';
 import type { ValidProfile } from './profile.ts';
 
 /** Characters of all entries, keys included. */

@@ -1,11 +1,21 @@
 /** Turns a profile into entries of the configuration file, then adds the paths where its Secrets and CAs are mounted. */
 
 import type { InferInput } from 'valibot';
+import type { CredentialConfig } from '../../config/config.ts';
 import type { credential } from '../../config/credential-schema.ts';
 import type { allowedDestination, fileSchema, route } from '../../config/file-schema.ts';
-import { TOKENS_DIRECTORY } from '../pod/names.ts';
+import type { Problem } from '../../platform/problems.ts';
+import { BROKER_CA } from '../pod/annotations.ts';
+import {
+  AUTHORITIES_PATH,
+  CA_KEY,
+  CA_VOLUME,
+  CREDENTIALS_PATH,
+  CREDENTIALS_VOLUME,
+  TOKENS_DIRECTORY,
+} from '../pod/pod.ts';
+import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
 import type { ValidProfile } from './profile.ts';
-import { type AuthoritiesReference, credentialDirectory, type ProfileMounts } from './profile-mounts.ts';
 import type { CredentialSpec, HostSpec, RouteSpec } from './profile-schema.ts';
 
 export type FileCredential = InferInput<typeof credential>;
@@ -166,4 +176,168 @@ function byRoute({ match: a }: FileRoute, { match: b }: FileRoute): number {
 function byHost(a: FileDestination, b: FileDestination): number {
   const wild = Number(a.host.startsWith('*')) - Number(b.host.startsWith('*'));
   return wild || b.host.length - a.host.length || Number(b.port !== undefined) - Number(a.port !== undefined);
+}
+
+// Where the objects that profiles name are mounted in the sidecar: each Secret and each set of CAs in its own volume.
+
+interface AuthoritiesReference {
+  readonly configMap?: { readonly name: string; readonly key?: string | undefined } | undefined;
+  readonly secret?: { readonly name: string; readonly key?: string | undefined } | undefined;
+}
+
+export interface ProfileMounts {
+  /** Path of the CAs. Those from the same key of the same object are mounted once. */
+  authorities(from: AuthoritiesReference): string;
+  /** Path of the CAs in the pod's annotation. */
+  brokerAuthorities(): string;
+  /** Paths of a client certificate and its key. */
+  certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
+  /** The directory of an egress proxy's user name and password. */
+  proxyCredentials(secret: string): string;
+  /** @param sources of a projected volume. */
+  credential(directory: string, sources: readonly object[]): void;
+  needs(secret: string): void;
+  readonly all: readonly SidecarMount[];
+  readonly secrets: ReadonlySet<string>;
+}
+
+/** The directory of a credential, by its name in the sidecar. */
+function credentialDirectory(name: string): string {
+  return `${CREDENTIALS_PATH}/${name}`;
+}
+
+export function planMounts(): ProfileMounts {
+  const all: SidecarMount[] = [];
+  const secrets = new Set<string>();
+  const placed = new Map<string, string>();
+
+  /** Volumes of a kind are numbered: their names have no room for those of credentials. */
+  function nextVolume(base: string): string {
+    const count = all.filter(({ name }) => name.startsWith(`${base}-`)).length;
+    return `${base}-${count + 1}`;
+  }
+
+  function once(what: string, place: () => string): string {
+    const path = placed.get(what) ?? place();
+    placed.set(what, path);
+    return path;
+  }
+
+  /** The directory where these keys of a Secret are mounted, once for all users. */
+  function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
+    secrets.add(secret);
+    return once(`${use} ${secret}`, () => {
+      const volume = nextVolume(CREDENTIALS_VOLUME);
+      const mountPath = `${CREDENTIALS_PATH}-${use}/${volume.slice(CREDENTIALS_VOLUME.length + 1)}`;
+      const items = keys.map((key) => ({ key, path: key }));
+      all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
+      return mountPath;
+    });
+  }
+
+  /** The path of CAs in their own volume, once for all users. */
+  function placeAuthorities(what: string, source: object): string {
+    return once(what, () => {
+      const volume = nextVolume(CA_VOLUME);
+      const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA_VOLUME.length + 1)}`;
+      all.push(credentialsMount(volume, mountPath, [source]));
+      return `${mountPath}/${CA_KEY}`;
+    });
+  }
+
+  return {
+    all,
+    secrets,
+    authorities({ configMap, secret }) {
+      const { name, key = CA_KEY } = configMap ?? secret ?? { name: '' };
+      if (secret !== undefined) secrets.add(name);
+      const source = { name, optional: false, items: [{ key, path: CA_KEY }] };
+      return placeAuthorities(
+        JSON.stringify([configMap === undefined, name, key]),
+        configMap === undefined ? { secret: source } : { configMap: source },
+      );
+    },
+    brokerAuthorities() {
+      const fieldRef = { fieldPath: `metadata.annotations['${BROKER_CA}']` };
+      return placeAuthorities('broker', { downwardAPI: { items: [{ path: CA_KEY, fieldRef }] } });
+    },
+    certificate(secret) {
+      const directory = keysOf(secret, 'tls', ['tls.crt', 'tls.key']);
+      return { certFile: `${directory}/tls.crt`, keyFile: `${directory}/tls.key` };
+    },
+    proxyCredentials: (secret) => keysOf(secret, 'proxy', ['username', 'password']),
+    credential(directory, sources) {
+      all.push(credentialsMount(nextVolume(CREDENTIALS_VOLUME), directory, sources));
+    },
+    needs: (secret) => void secrets.add(secret),
+  };
+}
+
+// What is mounted for a credential: of its Secret, only the files that its client and its grant read.
+
+/** Names of the files that a credential's client and grant read. */
+export type FilesOf = (config: CredentialConfig) => readonly string[];
+
+/** The name that `kubernetes_jwt` expects. */
+const TOKEN_FILE = 'token';
+
+/** Sources of a projected volume. @param config the resolved credential. */
+export function credentialSources(
+  { key, secret, serviceAccountToken }: OwnedCredential,
+  config: CredentialConfig,
+  filesOf: FilesOf,
+  problems: Problem[],
+): readonly object[] {
+  const needed = filesOf(config);
+  const all = needed.join(', ') || 'none';
+  const token = serviceAccountToken && {
+    ...serviceAccountToken,
+    file: serviceAccountToken.file ?? TOKEN_FILE,
+  };
+  if (token !== undefined && !needed.includes(token.file)) {
+    const expected = `a file that is read, and of these there are: ${all}`;
+    problems.push({ key: `${key}.serviceAccountToken.file`, value: token.file, expected });
+  }
+  const { keys = {} } = secret ?? {};
+  for (const file of Object.keys(keys)) {
+    if (needed.includes(file) && file !== token?.file) continue;
+    const expected = `a file that is read of the Secret, and of these there are: ${all}`;
+    problems.push({ key: `${key}.secret.keys.${file}`, expected });
+  }
+  const files = needed.filter((file) => file !== token?.file);
+  if (secret === undefined && files.length > 0) {
+    problems.push({ key: `${key}.secret`, expected: `the Secret with ${files.join(', ')}` });
+  }
+  if (secret !== undefined && files.length === 0) {
+    const expected = 'nothing, as no file of it is read';
+    problems.push({ key: `${key}.secret`, value: secret.name, expected });
+  }
+  return [
+    ...(secret === undefined
+      ? []
+      : [
+          {
+            secret: {
+              name: secret.name,
+              optional: false,
+              items: files.map((file) => ({ key: keyOf(keys, file), path: file })),
+            },
+          },
+        ]),
+    ...(token === undefined
+      ? []
+      : [
+          {
+            serviceAccountToken: {
+              audience: token.audience,
+              expirationSeconds: token.expirationSeconds ?? 3600,
+              path: token.file,
+            },
+          },
+        ]),
+  ];
+}
+
+function keyOf(keys: Readonly<Record<string, string>>, file: string): string {
+  return Object.hasOwn(keys, file) ? (keys[file] as string) : file;
 }

@@ -4,8 +4,19 @@ import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
 import { fileSchema } from '../../config/file-schema.ts';
 import { resolveConfig } from '../../config/load.ts';
+import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
-import { type File, type Owned, type ProfileEntries, toFile } from './profile-entries.ts';
+import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';
+import type { ProfileOverrides } from '../pod/context.ts';
+import {
+  type File,
+  type FileDestination,
+  type FileRoute,
+  type Owned,
+  type OwnedCredential,
+  type ProfileEntries,
+  toFile,
+} from './profile-entries.ts';
 
 interface ResolvedEntries {
   readonly file: File;
@@ -58,4 +69,177 @@ function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: Prof
     ...(inProfile === undefined ? {} : { instead: inProfile }),
     of,
   };
+}
+
+// Entries that would take the same requests, or have the same name: a mistake in one profile, a collision between two.
+
+/** Two entries that exclude each other. */
+interface Sameness {
+  readonly first: Owned<unknown>;
+  readonly second: Owned<unknown>;
+  /** The field of the second that is the same, as a key of its entry, and its value. */
+  readonly field: string;
+  readonly value: string;
+}
+
+export function samenesses({ credentials, routes, hosts }: ProfileEntries): readonly Sameness[] {
+  return [
+    ...pairs(credentials, 'name', ({ name }) => name, isSame),
+    ...pairs(routes, 'name', ({ name }) => name, isSame),
+    ...pairs(routes, 'match', requestsOf, (a, b) => requestsOf(a) === requestsOf(b)),
+    ...pairs(hosts, 'host', authorityOf, overlap),
+  ];
+}
+
+function isSame(a: { readonly name: string }, b: { readonly name: string }): boolean {
+  return a.name === b.name;
+}
+
+function requestsOf({ match }: FileRoute): string {
+  return `${match?.host?.toLowerCase() ?? ''}${(match?.pathPrefix ?? '/').replace(/\/$/, '')}/`;
+}
+
+function authorityOf({ host, port }: FileDestination): string {
+  return port === undefined ? host : `${host}:${port}`;
+}
+
+/** An entry without a port takes every port of its host that another entry may name. */
+function overlap(a: FileDestination, b: FileDestination): boolean {
+  if (a.host.toLowerCase() !== b.host.toLowerCase()) return false;
+  return a.port === b.port || a.port === undefined || b.port === undefined;
+}
+
+function pairs<Entry>(
+  list: readonly Owned<Entry>[],
+  field: string,
+  shown: (entry: Entry) => string,
+  areSame: (a: Entry, b: Entry) => boolean,
+): Sameness[] {
+  return list.flatMap((second, index) => {
+    const first = list.slice(0, index).find(({ entry }) => areSame(entry, second.entry));
+    return first === undefined ? [] : [{ first, second, field, value: shown(second.entry) }];
+  });
+}
+
+// Annotations of a pod that override its profiles. They name no credential and no route, so there must be only one.
+
+const OF_CREDENTIAL = { secret: SECRET, authUrl: AUTH_URL, realm: REALM, scope: SCOPE, audience: AUDIENCE };
+const OF_ROUTE = { upstream: UPSTREAM, protocol: PROTOCOL };
+
+/** Name of the route that the annotation `upstream` adds if there is none. */
+const OWN_ROUTE = 'default';
+
+export function overridden(
+  entries: ProfileEntries,
+  overrides: ProfileOverrides,
+  allowInsecureTokenUrl: boolean,
+  problems: Problem[],
+): ProfileEntries {
+  const isCredentialNamed = given(overrides, OF_CREDENTIAL).length > 0;
+  const isRouteNamed = given(overrides, OF_ROUTE).length > 0;
+  const isHostNamed = overrides.hosts !== undefined;
+  const [credential] = entries.credentials;
+  if (credential === undefined) return entries;
+  if (credential.via === 'broker') {
+    const expected = 'nothing beside a profile that is via the broker, which alone says what is asked for';
+    for (const key of given(overrides, OF_CREDENTIAL)) problems.push({ key, expected });
+  }
+  refuseUnless(entries.credentials.length === 1, given(overrides, OF_CREDENTIAL), 'credential');
+  const whole = wholeProvider(credential, overrides);
+  if (whole !== undefined) {
+    problems.push({ key: REALM, expected: `nothing beside a profile with ${whole}, which names the realm` });
+  }
+  refuseUnless(
+    entries.credentials.length === 1 || entries.routes.length === 1,
+    given(overrides, OF_ROUTE),
+    'credential',
+  );
+  refuseUnless(entries.routes.length <= 1, given(overrides, OF_ROUTE), 'route');
+  refuseUnless(entries.credentials.length === 1, isHostNamed ? [HOSTS] : [], 'credential');
+  return {
+    credentials: isCredentialNamed
+      ? entries.credentials.map((each) => withCredential(each, overrides, allowInsecureTokenUrl))
+      : entries.credentials,
+    routes: isRouteNamed ? routesWith(entries, credential, overrides, problems) : entries.routes,
+    hosts: isHostNamed
+      ? (namedHosts.parse(overrides.hosts ?? '') ?? []).map((host) => ({
+          profile: credential.profile,
+          key: HOSTS,
+          entry: { ...host, credential: credential.entry.name },
+        }))
+      : entries.hosts,
+  };
+
+  function refuseUnless(isOne: boolean, annotations: readonly string[], what: string): void {
+    if (isOne) return;
+    const expected = `nothing beside profiles with several ${what}s, of which it does not say which it means`;
+    for (const key of annotations) problems.push({ key, expected });
+  }
+}
+
+function given(
+  overrides: ProfileOverrides,
+  names: Partial<Record<keyof ProfileOverrides, string>>,
+): string[] {
+  return Object.entries(names).flatMap(([key, annotation]) =>
+    overrides[key as keyof ProfileOverrides] === undefined ? [] : [annotation],
+  );
+}
+
+/** What in the profile leaves the annotation `realm` without effect. */
+function wholeProvider(
+  { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
+  { authUrl, realm }: ProfileOverrides,
+): 'tokenUrl' | 'issuerUrl' | undefined {
+  if (realm === undefined || authUrl !== undefined) return undefined;
+  if (tokenUrl !== undefined) return 'tokenUrl';
+  return issuerUrl === undefined ? undefined : 'issuerUrl';
+}
+
+function withCredential(
+  owned: OwnedCredential,
+  { secret, authUrl, realm, scope, audience }: ProfileOverrides,
+  allowInsecureTokenUrl: boolean,
+): OwnedCredential {
+  const { tokenUrl, issuerUrl, ...entry } = owned.entry;
+  const provider =
+    authUrl === undefined
+      ? {
+          ...(tokenUrl === undefined ? {} : { tokenUrl }),
+          ...(issuerUrl === undefined ? {} : { issuerUrl }),
+        }
+      : { authUrl, allowInsecureTokenUrl };
+  return {
+    ...owned,
+    entry: {
+      ...entry,
+      ...provider,
+      ...(realm === undefined ? {} : { realm }),
+      ...(scope === undefined ? {} : { scope }),
+      ...(audience === undefined ? {} : { audience }),
+    },
+    secret: secret === undefined ? owned.secret : { ...owned.secret, name: secret },
+  };
+}
+
+function routesWith(
+  { routes }: ProfileEntries,
+  credential: OwnedCredential,
+  { upstream, protocol }: ProfileOverrides,
+  problems: Problem[],
+): ProfileEntries['routes'] {
+  const own = {
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(protocol === undefined ? {} : { protocol }),
+  };
+  if (routes.length > 0) return routes.map((route) => ({ ...route, entry: { ...route.entry, ...own } }));
+  if (upstream === undefined) {
+    problems.push({
+      key: PROTOCOL,
+      expected: `nothing beside profiles without a route, unless ${UPSTREAM} adds one`,
+    });
+    return routes;
+  }
+  const entry: FileRoute = { name: OWN_ROUTE, credential: credential.entry.name, ...own };
+  return [{ profile: credential.profile, key: UPSTREAM, entry }];
 }

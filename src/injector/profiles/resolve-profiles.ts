@@ -1,29 +1,27 @@
 /** Combines profiles and a pod's own annotations into its sidecar's configuration and mounts. */
 
 import type { Config, Upstream } from '../../config/config.ts';
+
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
 import { PROFILE } from '../pod/annotations.ts';
-import type { SidecarMode } from '../pod/injection-defaults.ts';
-import type { ProfileRequest, ProfileResolution, Profiles } from '../pod/profiles.ts';
-import { credentialSources, type FilesOf } from './credential-sources.ts';
+import type { ProfileRequest, ProfileResolution, Profiles, SidecarMode } from '../pod/context.ts';
+import { throughBroker } from './broker-credentials.ts';
 import { findProfiles } from './find-profiles.ts';
 import { rememberResolutions } from './known-resolutions.ts';
-import { overridden } from './overrides.ts';
-import { called, type ValidProfile } from './profile.ts';
+import { called, type ProfileSource, type ValidProfile } from './profile.ts';
 import {
+  credentialSources,
+  type FilesOf,
   mostSpecificFirst,
   type Owned,
   type ProfileEntries,
+  planMounts,
   profileEntries,
   withMounts,
 } from './profile-entries.ts';
-import { planMounts } from './profile-mounts.ts';
-import type { ProfileSource } from './profile-source.ts';
-import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
-import { samenesses } from './same-requests.ts';
-import { throughBroker } from './through-broker.ts';
+import { type OwnedProblem, overridden, resolveEntries, samenesses } from './resolve-entries.ts';
 
 /** Characters. A pod's annotations share 256 KiB. */
 const MAX_CONFIGURATION_LENGTH = 128 * 1024;

@@ -10,12 +10,11 @@ import { type LeadershipOptions, watchAsLeader } from '../../platform/kubernetes
 import { createAllowance } from '../../platform/limits/allowance.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
-import type { Finding, Subject, TellEvent } from '../cluster/events.ts';
+import type { Finding, Subject, TellEvent } from '../cluster/owner-events.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { controllerOf } from '../pod/pod.ts';
-import { createHealing } from './healing.ts';
-import type { Replacements } from './replacement.ts';
+import { createHealing, type Replacements } from './healing.ts';
 import type { Served, ServedPass } from './served-pods.ts';
 import { lacksSidecar, reduced, tokenFailure, type WatchedPod } from './watched-pod.ts';
 

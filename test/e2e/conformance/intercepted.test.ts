@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TRUST_DIRECTORY } from '../../../src/injector/pod/names.ts';
+import { TRUST_DIRECTORY } from '../../../src/injector/pod/pod.ts';
 import { startWorld, type World } from '../interception/start-world.ts';
 import { API, API_ADDRESS, OTHER_PORT, type WorldMode } from '../interception/surroundings.ts';
 import {

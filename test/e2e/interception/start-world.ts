@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { appContainersPatch } from '../../../src/injector/pod/app-containers.ts';
-import { TRUST_DIRECTORY } from '../../../src/injector/pod/names.ts';
+import { TRUST_DIRECTORY } from '../../../src/injector/pod/pod.ts';
 import {
   API,
   API_ADDRESS,

@@ -1,6 +1,6 @@
 /** What the world and those that look at it have in common. */
 
-import { SIDECAR_USER as OF_IMAGE, REDIRECT_USER } from '../../../src/injector/pod/names.ts';
+import { SIDECAR_USER as OF_IMAGE, REDIRECT_USER } from '../../../src/injector/pod/pod.ts';
 
 /**
  * `forward`: clients know a proxy by their environment. `hosts`: names lead to the sidecar by the hosts file. `redirect`: the

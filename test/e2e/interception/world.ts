@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { WebSocketServer } from 'ws';
-import { capturedPorts } from '../../../src/injector/pod/redirected-hosts.ts';
+import { capturedPorts } from '../../../src/injector/pod/redirect-mode.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
 import { openDnsServer } from '../../support/dns-server.ts';

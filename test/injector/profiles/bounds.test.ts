@@ -2,9 +2,9 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/injector/profile-rules.ts';
-import { keptStatus } from '../../../src/injector/profiles/profile-status.ts';
+import { keptStatus } from '../../../src/injector/profiles/profile.ts';
+import { createProfileUsage } from '../../../src/injector/profiles/profile-reports.ts';
 import { LISTED_ANEW_AFTER_MS, watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
-import { createProfileUsage } from '../../../src/injector/profiles/profile-usage.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { scriptedKubernetes } from '../scripted-kubernetes.ts';

@@ -5,9 +5,9 @@ import {
   mostSpecificFirst,
   type Owned,
   type ProfileEntries,
+  type ProfileMounts,
   withMounts,
 } from '../../../src/injector/profiles/profile-entries.ts';
-import type { ProfileMounts } from '../../../src/injector/profiles/profile-mounts.ts';
 
 const entries = (owned: Partial<ProfileEntries>): ProfileEntries => ({
   credentials: [],

@@ -1,7 +1,7 @@
 /** Profiles that were resolved before are not resolved again, whatever asks, and nothing of it is ever out of date. */
 
 import { expect, it } from 'vitest';
-import type { ProfileResolution } from '../../../src/injector/pod/profiles.ts';
+import type { ProfileResolution } from '../../../src/injector/pod/context.ts';
 import {
   MAX_CHARACTERS,
   MAX_RESOLUTIONS,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ProfileIdentity } from '../../../src/injector/profiles/profile.ts';
-import { createProfileUsage } from '../../../src/injector/profiles/profile-usage.ts';
+import { createProfileUsage } from '../../../src/injector/profiles/profile-reports.ts';
 
 const IN_USE = 'token-sidecar.dev/profiles-in-use';
 const PAYMENTS = {

@@ -2,8 +2,8 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/injector/profile-rules.ts';
+import { keptStatus, type ProfileStatus } from '../../../src/injector/profiles/profile.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
-import { keptStatus, type ProfileStatus } from '../../../src/injector/profiles/profile-status.ts';
 import type { KeptProfile } from '../../../src/injector/profiles/profile-store.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { credentialsViaBroker } from '../../../src/injector/profiles/broker-credentials.ts';
 import { judgeProfile } from '../../../src/injector/profiles/judge-profile.ts';
 import type { ProfileIdentity, ValidProfile } from '../../../src/injector/profiles/profile.ts';
-import { credentialsViaBroker } from '../../../src/injector/profiles/via-broker.ts';
 import { credentialFiles } from '../../../src/token/credentials.ts';
 import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createEventTeller } from '../../../src/injector/cluster/events.ts';
+import { createEventTeller } from '../../../src/injector/cluster/owner-events.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
+import { createReplacements } from '../../../src/injector/watched-pods/healing.ts';
 import { startPodController } from '../../../src/injector/watched-pods/pod-controller.ts';
-import { createReplacements } from '../../../src/injector/watched-pods/replacement.ts';
 import { createServedPods, webhookAsOwner } from '../../../src/injector/watched-pods/served-pods.ts';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';

@@ -3,13 +3,23 @@
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { MODE } from './annotations.ts';
-import type { Cluster } from './cluster.ts';
-import { CONTAINER_NAME, REDIRECT_CONTAINER_NAME, REDIRECT_PORT, REDIRECT_USER } from './names.ts';
-import { type Container, containersOf, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
+import type { Cluster } from './context.ts';
+import {
+  CONTAINER_NAME,
+  type Container,
+  containersOf,
+  itemsOf,
+  type Namespace,
+  type Pod,
+  type PodSpec,
+  REDIRECT_CONTAINER_NAME,
+  REDIRECT_PORT,
+  REDIRECT_USER,
+  takenPort,
+} from './pod.ts';
 import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
-import { takenPort } from './taken-ports.ts';
 
 /** For HTTP and HTTPS. Other ports are captured if a host names them. */
 const USUAL_PORTS = [80, 443];
