@@ -25,7 +25,7 @@ import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { Tracer } from './recording/tracer.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
-import type { Leaves } from './tls/termination.ts';
+import type { LeafContexts } from './tls/interception-ca.ts';
 
 /** What requests are served by: the settings that `reconfigure` may change. */
 export interface ServingOptions {
@@ -59,7 +59,7 @@ export interface ProxyOptions extends ServingOptions {
   /** Makes spans of requests; none are made when absent. */
   readonly tracer?: Tracer;
   /** Certificates shown to apps whose TLS is intercepted. */
-  readonly leaves?: Leaves;
+  readonly leaves?: Pick<LeafContexts, 'contextFor'>;
   /** Tells where redirected connections were going; present whenever `redirect` is. */
   readonly findOriginal?: FindOriginal;
   /** Serves `listen` in its own way; when absent, by whatever version of HTTP a connection begins with. */

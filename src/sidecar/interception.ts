@@ -1,11 +1,14 @@
 /** What interception needs before the listener opens. Loaded only if TLS is intercepted: nothing else makes certificates. */
 
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { getCACertificates, rootCertificates } from 'node:tls';
+import { systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { createAuthority } from '../proxy/tls/authority.ts';
-import { LeafContexts } from '../proxy/tls/leaf-contexts.ts';
-import { writeTrustFiles } from '../proxy/tls/trust-files.ts';
+import { trustStoreOf } from '../platform/x509/trust-store.ts';
+import { createAuthority, LeafContexts } from '../proxy/tls/interception-ca.ts';
 
 interface InterceptionOptions {
   readonly directory: string;
@@ -37,4 +40,67 @@ export async function openInterception({
     );
   }
   return new LeafContexts(authority, clock);
+}
+
+/** Trust files for apps: for runtimes that add to what they trust, for those that replace it, and for the JVM. */
+const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
+
+/** Readable by everyone: they are public, and apps run as any user. */
+const MODE = 0o644;
+const DIRECTORY_MODE = 0o755;
+
+/**
+ * Writes the files to the directory, which is created if missing. Each replaces an earlier one as a whole, so that
+ * nobody reads half of it.
+ * @param root PEM of the sidecar's own authority.
+ * @param publicRoots PEM of the roots that are trusted anyway.
+ * @returns whether an earlier start had left another root there: apps that began under it do not trust this one.
+ * @throws {Error} the system's, where they cannot be written.
+ */
+export async function writeTrustFiles(
+  directory: string,
+  root: string,
+  publicRoots: readonly string[],
+): Promise<boolean> {
+  await makeForAll(resolve(directory));
+  const before = await existing(join(directory, TRUST_FILES.root));
+  const all = [...publicRoots, root].map((pem) => (pem.endsWith('\n') ? pem : `${pem}\n`));
+  await Promise.all([
+    replace(join(directory, TRUST_FILES.bundle), all.join('')),
+    replace(join(directory, TRUST_FILES.trustStore), trustStoreOf(all)),
+  ]);
+  // Written last: whoever finds it finds the others.
+  await replace(join(directory, TRUST_FILES.root), root);
+  return before !== undefined && before !== root;
+}
+
+/** Missing directories above it are opened to everyone, too: the files are reached through them. */
+async function makeForAll(directory: string): Promise<void> {
+  const first = await mkdir(directory, { recursive: true });
+  if (first === undefined) return;
+  for (let made = directory; made.length >= first.length; made = dirname(made)) {
+    await chmod(made, DIRECTORY_MODE);
+  }
+}
+
+async function existing(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function replace(path: string, content: string | Buffer): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
+  try {
+    await writeFile(temporary, content, { mode: MODE, flag: 'wx' });
+    // Sets what the umask may have taken away.
+    await chmod(temporary, MODE);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
 }

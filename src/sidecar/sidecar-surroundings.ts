@@ -7,10 +7,14 @@ import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { ProxyOptions } from '../proxy/data-path.ts';
-import type { Leaves } from '../proxy/tls/termination.ts';
+import type { LeafContexts } from '../proxy/tls/interception-ca.ts';
 
 /** @throws {SidecarError} `configuration` where the directory cannot be written. */
-export async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Leaves | undefined> {
+export async function openLeaves(
+  config: Config,
+  clock: Clock,
+  log: Logger,
+): Promise<LeafContexts | undefined> {
   const { interception } = config;
   if (interception === undefined) return undefined;
   const { directory } = interception;

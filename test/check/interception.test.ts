@@ -11,7 +11,7 @@ import { examineTime } from '../../src/check/examine.ts';
 import { examineInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
 import { AT_ONCE } from '../../src/platform/limits/few-at-once.ts';
-import { createAuthority } from '../../src/proxy/tls/authority.ts';
+import { createAuthority } from '../../src/proxy/tls/interception-ca.ts';
 import { HOST, intercepting, startTlsUpstream } from '../proxy/tls/intercepting.ts';
 import { selfSigned } from '../wire/certificate.ts';
 import { FakeBearer, FIRST } from '../wire/fake-bearer.ts';

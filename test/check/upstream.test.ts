@@ -8,7 +8,7 @@ import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
-import { createAuthority } from '../../src/proxy/tls/authority.ts';
+import { createAuthority } from '../../src/proxy/tls/interception-ca.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { selfSigned } from '../wire/certificate.ts';
 import { examination, lines } from './examined.ts';

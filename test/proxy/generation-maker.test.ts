@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import type { CaptureConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import { createAuthority } from '../../src/proxy/tls/authority.ts';
-import { LeafContexts } from '../../src/proxy/tls/leaf-contexts.ts';
+import { createAuthority, LeafContexts } from '../../src/proxy/tls/interception-ca.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
 import { turnsDuring } from '../support/turns.ts';
 import { FakeBearer } from '../wire/fake-bearer.ts';

@@ -18,7 +18,7 @@ import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-
 import type { Network } from '../../src/proxy/io/network.ts';
 import type { Tracer } from '../../src/proxy/recording/tracer.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
-import type { Leaves } from '../../src/proxy/tls/termination.ts';
+import type { LeafContexts } from '../../src/proxy/tls/interception-ca.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';
 import { until } from '../support/until.ts';
@@ -123,7 +123,7 @@ export interface SidecarSettings {
   readonly findOriginal?: FindOriginal;
   readonly crossSiteRequests?: 'allow' | 'refuse';
   /** Certificates for apps whose TLS is intercepted. */
-  readonly leaves?: Leaves;
+  readonly leaves?: Pick<LeafContexts, 'contextFor'>;
   /** Of the same program. */
   readonly otherListeners?: readonly DataPath['address'][];
   /** The system's unless told otherwise. */

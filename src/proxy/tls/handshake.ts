@@ -1,13 +1,12 @@
 import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
-import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
+import { type CountedErrorCode, SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
+import { rejectionOf } from '../../platform/x509/rejection.ts';
 import type { Protocol } from '../http/messages.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
-import { failureOf } from './client-verdict.ts';
-import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
 
 /** Limit for the whole handshake, including the wait for an upstream that is asked first. */
 export const HANDSHAKE_MS = 10_000;
@@ -125,19 +124,14 @@ export class Handshake {
 
   #secure(octets: Buffer, offered: readonly string[] | undefined, spoken: Protocol | undefined): void {
     const { clock, host, contextFor } = this.#options;
-    const choice = chooseProtocol(offered, spoken);
-    // An app that offers neither gets OpenSSL's alert for it: no_application_protocol (RFC 7301 §3.2).
-    const protocols =
-      choice.kind === 'unsaid'
-        ? {}
-        : { ALPNProtocols: [choice.kind === 'none' ? ALPN_NAMES.http1 : choice.name] };
+    const protocols = chooseProtocol(offered, spoken);
     // OpenSSL reads on from here, beginning with what has been read already.
     this.#socket.pause();
     this.#socket.unshift(octets);
     const tls = new TLSSocket(this.#socket, {
       isServer: true,
       secureContext: contextFor(host),
-      ...protocols,
+      ...(protocols === undefined ? {} : { ALPNProtocols: protocols }),
     });
     this.#phase = { kind: 'securing', tls };
     const shownAtMs = clock.monotonicMs();
@@ -189,4 +183,54 @@ export class Handshake {
 /** OpenSSL's own words, if any: the message surrounds them with source positions and a line end. */
 function wordsOf(failure: Error & { readonly reason?: unknown }): string {
   return typeof failure.reason === 'string' ? failure.reason : failure.message;
+}
+
+/** How a handshake with an app failed. */
+type HandshakeFailure = 'client_rejected_certificate' | 'client_tls_error';
+
+/**
+ * Some clients judge a certificate only after all messages (Node), or after the handshake (wget): one that hangs up
+ * this soon after it was shown, having asked nothing, has rejected it.
+ */
+export const VERDICT_MS = 1_000;
+
+/** A client that hangs up sends no alert: Node reports one of these, or no error at all. */
+const HUNG_UP: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
+/**
+ * What became of a handshake that ended after the certificate was shown.
+ * @param error undefined where the client has hung up without a word.
+ */
+export function failureOf(error: Error | undefined, sinceShownMs: number): HandshakeFailure {
+  const isGone = error === undefined || HUNG_UP.has(systemCodeOf(error) ?? '');
+  const isRejection = (isGone && sinceShownMs < VERDICT_MS) || rejectionOf(error) !== undefined;
+  return isRejection ? 'client_rejected_certificate' : 'client_tls_error';
+}
+
+/** Names of ALPN (RFC 7301 §6). */
+const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };
+
+/** Whether the upstream decides: an app that offers only one protocol, or none, has decided itself. */
+export function mustAskUpstream(offered: readonly string[] | undefined): boolean {
+  return offered?.includes(ALPN_NAMES.h2) === true && offered.includes(ALPN_NAMES.http1);
+}
+
+/**
+ * The ALPN answer to the app, as the one name that OpenSSL may choose; undefined if the app asks for none. It is what the
+ * upstream speaks, if the app offers it. An app that offers only the other one gets that: requests are translated where
+ * possible, and the rest are answered with an error that says so. An app that offers neither gets OpenSSL's alert for it:
+ * no_application_protocol (RFC 7301 §3.2).
+ * @param spoken by the upstream; undefined if unknown.
+ */
+export function chooseProtocol(
+  offered: readonly string[] | undefined,
+  spoken: Protocol | undefined,
+): string[] | undefined {
+  if (offered === undefined || offered.length === 0) return undefined;
+  const [first, second] = spoken === 'h2' ? (['h2', 'http1'] as const) : (['http1', 'h2'] as const);
+  for (const protocol of [first, second]) {
+    const name = ALPN_NAMES[protocol];
+    if (offered.includes(name)) return [name];
+  }
+  return [ALPN_NAMES.http1];
 }

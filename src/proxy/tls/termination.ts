@@ -1,28 +1,30 @@
-import type { SecureContext, TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import { isDraining } from '../exchange/admission.ts';
 import type { RequestService } from '../exchange/context.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import type { Protocol } from '../http/messages.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { ActiveRoute, Destination } from '../routing/routes.ts';
-import type { GivenUpConnection } from '../streams/contract.ts';
-import { VERDICT_MS } from './client-verdict.ts';
-import { Handshake } from './handshake.ts';
-import { askUpstream } from './upstream-question.ts';
+import {
+  type GivenUpConnection,
+  type IncomingRequest,
+  type UpstreamStream,
+  type UpstreamStreams,
+  WithoutRequest,
+} from '../streams/contract.ts';
+import { Handshake, VERDICT_MS } from './handshake.ts';
+import type { LeafContexts } from './interception-ca.ts';
 
 /** Handshakes under way at once. Each costs a signature. */
 export const MAX_HANDSHAKES = 256;
 
-/** The source of the certificates that apps are shown. */
-export interface Leaves {
-  contextFor(host: string): SecureContext;
-}
-
 interface TlsTerminationOptions {
-  readonly leaves: Leaves;
+  /** The source of the certificates that apps are shown. */
+  readonly leaves: Pick<LeafContexts, 'contextFor'>;
   /** Of the listener whose connections these are. */
   readonly context: () => AppContext;
 }
@@ -147,4 +149,58 @@ function withAdvice(error: SidecarError<CountedErrorCode>): SidecarError<Counted
     error.code,
     `${error.message}; it has to trust ca.crt of interception.directory, as it is since the sidecar's last start`,
   );
+}
+
+/** Stands for the request that is to come: one that any version of HTTP could carry. */
+const ANY_REQUEST: IncomingRequest = {
+  protocol: 'h2',
+  method: 'OPTIONS',
+  target: '*',
+  targetForm: 'asterisk',
+  host: undefined,
+  fields: [],
+  connectionOptions: [],
+  contentLength: undefined,
+};
+
+/**
+ * Finds out what an upstream speaks before any request, by a connection that is verified like any other and kept for
+ * the first request.
+ * @param onKnown is called once, unless ended before; undefined if no connection could be made.
+ * @returns what ends it.
+ */
+export function askUpstream(
+  upstream: UpstreamStreams,
+  onKnown: (spoken: Protocol | undefined) => void,
+): () => void {
+  let stream: UpstreamStream | undefined;
+  let over = false;
+  const tell = (spoken: Protocol | undefined): void => {
+    if (over) return;
+    over = true;
+    onKnown(spoken);
+  };
+  const user = Object.assign(new WithoutRequest(), {
+    connected(instead?: UpstreamStream) {
+      const connected = instead ?? stream;
+      stream = undefined;
+      connected?.giveBack();
+      tell(connected?.protocol);
+    },
+    upstreamFailed() {
+      stream = undefined;
+      // The request will fail the same way, with an error that its app can read.
+      tell(undefined);
+    },
+  });
+  const acquired = upstream.acquire(ANY_REQUEST, user, 0);
+  if (acquired.ready) {
+    acquired.giveBack();
+    tell(acquired.protocol);
+  } else if (!over) stream = acquired;
+  return () => {
+    over = true;
+    stream?.abandon();
+    stream = undefined;
+  };
 }

@@ -16,8 +16,8 @@ import { createSecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { WebSocketServer } from 'ws';
 import { capturedPorts } from '../../../src/injector/pod/redirect-mode.ts';
-import { createAuthority } from '../../../src/proxy/tls/authority.ts';
-import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
+import { createAuthority } from '../../../src/proxy/tls/interception-ca.ts';
+import { writeTrustFiles } from '../../../src/sidecar/interception.ts';
 import { openDnsServer } from '../../support/dns-server.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import {

@@ -29,7 +29,7 @@ import {
   createAuthority,
   LEAF_MS,
   type LeafCertificate,
-} from '../../../src/proxy/tls/authority.ts';
+} from '../../../src/proxy/tls/interception-ca.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 
 const NOW_MS = Date.now();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failureOf, VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
+import { failureOf, VERDICT_MS } from '../../../src/proxy/tls/handshake.ts';
 
 const coded = (code: string): Error => Object.assign(new Error(code), { code });
 

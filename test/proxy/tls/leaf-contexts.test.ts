@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
-import { LeafContexts, MAX_LEAVES } from '../../../src/proxy/tls/leaf-contexts.ts';
+import {
+  createAuthority,
+  LEAF_MS,
+  LeafContexts,
+  MAX_LEAVES,
+} from '../../../src/proxy/tls/interception-ca.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 /** What else an app, or an upstream, may come with where TLS is intercepted: nothing leaves with a token that should not. */
 
 import { describe, expect, it } from 'vitest';
-import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
+import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/interception-ca.ts';
 import { until } from '../../support/until.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';

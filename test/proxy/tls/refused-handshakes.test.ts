@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CountedErrorCode } from '../../../src/platform/errors.ts';
-import { VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
-import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
+import { HANDSHAKE_MS, VERDICT_MS } from '../../../src/proxy/tls/handshake.ts';
 import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';

@@ -7,7 +7,7 @@ import type {
   UpstreamStreams,
   UpstreamUser,
 } from '../../../src/proxy/streams/contract.ts';
-import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
+import { askUpstream } from '../../../src/proxy/tls/termination.ts';
 
 /** Streams to an upstream, of which one is lent out, and what becomes of it. */
 function ask(protocol: Protocol, ready: boolean) {

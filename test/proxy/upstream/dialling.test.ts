@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { Registry } from '../../../src/platform/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
+import { askUpstream } from '../../../src/proxy/tls/termination.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/connection-budget.ts';
 import { Dialer, Dialling } from '../../../src/proxy/upstream/dialer.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';

@@ -6,12 +6,11 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/platform/time/clock.ts';
-import { blocksOf } from '../../../src/platform/x509/pem.ts';
-import { createAuthority } from '../../../src/proxy/tls/authority.ts';
-import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
-import { openInterception } from '../../../src/sidecar/interception.ts';
-import { captureLog } from '../../support/log-capture.ts';
+import { systemClock } from '../../src/platform/time/clock.ts';
+import { blocksOf } from '../../src/platform/x509/pem.ts';
+import { createAuthority } from '../../src/proxy/tls/interception-ca.ts';
+import { openInterception, writeTrustFiles } from '../../src/sidecar/interception.ts';
+import { captureLog } from '../support/log-capture.ts';
 
 async function directory(): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'token-sidecar-trust-'));
@@ -19,7 +18,7 @@ async function directory(): Promise<string> {
   return join(made, 'trust');
 }
 
-const TRUST_FILES_SOURCE = join(import.meta.dirname, '../../../src/proxy/tls/trust-files.ts');
+const TRUST_FILES_SOURCE = join(import.meta.dirname, '../../src/sidecar/interception.ts');
 
 const newRoot = () => createAuthority({ names: ['api.example.com'], nowMs: Date.now() }).root;
 const PUBLIC = rootCertificates.slice(0, 3);
