@@ -1,6 +1,5 @@
 import { Counter, type Registry } from '../platform/prometheus.ts';
-import { ErrorCode } from './http2/error-code.ts';
-import { codeOf, FAULTS, type FaultReason } from './http2/fault.ts';
+import { codeOf, ErrorCode, FAULTS, type FaultReason } from './http2/errors.ts';
 
 /** Those that end only a stream, or come from upstreams. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['fields_too_large', 'interim_flood']);

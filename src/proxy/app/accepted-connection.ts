@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { judgePreface } from '../http2/preface.ts';
+import { judgePreface } from '../http2/settings.ts';
 import { Deadline } from '../io/deadline.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import type { AppConnection, Carrier, Speaker } from './app-connection.ts';

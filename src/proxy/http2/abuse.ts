@@ -9,7 +9,7 @@
  * ```
  */
 
-import type { FaultReason } from './fault.ts';
+import type { FaultReason } from './errors.ts';
 
 interface Allowance {
   /** How many at once. */

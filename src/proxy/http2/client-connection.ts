@@ -1,22 +1,18 @@
 /** The client's side of a connection, to an upstream: requests leave, answers come. */
 
-import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './answer-section.ts';
 import { Connection } from './connection.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
-import { BodyLength } from './content-length.ts';
-import type { FaultReason } from './fault.ts';
+import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
+import type { FaultReason } from './errors.ts';
+import { BodyLength, FIELD_OVERHEAD_BYTES } from './fields.ts';
 import type { FrameOutput } from './frame-output.ts';
 import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
-import { PREFACE } from './preface.ts';
-import { Setting } from './settings.ts';
-import type { MessageStream, StreamHandler } from './stream-handler.ts';
+import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './messages.ts';
+import { PREFACE, Setting } from './settings.ts';
 import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
 
 /** Servers send one or two; this many before the final one are no answer. */
 const INTERIM_ANSWERS = 64;
-/** What a field counts besides its octets (RFC 7541 §4.1). */
-const FIELD_OVERHEAD = 32;
 
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
@@ -139,7 +135,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
    */
   #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
     stream.interims++;
-    for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD / 2;
+    for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD_BYTES / 2;
     return stream.interims > INTERIM_ANSWERS || stream.interimBytes > this.limits.section.sectionBytes;
   }
 }

@@ -21,18 +21,20 @@
  * held, and carry back-pressure from one side to the other.
  */
 
-import type { ConnectionLimits } from './connection-limits.ts';
-import type { ErrorCode } from './error-code.ts';
-import { type ConnectionFault, connectionFault, type FaultReason } from './fault.ts';
-import { trailersFault } from './field-section.ts';
-import type { DataPiece, Frame, GoawayFrame, HeadersFrame } from './frame.ts';
+import {
+  type ConnectionLimits,
+  ConnectionOutput,
+  type MessageStream,
+  type StreamHandler,
+} from './connection-output.ts';
+import { type ConnectionFault, connectionFault, type ErrorCode, type FaultReason } from './errors.ts';
+import { trailersFault } from './fields.ts';
 import { FrameOutput } from './frame-output.ts';
 import { FrameReader } from './frame-reader.ts';
+import type { DataPiece, Frame, GoawayFrame, HeadersFrame } from './frames.ts';
 import { HpackDecoder, type TooLarge } from './hpack/decoder.ts';
 import { type DecodedFields, KnownBlocks } from './hpack/known-blocks.ts';
-import { OutgoingSide } from './outgoing-side.ts';
 import type { Role } from './settings.ts';
-import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
 
 /**
@@ -41,7 +43,7 @@ import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
  */
 const TINY_INCREMENT_BYTES = 1024;
 
-export abstract class Connection<S extends MessageStream<unknown>> extends OutgoingSide<S> {
+export abstract class Connection<S extends MessageStream<unknown>> extends ConnectionOutput<S> {
   #midFrameSinceMs: number | undefined;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;

@@ -10,7 +10,7 @@
  * ```
  */
 
-import type { ErrorCode } from './error-code.ts';
+import type { ErrorCode } from './errors.ts';
 import {
   ACK,
   CONTINUATION,
@@ -24,7 +24,7 @@ import {
   RST_STREAM,
   SETTINGS,
   WINDOW_UPDATE,
-} from './frame-type.ts';
+} from './frames.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 

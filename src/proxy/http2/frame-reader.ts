@@ -14,18 +14,26 @@
  * a field block at most `blockBytes`.
  */
 
-import { BlockAssembly, type BlockLimits } from './block-assembly.ts';
-import { connectionFault, type Fault, type FaultReason, streamFault } from './fault.ts';
-import type { DataPiece, Frame, IgnoredFrame, SettingsAck } from './frame.ts';
+import {
+  type ConnectionFault,
+  connectionFault,
+  type Fault,
+  type FaultReason,
+  streamFault,
+} from './errors.ts';
 import {
   ACK,
   CONTINUATION,
   DATA,
+  type DataPiece,
   END_HEADERS,
   END_STREAM,
   FRAME_HEADER_BYTES,
+  type Frame,
   GOAWAY,
   HEADERS,
+  type HeadersFrame,
+  type IgnoredFrame,
   MAX_31_BITS,
   PADDED,
   PING,
@@ -34,8 +42,9 @@ import {
   PUSH_PROMISE,
   RST_STREAM,
   SETTINGS,
+  type SettingsAck,
   WINDOW_UPDATE,
-} from './frame-type.ts';
+} from './frames.ts';
 
 export interface FrameLimits extends BlockLimits {
   /** The SETTINGS_MAX_FRAME_SIZE that this side announces, or 16 384. */
@@ -294,4 +303,87 @@ function numberAt(bytes: Buffer, at: number): number {
     ((bytes[at + 2] as number) << 8) |
     (bytes[at + 3] as number)
   );
+}
+
+interface BlockLimits {
+  /**
+   * Encoded octets of one field block, HEADERS and CONTINUATION together. More end the connection, because an undecoded
+   * block leaves the tables out of step. Well above any block that is of use.
+   */
+  readonly blockBytes: number;
+  /** CONTINUATION frames of one block, empty ones too (CVE-2024-27316 and its kin). */
+  readonly continuations: number;
+}
+
+const FIRST_CAPACITY_BYTES = 1024;
+
+/** Puts a field block together from HEADERS and CONTINUATION frames. One that comes in one frame is not copied. */
+class BlockAssembly {
+  /** The stream whose block is unfinished; 0 when there is none. */
+  streamId = 0;
+
+  readonly #limits: BlockLimits;
+  #endStream = false;
+  #selfDependent = false;
+  #bytes = NOTHING;
+  #length = 0;
+  #frames = 0;
+
+  constructor(limits: BlockLimits) {
+    this.#limits = limits;
+  }
+
+  /** Octets of a block that is not whole. */
+  get heldBytes(): number {
+    return this.#bytes.length;
+  }
+
+  begin(streamId: number, endStream: boolean, selfDependent: boolean): void {
+    this.streamId = streamId;
+    this.#endStream = endStream;
+    this.#selfDependent = selfDependent;
+    this.#length = 0;
+    this.#frames = 0;
+  }
+
+  /** Takes the fragment `bytes[start..end)`; gives the frame once its `last` has come. */
+  append(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    last: boolean,
+  ): HeadersFrame | ConnectionFault | undefined {
+    if (this.#frames++ > this.#limits.continuations) return connectionFault('continuation_flood');
+    if (this.#length + end - start > this.#limits.blockBytes) return connectionFault('block_too_large');
+    if (last && this.#frames === 1) return this.#finish(bytes.subarray(start, end));
+    this.#hold(bytes, start, end);
+    if (!last) return undefined;
+    const block = this.#bytes.subarray(0, this.#length);
+    this.#bytes = NOTHING;
+    return this.#finish(block);
+  }
+
+  #finish(block: Buffer): HeadersFrame {
+    const { streamId } = this;
+    this.streamId = 0;
+    return {
+      kind: 'headers',
+      streamId,
+      block,
+      endStream: this.#endStream,
+      selfDependent: this.#selfDependent,
+    };
+  }
+
+  #hold(bytes: Buffer, start: number, end: number): void {
+    const length = this.#length + end - start;
+    if (length > this.#bytes.length) {
+      const capacity = Math.max(FIRST_CAPACITY_BYTES, this.#bytes.length * 2, length);
+      const larger = Buffer.allocUnsafe(Math.min(capacity, this.#limits.blockBytes));
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    bytes.copy(this.#bytes, this.#length, start, end);
+    this.#length = length;
+  }
 }

@@ -1,15 +1,14 @@
 /** The server's side of a connection, which an app opened: requests come, answers leave. */
 
 import { Connection } from './connection.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
-import { BodyLength } from './content-length.ts';
-import type { FaultReason } from './fault.ts';
+import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
+import type { FaultReason } from './errors.ts';
+import { BodyLength } from './fields.ts';
 import type { FrameOutput } from './frame-output.ts';
 import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
-import { type RequestSection, readRequest } from './request-section.ts';
+import { type RequestSection, readRequest } from './messages.ts';
 import { Setting } from './settings.ts';
-import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { ENDED_BY_REMOTE, OPEN } from './stream-state.ts';
 
 export interface ServerStream<T> extends MessageStream<T> {

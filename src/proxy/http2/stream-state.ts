@@ -3,7 +3,7 @@
  * the next state or an error. Frames are judged here by the state alone; their content is judged elsewhere.
  */
 
-import type { FaultReason } from './fault.ts';
+import type { FaultReason } from './errors.ts';
 
 /** How a stream came to its end decides what a late frame of the peer's means. */
 type Ending =

@@ -4,13 +4,15 @@
  */
 
 import { SidecarError } from '../../platform/errors.ts';
-import { ClosedStreams } from './closed-streams.ts';
-import type { FaultReason } from './fault.ts';
-import { MAX_31_BITS } from './frame-type.ts';
-import { OpenStreams } from './open-streams.ts';
+import type { FaultReason } from './errors.ts';
+import { ReceiveWindow, SendWindow } from './flow-control.ts';
+import { MAX_31_BITS } from './frames.ts';
 import type { Role } from './settings.ts';
 import {
+  ENDED,
+  FORGOTTEN,
   IDLE,
+  RESET_RECEIVED,
   RESET_SENT,
   received,
   type StreamFrame,
@@ -18,7 +20,6 @@ import {
   sent,
   type Verdict,
 } from './stream-state.ts';
-import { ReceiveWindow, SendWindow } from './windows.ts';
 
 /** A stream that is open or half-closed. */
 export interface Stream {
@@ -191,4 +192,115 @@ export function newWindows(sizes: WindowSizes): Pick<Stream, 'sendWindow' | 'rec
     sendWindow: new SendWindow(sizes.sendBytes),
     receiveWindow: new ReceiveWindow(sizes.receiveBytes),
   };
+}
+
+const FIRST_PLACES = 16;
+
+/**
+ * The streams of a connection that are open or half-closed, by their identifiers.
+ *
+ * They stand in a table of their own, not in a `Map`: each table of that points to its successor, so that young
+ * collections take streams long closed for alive (`../io/collections.ts` explains it in full).
+ */
+export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
+  /** Each stands at its place, or in the first free one after it; at most half of the places are taken. */
+  #places: (S | undefined)[] = new Array(FIRST_PLACES).fill(undefined);
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(id: number): S | undefined {
+    return this.#places[this.#find(id)];
+  }
+
+  /** @param stream whose identifier is not in the table. */
+  add(stream: S): void {
+    this.#size++;
+    if (this.#size * 2 > this.#places.length) {
+      const streams = [...this];
+      this.#places = new Array(this.#places.length * 2).fill(undefined);
+      for (const each of streams) this.#places[this.#find(each.id)] = each;
+    }
+    this.#places[this.#find(stream.id)] = stream;
+  }
+
+  delete(id: number): void {
+    let free = this.#find(id);
+    if (this.#places[free] === undefined) return;
+    this.#size--;
+    // Streams after it that belong there, or before, move up, so that every stream is found before the first free place.
+    for (let at = this.#after(free); ; at = this.#after(at)) {
+      const stream = this.#places[at];
+      if (stream === undefined) break;
+      if (this.#distance(this.#placeOf(stream.id), at) < this.#distance(free, at)) continue;
+      this.#places[free] = stream;
+      free = at;
+    }
+    this.#places[free] = undefined;
+  }
+
+  /** The present streams, oldest first. */
+  [Symbol.iterator](): IterableIterator<S> {
+    const streams = this.#places.filter((stream) => stream !== undefined);
+    return streams.sort((a, b) => a.id - b.id).values();
+  }
+
+  /** Where the stream of that identifier stands, or else would. */
+  #find(id: number): number {
+    let at = this.#placeOf(id);
+    for (let stream = this.#places[at]; stream !== undefined && stream.id !== id; stream = this.#places[at]) {
+      at = this.#after(at);
+    }
+    return at;
+  }
+
+  /** Identifiers of one side are all odd, or all even. */
+  #placeOf(id: number): number {
+    return (id >>> 1) & (this.#places.length - 1);
+  }
+
+  #after(place: number): number {
+    return (place + 1) & (this.#places.length - 1);
+  }
+
+  /** How far `to` is after `from`. */
+  #distance(from: number, to: number): number {
+    return (to - from) & (this.#places.length - 1);
+  }
+}
+
+/** Late frames come soon: this many ended streams are told from streams that never were. */
+const ENDED_KEPT = 64;
+
+/** Frames in flight to a stream when it was reset may take a round trip, in which many others may be reset. */
+const RESETS_KEPT = 256;
+
+/** How the streams closed last have ended: two rings, so that many ends do not push out a reset. */
+class ClosedStreams {
+  readonly #ended = new Int32Array(ENDED_KEPT);
+  #nextEnded = 0;
+  /** Negative where the peer reset it; created with the first reset. */
+  #resets: Int32Array | undefined;
+  #nextReset = 0;
+
+  /** @param streamId of a stream that has been closed; added once */
+  add(streamId: number, state: StreamState): void {
+    if (state === ENDED) {
+      this.#ended[this.#nextEnded] = streamId;
+      this.#nextEnded = (this.#nextEnded + 1) % ENDED_KEPT;
+      return;
+    }
+    this.#resets ??= new Int32Array(RESETS_KEPT);
+    this.#resets[this.#nextReset] = state === RESET_RECEIVED ? -streamId : streamId;
+    this.#nextReset = (this.#nextReset + 1) % RESETS_KEPT;
+  }
+
+  /** The state of a stream that is closed. */
+  stateOf(streamId: number): StreamState {
+    if (this.#resets?.includes(streamId)) return RESET_SENT;
+    if (this.#resets?.includes(-streamId)) return RESET_RECEIVED;
+    return this.#ended.includes(streamId) ? ENDED : FORGOTTEN;
+  }
 }

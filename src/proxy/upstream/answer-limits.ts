@@ -2,8 +2,8 @@
 
 import type { HeadLimits } from '../http1/field-section.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../http2/abuse.ts';
-import type { ConnectionLimits } from '../http2/connection-limits.ts';
-import { FIELD_OVERHEAD_BYTES } from '../http2/field-section.ts';
+import type { ConnectionLimits } from '../http2/connection-output.ts';
+import { FIELD_OVERHEAD_BYTES } from '../http2/fields.ts';
 
 /** Answers may have larger heads than the app may send: cookies and policies make them so. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };

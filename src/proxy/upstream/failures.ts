@@ -1,6 +1,5 @@
 import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../../platform/errors.ts';
-import { type ErrorCode, errorCodeName } from '../http2/error-code.ts';
-import { FAULTS, type FaultReason } from '../http2/fault.ts';
+import { type ErrorCode, errorCodeName, FAULTS, type FaultReason } from '../http2/errors.ts';
 import { asProxyError } from '../proxy-error.ts';
 import { UpstreamReset } from '../streams/contract.ts';
 

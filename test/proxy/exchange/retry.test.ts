@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/retry.ts';
-import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
+import { ErrorCode } from '../../../src/proxy/http2/errors.ts';
 import { type Delivery, UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 
 const BROKEN = new SidecarError('upstream_protocol_error', 'broke off');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { AbuseCounter, type AbuseKind, DEFAULT_ABUSE_LIMITS } from '../../../src/proxy/http2/abuse.ts';
-import { codeOf } from '../../../src/proxy/http2/fault.ts';
+import { codeOf } from '../../../src/proxy/http2/errors.ts';
 
 const LIMITS = { ...DEFAULT_ABUSE_LIMITS, ping: { burst: 3, perSecond: 2 } };
 

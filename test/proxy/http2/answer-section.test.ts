@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Asked, expectedBodyBytes, readAnswer } from '../../../src/proxy/http2/answer-section.ts';
-import { BodyLength } from '../../../src/proxy/http2/content-length.ts';
-import { trailersFault } from '../../../src/proxy/http2/field-section.ts';
+import { BodyLength, trailersFault } from '../../../src/proxy/http2/fields.ts';
+import { type Asked, expectedBodyBytes, readAnswer } from '../../../src/proxy/http2/messages.ts';
 
 function read(
   fields: readonly string[],

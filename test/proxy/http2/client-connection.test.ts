@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Asked } from '../../../src/proxy/http2/answer-section.ts';
 import type { ClientStream } from '../../../src/proxy/http2/client-connection.ts';
+import type { Asked } from '../../../src/proxy/http2/messages.ts';
 import { ClientEnd, LIMITS, ServerEnd } from './endpoint.ts';
 import { frame, hex, readFrames } from './frames.ts';
 

@@ -4,15 +4,15 @@ import {
   type ClientHandler,
   type ClientStream,
 } from '../../../src/proxy/http2/client-connection.ts';
-import type { ConnectionFault } from '../../../src/proxy/http2/fault.ts';
-import { PREFACE } from '../../../src/proxy/http2/preface.ts';
+import type { StreamHandler } from '../../../src/proxy/http2/connection-output.ts';
+import type { ConnectionFault } from '../../../src/proxy/http2/errors.ts';
 import {
   ServerConnection,
   type ServerHandler,
   type ServerLimits,
   type ServerStream,
 } from '../../../src/proxy/http2/server-connection.ts';
-import type { StreamHandler } from '../../../src/proxy/http2/stream-handler.ts';
+import { PREFACE } from '../../../src/proxy/http2/settings.ts';
 import type { Stream } from '../../../src/proxy/http2/streams.ts';
 import { FRAME_LIMITS, readFrames } from './frames.ts';
 

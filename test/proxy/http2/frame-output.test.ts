@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ErrorCode } from '../../../src/proxy/http2/error-code.ts';
+import { ErrorCode } from '../../../src/proxy/http2/errors.ts';
 import { FrameOutput } from '../../../src/proxy/http2/frame-output.ts';
 import { frame, readFrames } from './frames.ts';
 

@@ -1,5 +1,5 @@
-import type { Frame } from '../../../src/proxy/http2/frame.ts';
 import { type FrameLimits, FrameReader } from '../../../src/proxy/http2/frame-reader.ts';
+import type { Frame } from '../../../src/proxy/http2/frames.ts';
 
 export const FRAME_LIMITS: FrameLimits = { frameBytes: 16_384, blockBytes: 65_536, continuations: 8 };
 

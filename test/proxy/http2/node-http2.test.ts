@@ -5,9 +5,9 @@ import http2 from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ClientConnection, type ClientStream } from '../../../src/proxy/http2/client-connection.ts';
-import { PREFACE } from '../../../src/proxy/http2/preface.ts';
+import type { MessageStream } from '../../../src/proxy/http2/connection-output.ts';
 import { ServerConnection, type ServerStream } from '../../../src/proxy/http2/server-connection.ts';
-import type { MessageStream } from '../../../src/proxy/http2/stream-handler.ts';
+import { PREFACE } from '../../../src/proxy/http2/settings.ts';
 import { LIMITS } from './endpoint.ts';
 
 const closing: (() => void)[] = [];

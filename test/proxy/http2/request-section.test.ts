@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readRequest } from '../../../src/proxy/http2/request-section.ts';
+import { readRequest } from '../../../src/proxy/http2/messages.ts';
 
 const RULES = { targetBytes: 100, extendedConnect: true };
 

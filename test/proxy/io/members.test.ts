@@ -84,7 +84,7 @@ async function promotedBytes(collection: string, file: string): Promise<number> 
 
 it.each([
   ['Members', 'io/collections.ts'],
-  ['OpenStreams', 'http2/open-streams.ts'],
+  ['OpenStreams', 'http2/streams.ts'],
 ])('%s keeps nothing that has gone alive for young collections', async (collection, file) => {
   // Of some 60 MB that come and go.
   expect(await promotedBytes(collection, file)).toBeLessThan(5e6);

@@ -4,17 +4,16 @@ import { isDraining } from '../../exchange/admission.ts';
 import { localReplyFor } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
 import { isGrpc } from '../../http/messages.ts';
-import { ErrorCode } from '../../http2/error-code.ts';
-import { type ConnectionFault, connectionFault, type FaultReason } from '../../http2/fault.ts';
-import { PrefaceReader } from '../../http2/preface.ts';
-import type { RequestSection } from '../../http2/request-section.ts';
+import type { Broken } from '../../http2/connection-output.ts';
+import { type ConnectionFault, connectionFault, ErrorCode, type FaultReason } from '../../http2/errors.ts';
+import type { RequestSection } from '../../http2/messages.ts';
 import {
   type RefusedRequest,
   ServerConnection,
   type ServerHandler,
   type ServerStream,
 } from '../../http2/server-connection.ts';
-import type { Broken } from '../../http2/stream-handler.ts';
+import { PrefaceReader } from '../../http2/settings.ts';
 import { Members } from '../../io/collections.ts';
 import type { Deadline } from '../../io/deadline.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';

@@ -1,6 +1,6 @@
 import type { ProxyLimits } from '../../../config/config.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
-import { FIELD_OVERHEAD_BYTES } from '../../http2/field-section.ts';
+import { FIELD_OVERHEAD_BYTES } from '../../http2/fields.ts';
 import type { ServerLimits } from '../../http2/server-connection.ts';
 
 /** The smallest SETTINGS_MAX_FRAME_SIZE, and its value before any SETTINGS. */

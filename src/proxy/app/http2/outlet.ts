@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
-import type { ErrorCode } from '../../http2/error-code.ts';
+import type { ErrorCode } from '../../http2/errors.ts';
 import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';
 import { Turns } from '../../io/collections.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';

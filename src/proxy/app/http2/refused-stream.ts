@@ -1,6 +1,6 @@
 import type { Clock } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
-import { ErrorCode } from '../../http2/error-code.ts';
+import { ErrorCode } from '../../http2/errors.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import type { OwnAnswer } from '../../streams/contract.ts';
 import { ownAnswerSection } from './answer.ts';

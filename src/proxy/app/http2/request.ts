@@ -1,6 +1,6 @@
 import { joinCookies } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
-import type { RequestSection } from '../../http2/request-section.ts';
+import type { RequestSection } from '../../http2/messages.ts';
 import type { IncomingRequest } from '../../streams/contract.ts';
 
 const NO_OPTIONS: readonly string[] = [];

@@ -2,7 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
 import { type Fields, fieldValues, permittedTrailers } from '../../http/fields.ts';
-import { ErrorCode } from '../../http2/error-code.ts';
+import { ErrorCode } from '../../http2/errors.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';

@@ -1,4 +1,4 @@
-import { ErrorCode } from '../../http2/error-code.ts';
+import { ErrorCode } from '../../http2/errors.ts';
 import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel.ts';
 
 /** A tunnel's stream, as the tunnel sees it. */

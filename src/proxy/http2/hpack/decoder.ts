@@ -12,8 +12,8 @@
  * ```
  */
 
-import { type ConnectionFault, connectionFault, type FaultReason } from '../fault.ts';
-import type { Fields } from '../field-section.ts';
+import { type ConnectionFault, connectionFault, type FaultReason } from '../errors.ts';
+import type { Fields } from '../fields.ts';
 import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
 import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
 import { decodeHuffman } from './huffman.ts';

@@ -10,7 +10,7 @@
  */
 
 import { makeLasting } from '../../http/lasting-fields.ts';
-import { type Fields, sectionBytes } from '../field-section.ts';
+import { type Fields, sectionBytes } from '../fields.ts';
 
 /** Heads and trailers of a few calls. Larger ones cost more to keep than they save. */
 const MAX_BLOCKS = 8;

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
-import type { AnswerSection, Asked } from '../../http2/answer-section.ts';
 import type { ClientConnection, ClientStream } from '../../http2/client-connection.ts';
-import { ErrorCode } from '../../http2/error-code.ts';
-import type { Broken } from '../../http2/stream-handler.ts';
+import type { Broken } from '../../http2/connection-output.ts';
+import { ErrorCode } from '../../http2/errors.ts';
+import type { AnswerSection, Asked } from '../../http2/messages.ts';
 import { type Member, Turns } from '../../io/collections.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { FailedWrite } from '../../io/sockets.ts';

@@ -1,10 +1,10 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import { type Fields, permittedMetadata, permittedTrailers } from '../../http/fields.ts';
 import { isGrpcCall } from '../../http/messages.ts';
-import type { AnswerSection } from '../../http2/answer-section.ts';
-import { ErrorCode } from '../../http2/error-code.ts';
-import { sectionBytes } from '../../http2/field-section.ts';
-import type { Broken } from '../../http2/stream-handler.ts';
+import type { Broken } from '../../http2/connection-output.ts';
+import { ErrorCode } from '../../http2/errors.ts';
+import { sectionBytes } from '../../http2/fields.ts';
+import type { AnswerSection } from '../../http2/messages.ts';
 import type {
   AnswerBody,
   AnswerHead,

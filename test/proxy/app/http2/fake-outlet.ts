@@ -1,7 +1,7 @@
 import type { ConnectionStream } from '../../../../src/proxy/app/http2/connection-stream.ts';
 import type { LeavingAnswer } from '../../../../src/proxy/app/http2/leaving-answers.ts';
 import type { Http2Outlet, WaitingAnswer } from '../../../../src/proxy/app/http2/outlet.ts';
-import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
+import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 
 /** The way out of a connection, on which all that leaves is written down, and which allows what the test says. */
 export function fakeOutlet() {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Http2Tunnel } from '../../../../src/proxy/app/http2/tunnel.ts';
-import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
+import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 
 /** A tunnel, and what its stream and whoever runs it are told. */
 function start() {

@@ -4,7 +4,7 @@
  * the say only on cases in which it finds none.
  */
 
-import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
+import { PREFACE } from '../../../../src/proxy/http2/settings.ts';
 import { Random } from '../../http1/fuzz/random.ts';
 import { cutAt } from '../../http1/transcript.ts';
 import { type FuzzCase, fuzzCase } from './connection-grammar.ts';

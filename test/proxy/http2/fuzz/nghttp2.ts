@@ -2,7 +2,7 @@
 
 import http2 from 'node:http2';
 import { duplexPair } from 'node:stream';
-import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
+import { PREFACE } from '../../../../src/proxy/http2/settings.ts';
 import { frame } from '../frames.ts';
 import { type FuzzCase, LAST_PING } from './connection-grammar.ts';
 import { canonicalHead, messageOf, newTranscript, noteResets, type Transcript } from './transcript.ts';

@@ -1,11 +1,11 @@
 /** What a reader makes of an HTTP/2 connection, in terms that all readers share. */
 
 import { ClientConnection } from '../../../../src/proxy/http2/client-connection.ts';
-import type { ConnectionFault } from '../../../../src/proxy/http2/fault.ts';
-import type { Fields } from '../../../../src/proxy/http2/field-section.ts';
-import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
+import type { StreamHandler } from '../../../../src/proxy/http2/connection-output.ts';
+import type { ConnectionFault } from '../../../../src/proxy/http2/errors.ts';
+import type { Fields } from '../../../../src/proxy/http2/fields.ts';
 import { ServerConnection } from '../../../../src/proxy/http2/server-connection.ts';
-import type { StreamHandler } from '../../../../src/proxy/http2/stream-handler.ts';
+import { PREFACE } from '../../../../src/proxy/http2/settings.ts';
 import type { Stream } from '../../../../src/proxy/http2/streams.ts';
 import { LIMITS } from '../endpoint.ts';
 import { readFrames } from '../frames.ts';

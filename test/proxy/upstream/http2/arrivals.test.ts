@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { AnswerSection } from '../../../../src/proxy/http2/answer-section.ts';
-import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
-import type { Broken } from '../../../../src/proxy/http2/stream-handler.ts';
+import type { Broken } from '../../../../src/proxy/http2/connection-output.ts';
+import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
+import type { AnswerSection } from '../../../../src/proxy/http2/messages.ts';
 import type { CarriedStream, WireStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
 import { carried, connect, SETTINGS } from './bare-connection.ts';
 

@@ -5,7 +5,7 @@
  * libraries read the same again.
  */
 
-import type { ConnectionFault } from '../../../../../src/proxy/http2/fault.ts';
+import type { ConnectionFault } from '../../../../../src/proxy/http2/errors.ts';
 import { HpackDecoder, type TooLarge } from '../../../../../src/proxy/http2/hpack/decoder.ts';
 import { type DecodedFields, KnownBlocks } from '../../../../../src/proxy/http2/hpack/known-blocks.ts';
 import { Random } from '../../../http1/fuzz/random.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import { duplexPair } from 'node:stream';
 import { FrameReader } from '../../../../../src/proxy/http2/frame-reader.ts';
-import { PREFACE } from '../../../../../src/proxy/http2/preface.ts';
+import { PREFACE } from '../../../../../src/proxy/http2/settings.ts';
 import { frame } from '../../frames.ts';
 import { namesAndValues, type Step } from './sequence-grammar.ts';
 

@@ -1,6 +1,6 @@
 /** What a decoder read, written again by the codec's encoder on one connection, as the proxy passes it on. */
 
-import type { ConnectionFault } from '../../../../../src/proxy/http2/fault.ts';
+import type { ConnectionFault } from '../../../../../src/proxy/http2/errors.ts';
 import { FrameOutput } from '../../../../../src/proxy/http2/frame-output.ts';
 import type { TooLarge } from '../../../../../src/proxy/http2/hpack/decoder.ts';
 import { HpackEncoder } from '../../../../../src/proxy/http2/hpack/encoder.ts';

@@ -1,22 +1,77 @@
-import { AbuseCounter, type AbuseKind } from './abuse.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
-import { ErrorCode } from './error-code.ts';
-import { codeOf, type FaultReason } from './fault.ts';
+/** What one connection sends, within which bounds it receives, and what it reports about its streams. */
+
+import { AbuseCounter, type AbuseKind, type AbuseLimits } from './abuse.ts';
+import { codeOf, ErrorCode, type FaultReason } from './errors.ts';
+import type { BodyLength, Fields } from './fields.ts';
+import { FRAMES_PER_STREAM, ReceiveWindow, RunOut, SendWindow } from './flow-control.ts';
 import type { FrameOutput } from './frame-output.ts';
-import { MAX_31_BITS } from './frame-type.ts';
+import type { FrameLimits } from './frame-reader.ts';
+import { type GoawayFrame, MAX_31_BITS } from './frames.ts';
+import type { FieldSectionLimits } from './hpack/decoder.ts';
 import { HpackEncoder } from './hpack/encoder.ts';
-import { FRAMES_PER_STREAM, RunOut } from './run-out.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
-import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { ENDED, RESET_SENT } from './stream-state.ts';
 import { newWindows, type Stream, Streams } from './streams.ts';
-import { ReceiveWindow, SendWindow } from './windows.ts';
+
+/** How a stream ended, if not by itself. */
+export type Broken =
+  /** The peer reset it. */
+  | { readonly kind: 'reset'; readonly code: ErrorCode }
+  /** The peer broke a rule, and this side reset it. */
+  | { readonly kind: 'fault'; readonly reason: FaultReason }
+  /** GOAWAY says that the peer has not processed it: it may be retried elsewhere. */
+  | { readonly kind: 'unprocessed' };
+
+/** Receives the events of streams. Buffers are valid until the call returns. A handler may send, and reset, within a call. */
+export interface StreamHandler<S> {
+  /** A piece of the body, not padding; empty only with `endStream`. */
+  data(stream: S, data: Buffer, endStream: boolean): void;
+  /** Trailers, which end the peer's side. */
+  trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
+  /** Nothing more comes, or may be sent. */
+  broken(stream: S, how: Broken): void;
+  /** A window grew: that of `stream`, or, if undefined, that of the connection or of all streams. */
+  writable(stream: S | undefined): void;
+  /** The peer will take no more streams. */
+  goaway(frame: GoawayFrame): void;
+  /** The peer has answered a PING; absent if none is sent. */
+  pong?(opaque: Buffer): void;
+}
+
+/** A stream with the handler's own context. */
+export interface MessageStream<T> extends Stream {
+  /** Checks the length of the peer's body, once its head has come. */
+  body: BodyLength | undefined;
+  /** The handler's own. */
+  context: T | undefined;
+  /** Whether CONNECT made it a tunnel, which carries no HEADERS (RFC 9113 §8.5). */
+  tunnel: boolean;
+}
+
+/** Bounds on what one connection may bring. */
+export interface ConnectionLimits {
+  readonly frames: FrameLimits;
+  readonly section: FieldSectionLimits;
+  /** Size of the HPACK table for what comes, as HPACK counts it: the memory that each connection may take for it. */
+  readonly tableBytes: number;
+  /** Octets of `:path`. */
+  readonly targetBytes: number;
+  /** Streams that the peer may have open at once. */
+  readonly maxStreams: number;
+  /**
+   * What may come and be held for one stream, and for all of them together; both at least 65 535, which a peer may send
+   * before it has read SETTINGS.
+   */
+  readonly streamWindowBytes: number;
+  readonly connectionWindowBytes: number;
+  readonly abuse: AbuseLimits;
+}
 
 /** Reasons to refuse a stream as it begins. */
 const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
 
 /** What one connection sends: its frames, and the windows, settings and streams that govern them. */
-export abstract class OutgoingSide<S extends MessageStream<unknown>> {
+export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   readonly output: FrameOutput;
   readonly peer: PeerSettings;
   protected readonly streams: Streams<S>;

@@ -5,7 +5,7 @@
 
 import { parseContentLength } from '../http/fields.ts';
 import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/syntax.ts';
-import type { FaultReason } from './fault.ts';
+import type { FaultReason } from './errors.ts';
 
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = readonly string[];
@@ -134,4 +134,34 @@ function latePseudo(kind: SectionKind): FaultReason {
 
 function isBlank(char: number): boolean {
   return char === SP || char === HTAB;
+}
+
+/**
+ * Counts the data of one message, against its Content-Length (RFC 9113 §8.1.1). Reports faults as soon as they are certain: too much with the first octet beyond, too
+ * little with the end.
+ */
+export class BodyLength {
+  readonly #expected: number | undefined;
+  #received = 0;
+
+  /** @param expected octets, as `contentLength` or `expectedBodyBytes` says; undefined if unknown */
+  constructor(expected: number | undefined) {
+    this.#expected = expected;
+  }
+
+  /** Octets of data so far. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /**
+   * Data came, in octets without padding.
+   * @param ended whether the message has ended, with this DATA, its head or its trailers
+   */
+  receive(bytes: number, ended: boolean): FaultReason | undefined {
+    this.#received += bytes;
+    if (this.#expected === undefined) return undefined;
+    const wrong = ended ? this.#received !== this.#expected : this.#received > this.#expected;
+    return wrong ? 'length_differs' : undefined;
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ReceiveWindow, SendWindow } from '../../../src/proxy/http2/windows.ts';
+import { ReceiveWindow, SendWindow } from '../../../src/proxy/http2/flow-control.ts';
 
 describe('what may be sent', () => {
   test('shrinks and grows, below zero too', () => {
