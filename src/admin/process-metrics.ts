@@ -3,7 +3,6 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { LogLosses } from '../platform/log/output.ts';
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
-import { readMemoryUse } from './memory.ts';
 
 /** What the admin listener counts of itself. */
 export interface AdminMetrics {
@@ -161,4 +160,28 @@ function registerEventLoop(registry: Registry, nowMs: () => number): void {
     help: 'The longest delay of the event loop in the last minute, or since the reading before where that is longer ago.',
     registers: [registry],
   });
+}
+
+/** In bytes. */
+export interface MemoryUse {
+  readonly residentBytes: number;
+  /** The part of it that is this process's own, without shared program text or files; undefined outside Linux. */
+  readonly anonymousBytes: number | undefined;
+}
+
+/** Reads the kernel's own figures (proc(5), `/proc/pid/status`). */
+export function readMemoryUse(): MemoryUse {
+  return { residentBytes: process.memoryUsage.rss(), anonymousBytes: readAnonymousBytes() };
+}
+
+function readAnonymousBytes(): number | undefined {
+  let status: string;
+  try {
+    status = readFileSync('/proc/self/status', 'latin1');
+  } catch {
+    // Not Linux: the figure is left out.
+    return undefined;
+  }
+  const kibibytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];
+  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024;
 }

@@ -13,7 +13,7 @@ import { duration, listenAddress, oneOf, type ValueFormat } from '../config/valu
 import { type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
-import { loadSidecarConfiguration, type SidecarConfiguration } from '../sidecar/sidecar-configuration.ts';
+import { loadSidecarConfiguration, type SidecarConfiguration } from '../sidecar/configuration.ts';
 import { openLookups } from '../sidecar/sidecar-surroundings.ts';
 import type { Examination } from './examination.ts';
 import type { Finding } from './finding.ts';

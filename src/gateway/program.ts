@@ -9,10 +9,9 @@ import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError } from '../platform/problems.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
-import { namedListeners } from '../sidecar/named-listeners.ts';
+import { loadSidecarConfiguration, namedListeners } from '../sidecar/configuration.ts';
 import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
-import { loadSidecarConfiguration } from '../sidecar/sidecar-configuration.ts';
-import { readPod } from '../sidecar/status/pod.ts';
+import { readPod } from '../sidecar/status/read-status.ts';
 import { gatewayFrontend } from './frontend.ts';
 
 /** Callers, routes and credentials are many, so they are set in the file. */

@@ -11,10 +11,9 @@ import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { leaveTerminationMessage, TERMINATION_LOG, whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { type NoToken, whyNeverGranted } from '../token/why-no-token.ts';
-import { namedListeners } from './named-listeners.ts';
+import { loadSidecarConfiguration, namedListeners } from './configuration.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
-import { loadSidecarConfiguration } from './sidecar-configuration.ts';
-import { readPod } from './status/pod.ts';
+import { readPod } from './status/read-status.ts';
 
 const SETTINGS = {
   ...PROXY_SETTINGS,

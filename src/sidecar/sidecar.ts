@@ -3,9 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
-import { type MissingPart, probes } from '../admin/probes.ts';
+import { type MissingPart, probes, quitEndpoint } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
-import { quitEndpoint } from '../admin/quit.ts';
 import type { Config } from '../config/config.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
@@ -23,12 +22,12 @@ import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { type InUse, servingOf } from './in-use.ts';
+import { type InUse, servingOf } from './configuration.ts';
 import type { Outputs } from './outputs.ts';
 import type { FollowedFile } from './reload/follow-file.ts';
 import { required, sidecarHealth } from './sidecar-health.ts';
 import { namesByDns, openLeaves, openLookups, openRedirect } from './sidecar-surroundings.ts';
-import { readPod } from './status/pod.ts';
+import { readPod } from './status/read-status.ts';
 import type { Pod } from './status/report.ts';
 import { TrafficHistory } from './status/traffic-history.ts';
 import { statusEndpoints } from './status-endpoints.ts';
@@ -139,7 +138,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   const tracing =
     options.tracing === undefined
       ? undefined
-      : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
+      : (await import('./tracing/tracing.ts')).openTracing(options.tracing, log, { lookup });
   // Their connections end with it.
   closers.push(() => tracing?.close(MAX_FOR_SPANS_MS));
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });

@@ -2,8 +2,8 @@ import type { AdminEndpoint } from '../admin/admin-server.ts';
 import type { LogLevel } from '../platform/log/logger.ts';
 import type { RenewalAnswer } from '../token/token-source.ts';
 import { logLevelEndpoint, renewEndpoint } from './status/page/actions.ts';
+import type { StatusPage } from './status/page/status-page.ts';
 import type { StatusSources } from './status/read-status.ts';
-import type { StatusPage } from './status-page.ts';
 
 interface StatusActions {
   /** Undefined if there is no credential of this name. */
@@ -22,7 +22,7 @@ export function statusEndpoints(
     audience: 'people',
     variant: () => 'only',
     async answer(request) {
-      loaded ??= import('./status-page.ts').then(({ openStatusPage }) => openStatusPage(sources));
+      loaded ??= import('./status/page/status-page.ts').then(({ openStatusPage }) => openStatusPage(sources));
       return (await loaded)[part].answer(request);
     },
   });

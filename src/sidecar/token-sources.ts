@@ -14,7 +14,6 @@ import type { TokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import type { SharedTokens } from '../token/shared-tokens.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
-import { ShownGauges } from './shown-gauges.ts';
 
 interface TokenSourcesOptions {
   readonly clock: Clock;
@@ -135,4 +134,41 @@ export class TokenSources {
 /** How the token is handed out beside the proxy does not affect how it is obtained. */
 function isSameCredential(one: CredentialConfig, other: CredentialConfig): boolean {
   return isDeepStrictEqual({ ...one, output: undefined }, { ...other, output: undefined });
+}
+
+/** One credential's gauges, which show only while its source is in use: another source in use may have the same name. */
+class ShownGauges {
+  readonly credentials: CredentialsMetrics;
+  readonly certificates: CertificateMetrics;
+  /** The latest value of each gauge, to be set when they show. */
+  readonly #held = new Map<string, () => void>();
+  #shows = false;
+
+  constructor(credentials: CredentialsMetrics, certificates: CertificateMetrics) {
+    this.credentials = {
+      reloaded: (name, result) => credentials.reloaded(name, result),
+      loaded: (name, atMs) => this.#say('loaded', () => credentials.loaded(name, atMs)),
+      watched: (name, byNotification) =>
+        this.#say('watched', () => credentials.watched(name, byNotification)),
+    };
+    this.certificates = {
+      inUse: (user, file, role, pem) =>
+        this.#say(`file ${file}`, () => certificates.inUse(user, file, role, pem)),
+    };
+  }
+
+  show(): void {
+    this.#shows = true;
+    for (const say of this.#held.values()) say();
+    this.#held.clear();
+  }
+
+  hide(): void {
+    this.#shows = false;
+  }
+
+  #say(what: string, say: () => void): void {
+    if (this.#shows) say();
+    else this.#held.set(what, say);
+  }
 }

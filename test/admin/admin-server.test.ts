@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminEndpoint, ANSWER_MS, plain, startAdminServer } from '../../src/admin/admin-server.ts';
 import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
-import { quitEndpoint } from '../../src/admin/quit.ts';
+import { quitEndpoint } from '../../src/admin/probes.ts';
 import { MAX_REST_MS } from '../../src/admin/renderings.ts';
 import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { Gauge, Registry } from '../../src/platform/prometheus.ts';

@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import type { InUse } from '../../src/sidecar/in-use.ts';
+import type { InUse } from '../../src/sidecar/configuration.ts';
 import { type ReconfigurableOptions, reconfigurable } from '../../src/sidecar/reconfigure.ts';
 
 const configOf = (route: string) =>

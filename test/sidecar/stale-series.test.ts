@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { credentialOf, isAbout, routeOf, staleSubjects } from '../../src/sidecar/stale-series.ts';
+import { credentialOf, isAbout, routeOf, staleSubjects } from '../../src/sidecar/reconfigure.ts';
 
 const TLS = { caFile: '/c/ca.crt', certFile: '/c/tls.crt', keyFile: '/c/tls.key' };
 

@@ -3,7 +3,7 @@ import type { AddressInfo, LookupFunction } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../src/config/resolve-tracing.ts';
 import { exceptFor } from '../../src/platform/dns/dns-lookup.ts';
-import { openTracing } from '../../src/sidecar/tracing/open-tracing.ts';
+import { openTracing } from '../../src/sidecar/tracing/tracing.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { get, ok } from './messages.ts';
 import { answering, startUpstream } from './raw-upstream.ts';

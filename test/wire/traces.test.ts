@@ -3,7 +3,7 @@ import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trac
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../src/config/resolve-tracing.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
-import { openTracing, type Tracing } from '../../src/sidecar/tracing/open-tracing.ts';
+import { openTracing, type Tracing } from '../../src/sidecar/tracing/tracing.ts';
 import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
 import { connectHttp2 } from './http2/raw-http2-client.ts';
 import { HTTP2, startHttp2 } from './http2-upstream/node-upstream.ts';

@@ -10,9 +10,8 @@ import { ConfigurationError } from '../../platform/problems.ts';
 import type { Registry } from '../../platform/prometheus.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { type ConfigWatchOptions, watchConfigFile } from './config-watch.ts';
-import type { ConfigurationStatus, Standing } from './configuration-status.ts';
-import { createReloadMetrics } from './metrics.ts';
 import { needsRestart } from './needs-restart.ts';
+import { type ConfigurationStatus, createReloadMetrics, type Standing } from './status.ts';
 
 /** Something that serves by a configuration, and can change to another. */
 export interface Reconfigurable {

@@ -1,6 +1,6 @@
 /** The content of `/api/status` and the page: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
-import type { MemoryUse } from '../../admin/memory.ts';
+import type { MemoryUse } from '../../admin/process-metrics.ts';
 
 /** Instants are ISO 8601 in UTC. */
 export interface StatusReport {

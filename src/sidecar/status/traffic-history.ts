@@ -1,9 +1,12 @@
-/** The last ten minutes' traffic by route, from periodic looks at the metrics' counters. It costs requests nothing. */
+/**
+ * The last ten minutes' traffic by route, from periodic looks at the metrics' counters, which cost requests nothing;
+ * and whether a route fails, by the last of them.
+ */
 
+import { ERRORS } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { RouteFigures } from '../../proxy/route-figures.ts';
 import type { RecentTraffic } from './report.ts';
-import { type RouteFault, type RouteMinute, routeFault } from './route-fault.ts';
 
 interface TrafficSources {
   figures(): ReadonlyMap<string, RouteFigures>;
@@ -26,8 +29,8 @@ export const MAX_ROUTES = 64;
 
 const CLASSES = 6;
 /** Offsets of the counts before the classes, in each interval: */
-const ERRORS = 0;
-const REFUSED = 1;
+const ERRORS_AT = 0;
+const REFUSED_AT = 1;
 const COUNTS = 2;
 
 /** One route's intervals: six kilobytes, and 240 bytes for each error code that has occurred. */
@@ -47,8 +50,8 @@ class RouteHistory {
 
   add(slot: number, gained: RouteFigures): void {
     const start = slot * this.#width;
-    this.#figures[start + ERRORS] = gained.errors;
-    this.#figures[start + REFUSED] = gained.refusedTokens;
+    this.#figures[start + ERRORS_AT] = gained.errors;
+    this.#figures[start + REFUSED_AT] = gained.refusedTokens;
     this.#figures.set(gained.classes, start + COUNTS);
     this.#figures.set(gained.durations, start + COUNTS + CLASSES);
     for (const series of this.#errors.values()) series[slot] = 0;
@@ -78,11 +81,11 @@ class RouteHistory {
   }
 
   errors(slot: number): number {
-    return this.#figures[slot * this.#width + ERRORS] as number;
+    return this.#figures[slot * this.#width + ERRORS_AT] as number;
   }
 
   refused(slot: number): number {
-    return this.#figures[slot * this.#width + REFUSED] as number;
+    return this.#figures[slot * this.#width + REFUSED_AT] as number;
   }
 
   classes(slot: number): Uint32Array {
@@ -247,4 +250,59 @@ function sum(counts: ArrayLike<number>): number {
   let all = 0;
   for (let index = 0; index < counts.length; index++) all += counts[index] as number;
   return all;
+}
+
+/** The counts of one minute. */
+interface RouteMinute {
+  readonly requests: number;
+  readonly errorsByCode: ReadonlyMap<string, number>;
+  /** Answers 500 to 599, whoever gave them. */
+  readonly serverErrors: number;
+  /** 401 answers to an injected token. */
+  readonly refusedTokens: number;
+}
+
+type RouteFault =
+  /** Requests fail on their way; by code, the most frequent first. */
+  | {
+      readonly kind: 'fails';
+      readonly failed: number;
+      readonly codes: readonly (readonly [string, number])[];
+    }
+  | { readonly kind: 'refuses_tokens' }
+  /** The upstream's own answers with a status of 500 or more. */
+  | { readonly kind: 'answers_errors'; readonly answered: number };
+
+/** From this fraction of a minute's requests a route counts as failing. */
+const FAILING = 0.1;
+
+/** A missing token is the credential's problem, and reported there. */
+const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
+
+/** The worst fault of the last minute, for the verdict and its start time alike; undefined if there is none, or no request. */
+export function routeFault({
+  requests,
+  errorsByCode,
+  serverErrors,
+  refusedTokens,
+}: RouteMinute): RouteFault | undefined {
+  if (requests === 0) return undefined;
+  const codes = [...errorsByCode].filter(([code]) => isUpstreams(code)).sort((a, b) => b[1] - a[1]);
+  const failed = codes.reduce((sum, [, count]) => sum + count, 0);
+  if (failed / requests >= FAILING) return { kind: 'fails', failed, codes };
+  if (refusedTokens / requests >= FAILING) return { kind: 'refuses_tokens' };
+  const own = [...errorsByCode].reduce((sum, [code, count]) => sum + (statusOf(code) >= 500 ? count : 0), 0);
+  const answered = serverErrors - own;
+  return answered / requests >= FAILING ? { kind: 'answers_errors', answered } : undefined;
+}
+
+/** Errors that are neither the app's mistake nor due to a missing token. */
+function isUpstreams(code: string): boolean {
+  return !OF_CREDENTIALS.has(code) && (statusOf(code) >= 500 || statusOf(code) === 0);
+}
+
+/** 0 if the connection ended without an answer. */
+function statusOf(code: string): number {
+  const row = (ERRORS as Readonly<Record<string, object>>)[code];
+  return row !== undefined && 'status' in row ? Number(row.status) : 0;
 }

@@ -1,8 +1,7 @@
 /** What fails, since when, and what happens next. Pure: a function of what has been read. */
 
 import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
-import { routeFault } from './route-fault.ts';
-import type { LastMinute } from './traffic-history.ts';
+import { type LastMinute, routeFault } from './traffic-history.ts';
 
 interface Findings {
   readonly draining: boolean;

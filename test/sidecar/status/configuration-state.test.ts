@@ -3,7 +3,7 @@ import {
   type ConfigurationState,
   describeConfigurationState,
   problemsOfConfiguration,
-} from '../../../src/sidecar/status/configuration-state.ts';
+} from '../../../src/sidecar/status/configuration.ts';
 
 const AT_MS = Date.parse('2030-01-01T03:04:05Z');
 const IN_USE = { file: '/etc/token-sidecar.yaml', generation: 2, sinceMs: AT_MS - 60_000 };

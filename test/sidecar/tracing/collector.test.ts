@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../../src/config/resolve-tracing.ts';
-import { openTracing } from '../../../src/sidecar/tracing/open-tracing.ts';
+import { openTracing } from '../../../src/sidecar/tracing/tracing.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

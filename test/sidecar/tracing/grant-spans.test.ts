@@ -3,7 +3,7 @@ import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trac
 import { expect, it, onTestFinished } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../../src/config/resolve-tracing.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
-import { openTracing } from '../../../src/sidecar/tracing/open-tracing.ts';
+import { openTracing } from '../../../src/sidecar/tracing/tracing.ts';
 import type { GrantTrace } from '../../../src/token/bearer-source.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { failure, loaded, openSource, rejection, token } from '../../token/opened-source.ts';

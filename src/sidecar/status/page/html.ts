@@ -1,3 +1,10 @@
+/**
+ * The building blocks of the page: text that is HTML, times, and small graphs, drawn by the server, so that they need
+ * no script.
+ */
+
+import type { MinuteReport } from '../report.ts';
+
 /** Text that is already HTML; made only by `html`. */
 export class Html {
   readonly text: string;
@@ -28,4 +35,79 @@ function textOf(part: Part): string {
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(textOf).join('');
   return String(part).replace(/[&<>"']/g, (character) => ESCAPES[character] as string);
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `45 s`, `12 min`, `3 h 20 min`, `2 days`: as exact as a reader needs. */
+export function span(ms: number): string {
+  const given = Math.abs(ms);
+  if (given < 2 * MINUTE_MS) return `${Math.round(given / SECOND_MS)} s`;
+  if (given < 2 * HOUR_MS) return `${Math.round(given / MINUTE_MS)} min`;
+  if (given < 2 * DAY_MS) {
+    const minutes = Math.round(given / MINUTE_MS);
+    const rest = minutes % 60;
+    return `${Math.floor(minutes / 60)} h${rest === 0 ? '' : ` ${rest} min`}`;
+  }
+  return `${Math.round(given / DAY_MS)} days`;
+}
+
+/** `2026-11-22 03:04:05 UTC` */
+export function absolute(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}
+
+/** An instant relative to `now`, with the absolute one as its tooltip: `12 min ago`, `in 45 s`. */
+export function time(iso: string, now: string): Html {
+  const ms = Date.parse(iso) - Date.parse(now);
+  const text = Math.abs(ms) < SECOND_MS ? 'now' : ms < 0 ? `${span(ms)} ago` : `in ${span(ms)}`;
+  return html`<time datetime="${iso}" title="${absolute(iso)}">${text}</time>`;
+}
+
+/** How long something has been so: `for 12 min`. */
+export function lasting(since: string, now: string): Html {
+  const ms = Math.max(0, Date.parse(now) - Date.parse(since));
+  return html`<time datetime="${since}" title="since ${absolute(since)}">for ${span(ms)}</time>`;
+}
+
+const HEIGHT = 20;
+const MINUTES = 120;
+
+/** A line of figures, oldest first, with gaps for missing ones. */
+export function sparkline(figures: readonly (number | null)[], label: string, colour = 'line'): Html {
+  const highest = Math.max(...figures.map((figure) => figure ?? 0), 0);
+  const y = (figure: number) => (highest === 0 ? HEIGHT - 1 : HEIGHT - 1 - (figure / highest) * (HEIGHT - 2));
+  let path = '';
+  let isDown = false;
+  for (const [x, figure] of figures.entries()) {
+    if (figure !== null) path += `${isDown ? 'L' : 'M'}${x} ${shortened(y(figure))}`;
+    // A single figure is a point.
+    if (figure !== null && !isDown && (figures[x + 1] ?? null) === null) path += 'h1';
+    isDown = figure !== null;
+  }
+  const width = Math.max(1, figures.length - 1);
+  return html`<svg class="spark ${colour}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="${path}"/></svg>`;
+}
+
+/** Two hours of grants, a column per minute: full height if one failed, half if all succeeded. */
+export function timeline(minutes: readonly MinuteReport[], now: string): Html {
+  const last = Math.floor(Date.parse(now) / MINUTE_MS);
+  const columns = (fails: boolean, height: number) =>
+    minutes
+      .filter(({ failed }) => failed > 0 === fails)
+      .map(({ at }) => MINUTES - 1 - last + Math.floor(Date.parse(at) / MINUTE_MS))
+      .filter((x) => x >= 0 && x < MINUTES)
+      .map((x) => `M${x} ${HEIGHT - height}h1v${height}h-1z`)
+      .join('');
+  const succeeded = minutes.reduce((sum, minute) => sum + minute.succeeded, 0);
+  const failed = minutes.reduce((sum, minute) => sum + minute.failed, 0);
+  const label = `Grants of the last two hours: ${succeeded} succeeded, ${failed} failed`;
+  return html`<figure><svg class="timeline" viewBox="0 0 ${MINUTES} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path class="ok" d="${columns(false, HEIGHT / 2)}"/><path class="failing" d="${columns(true, HEIGHT)}"/></svg><figcaption><span>2 h ago</span><span>${succeeded} succeeded, ${failed} failed</span><span>now</span></figcaption></figure>`;
+}
+
+function shortened(figure: number): string {
+  return String(Math.round(figure * 10) / 10);
 }

@@ -14,9 +14,7 @@ import type {
   WayOfHosts,
 } from '../report.ts';
 import { capital } from '../verdict.ts';
-import { sparkline, timeline } from './graphs.ts';
-import { type Html, html, type Part } from './html.ts';
-import { absolute, lasting, time } from './times.ts';
+import { absolute, type Html, html, lasting, type Part, sparkline, time, timeline } from './html.ts';
 
 const DOCS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs';
 

@@ -1,11 +1,11 @@
-/** The status page and its content as JSON, for a person with a port-forward. */
+/** The status page and its content as JSON, for a person with a port-forward. Loaded when somebody first opens it. */
 
 import { createHash } from 'node:crypto';
 import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
+import { readStatus, type StatusSources } from '../read-status.ts';
 import type { StatusReport } from '../report.ts';
 import { browserScript } from './browser-script.ts';
-import { statusDocument } from './document.ts';
-import { STYLE } from './style.ts';
+import { STYLE, statusDocument } from './document.ts';
 
 /** Only the page's own content runs or is loaded, and it connects only to its own listener. */
 function policyFor(script: string): string {
@@ -60,4 +60,14 @@ function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
 /** In the form of a Content Security Policy source (CSP Level 3 §2.3.1). */
 function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}
+
+export interface StatusPage {
+  readonly page: AdminEndpoint;
+  readonly report: AdminEndpoint;
+}
+
+export function openStatusPage(sources: StatusSources): StatusPage {
+  const read = () => readStatus(sources);
+  return { page: statusPageEndpoint(read), report: statusEndpoint(read) };
 }

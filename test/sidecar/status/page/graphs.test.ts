@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sparkline, timeline } from '../../../../src/sidecar/status/page/graphs.ts';
+import { sparkline, timeline } from '../../../../src/sidecar/status/page/html.ts';
 
 const pathOf = (text: string) => /<path d="([^"]*)"/.exec(text)?.[1];
 

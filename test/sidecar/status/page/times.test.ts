@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lasting, span, time } from '../../../../src/sidecar/status/page/times.ts';
+import { lasting, span, time } from '../../../../src/sidecar/status/page/html.ts';
 
 it.each([
   [400, '0 s'],

@@ -26,10 +26,8 @@ import { type Clock, systemClock } from '../../platform/time/clock.ts';
 import { VERSION } from '../../platform/version.ts';
 import type { Tracer } from '../../proxy/recording/tracer.ts';
 import type { GrantTracer } from '../../token/grant-report.ts';
-import { exportsInTime } from './exports-in-time.ts';
-import { grantSpans } from './grant-spans.ts';
-import { openOtlpExporter } from './otlp-exporter.ts';
-import { requestSpans } from './request-spans.ts';
+import { exportsInTime, openOtlpExporter } from './otlp-exporter.ts';
+import { grantSpans, requestSpans } from './spans.ts';
 
 const NAME = 'token-sidecar';
 

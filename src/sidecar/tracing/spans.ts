@@ -1,4 +1,7 @@
-/** Spans of requests, named and described as the semantic conventions for HTTP have it (OpenTelemetry, *HTTP spans*, stable). */
+/**
+ * Spans of requests, named and described as the semantic conventions for HTTP have it (OpenTelemetry, *HTTP spans*,
+ * stable), and of grants.
+ */
 
 import {
   type Attributes,
@@ -13,12 +16,14 @@ import {
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
+import { shownUrl } from '../../platform/log/shown-text.ts';
 import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/messages.ts';
 import { shownPath } from '../../proxy/http/syntax.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/tracer.ts';
 import type { IncomingRequest } from '../../proxy/streams/contract.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
+import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-report.ts';
 
 /** Makes spans by way of `tracer`. */
 export function requestSpans(tracer: OtelTracer): Tracer {
@@ -48,7 +53,7 @@ class ServerSpan implements RequestSpan {
           'url.scheme': 'http',
           'network.protocol.name': 'http',
           'network.protocol.version': versionOf(request.protocol),
-          ...addressOf(request.host),
+          ...hostAddress(request.host),
         },
       },
       parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent)),
@@ -164,7 +169,7 @@ function versionOf(protocol: IncomingRequest['protocol']): string {
 }
 
 /** Of the host that the app asked for. */
-function addressOf(host: string | undefined): Attributes {
+function hostAddress(host: string | undefined): Attributes {
   const url = host === undefined ? null : URL.parse(`http://${host}`);
   if (url === null) return {};
   return { 'server.address': url.hostname, 'server.port': url.port === '' ? 80 : Number(url.port) };
@@ -177,4 +182,46 @@ function remote({ traceId, spanId, sampled }: TraceContext) {
 function contextOf(span: Span): TraceContext {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
+}
+
+/**
+ * Makes spans of grants by way of `tracer`: what the provider was asked for, and what came of it; never a token, and
+ * nothing of what proves the client. Each has a trace of its own, since many requests may wait for one grant. It is not named by a method as
+ * a single request would be: a grant may take two, where the issuer is asked for its endpoint or a kept connection has ended.
+ */
+export function grantSpans(tracer: OtelTracer): GrantTracer {
+  return {
+    begin(credential, reason): GrantSpan {
+      const attributes = { 'token_sidecar.credential': credential, 'token_sidecar.grant.reason': reason };
+      const span = tracer.startSpan('grant', { kind: SpanKind.CLIENT, attributes }, ROOT_CONTEXT);
+      const { traceId, spanId, traceFlags } = span.spanContext();
+      return {
+        trace: { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 },
+        end({ result, where, status }: EndedGrantSpan): void {
+          span.setAttribute('token_sidecar.grant.result', result);
+          span.setAttributes(providerAddress(where));
+          if (status !== undefined) {
+            span.setAttributes({ 'http.request.method': 'POST', 'http.response.status_code': status });
+          }
+          if (result !== 'success' && result !== 'given_up') {
+            span.setAttribute('error.type', result);
+            span.setStatus({ code: SpanStatusCode.ERROR });
+          }
+          span.end();
+        },
+      };
+    },
+  };
+}
+
+function providerAddress(where: string | undefined): Attributes {
+  const url = where === undefined ? null : URL.parse(where);
+  if (url === null) return {};
+  const { protocol, hostname, port } = url;
+  return {
+    'server.address': hostname,
+    'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+    'url.full': shownUrl(url.href),
+    'url.scheme': protocol.slice(0, -1),
+  };
 }

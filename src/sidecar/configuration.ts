@@ -1,0 +1,84 @@
+/** What a sidecar is started with, its listeners by name, and what it serves by. */
+
+import type { NamedAddress } from '../config/address-conflicts.ts';
+import type { CommandContext } from '../config/command.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
+import { type IgnoredVariable, resolveTracing, type TracingConfig } from '../config/resolve-tracing.ts';
+import type { Setting } from '../config/settings.ts';
+import { sidecarListeners } from '../config/sidecar-listeners.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
+import type { Problem } from '../platform/problems.ts';
+import type { ServingOptions } from '../proxy/data-path.ts';
+import type { OpenCredential } from './token-sources.ts';
+
+export interface SidecarConfiguration {
+  readonly config: Config;
+  /** Undefined if nobody asks for traces. */
+  readonly tracing: TracingConfig | undefined;
+  /** OpenTelemetry variables that are treated as unset. */
+  readonly ignored: readonly IgnoredVariable[];
+}
+
+/**
+ * Judges in the same way for `proxy`, which runs it, and for `check`, which examines it.
+ * @param found problems so far, to be reported with the rest.
+ * @param text of the configuration file, if already read.
+ * @throws {ConfigurationError} with every problem.
+ */
+export async function loadSidecarConfiguration(
+  given: ProxyValues,
+  env: CommandContext['env'],
+  found: readonly Problem[],
+  text?: string,
+): Promise<SidecarConfiguration> {
+  const problems = [...found];
+  const ignored: IgnoredVariable[] = [];
+  const tracing = resolveTracing(env, problems, ignored);
+  return { config: await loadConfig(given, problems, text), tracing, ignored };
+}
+
+/** A configuration and the sources of its tokens: replaced together. */
+export interface InUse {
+  readonly config: Config;
+  /** In the order of `config.credentials`. */
+  readonly credentials: readonly OpenCredential[];
+}
+
+/** What the data path needs to serve. */
+export function servingOf({ config, credentials }: InUse): ServingOptions {
+  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits, accessLog, gateway } = config;
+  return {
+    routes,
+    ...(forwardProxy === undefined ? {} : { forwardProxy }),
+    ...(capture === undefined ? {} : { capture }),
+    ...(redirect === undefined ? {} : { redirect }),
+    crossSiteRequests,
+    limits,
+    ...(accessLog === undefined ? {} : { accessLog }),
+    ...(gateway === undefined ? {} : { callers: gateway.callers }),
+    bearers: new Map(credentials.map(({ source }) => [source.name, source])),
+  };
+}
+
+/** Every listener of a sidecar or a gateway, with the key that named its address. */
+export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {
+  return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
+    key: flag === undefined ? key : namedBy(flag, key, address, given),
+    address,
+    ...(mayLack ? { mayLack } : {}),
+  }));
+}
+
+/** The flag or its variable if one was given, or if nothing was: it is how to choose another address. */
+function namedBy(
+  flag: keyof typeof PROXY_SETTINGS,
+  key: string,
+  address: ListenAddress,
+  given: ProxyValues,
+): string {
+  const setting: Setting = PROXY_SETTINGS[flag];
+  const isDefault = [formatAddress(address), String(address.port)].includes(setting.default ?? '');
+  return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : key);
+}
