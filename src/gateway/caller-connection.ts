@@ -1,9 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { AcceptedConnection } from '../proxy/app/accepted-connection.ts';
-import type { AppConnection } from '../proxy/app/app-connection.ts';
-import type { AppContext } from '../proxy/app/context.ts';
-import { guarded } from '../proxy/app/guarded.ts';
+import { type AppConnection, type AppContext, guarded } from '../proxy/app/connection.ts';
 import type { CallerGate, CallerGates } from './caller-gate.ts';
 import type { Holder, Party } from './held-memory.ts';
 import { peerOf } from './peer.ts';

@@ -15,7 +15,7 @@ import {
   mostConnections,
   processLimits,
 } from '../proxy/app/connection-limit.ts';
-import type { AppContext } from '../proxy/app/context.ts';
+import type { AppContext } from '../proxy/app/connection.ts';
 import type { Service } from '../proxy/app/listener.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './caller-connection.ts';

@@ -17,7 +17,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
-import type { AppContext } from './app/context.ts';
+import type { AppContext } from './app/connection.ts';
 import type { Service } from './app/listener.ts';
 import type { FindOriginal } from './capture/redirected-port.ts';
 import type { Protocol } from './http/messages.ts';

@@ -1,6 +1,6 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
-import type { AppContext } from './app/context.ts';
+import type { AppContext } from './app/connection.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import { capturedPorts } from './capture/captured-ports.ts';

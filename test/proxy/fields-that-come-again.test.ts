@@ -7,8 +7,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { withoutProofs } from '../../src/gateway/proofs.ts';
-import { answerSection } from '../../src/proxy/app/http2/answer.ts';
-import { incomingRequest } from '../../src/proxy/app/http2/request.ts';
+import { answerSection, incomingRequest } from '../../src/proxy/app/http2/messages.ts';
 import type { Fields } from '../../src/proxy/http/fields.ts';
 import { isLasting, makeLasting } from '../../src/proxy/http/lasting-fields.ts';
 import { serializeRequestHead, serializeResponseHead } from '../../src/proxy/http1/serialize.ts';

@@ -2,9 +2,7 @@ import type { Socket } from 'node:net';
 import { judgePreface } from '../http2/settings.ts';
 import { Deadline } from '../io/deadline.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
-import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
-import type { AppContext } from './context.ts';
-import { guarded } from './guarded.ts';
+import { type AppConnection, type AppContext, type Carrier, guarded, type Speaker } from './connection.ts';
 import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
 

@@ -3,15 +3,13 @@ import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import { listenOn } from '../../platform/net/listen.ts';
 import { isDraining } from '../exchange/admission.ts';
-import { problemOf } from '../exchange/local-reply.ts';
+import { ownAnswerMessage, problemOf } from '../exchange/local-reply.ts';
 import type { Protocol } from '../http/messages.ts';
 import { Members } from '../io/collections.ts';
 import { dropConnection, sharesAcceptedReads } from '../io/sockets.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
-import type { AppConnection } from './app-connection.ts';
+import type { AppConnection, AppContext } from './connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
-import type { AppContext } from './context.ts';
-import { ownAnswerMessage } from './own-answer.ts';
 
 /** How long a connection over the limit is read, so that closing it does not destroy its answer by a reset. */
 const LINGER_MS = 1_000;

@@ -2,7 +2,7 @@ import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
-import type { AppContext } from '../app/context.ts';
+import type { AppContext } from '../app/connection.ts';
 import type { Service } from '../app/listener.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';

@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net';
-import type { AppConnection } from '../app/app-connection.ts';
-import type { AppContext } from '../app/context.ts';
-import { guarded } from '../app/guarded.ts';
+import { type AppConnection, type AppContext, guarded } from '../app/connection.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { ActiveRoute } from '../routing/routes.ts';

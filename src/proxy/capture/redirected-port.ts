@@ -3,7 +3,7 @@ import type { ForwardProxyConfig, RedirectConfig } from '../../config/config.ts'
 import { redirectListeners, WITHOUT_FAMILY } from '../../config/sidecar-listeners.ts';
 import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
-import type { AppContext } from '../app/context.ts';
+import type { AppContext } from '../app/connection.ts';
 import type { Listener, Service } from '../app/listener.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { TlsTermination } from '../tls/termination.ts';

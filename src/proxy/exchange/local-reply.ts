@@ -1,13 +1,16 @@
 /** Answers in the proxy's own name: an error in the client's terms, and what the last hop answers. */
 
+import { randomUUID } from 'node:crypto';
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
 import { TokenUnavailable } from '../../token/bearer-source.ts';
 import { type Fields, fieldValues, lowerCaseName } from '../http/fields.ts';
-import { serializeRequestHead } from '../http1/serialize.ts';
+import { givenRequestId, isGrpcCall, type Protocol, REQUEST_ID_FIELD } from '../http/messages.ts';
+import { serializeRequestHead, serializeResponseHead } from '../http1/serialize.ts';
 import { type IncomingRequest, type OwnAnswer, UpstreamReset } from '../streams/contract.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import { CallerHeldBack } from './authorizer.ts';
+import type { ExchangeContext } from './context.ts';
 
 /** An error in the client's terms. */
 export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): OwnAnswer {
@@ -211,4 +214,48 @@ export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   if (values.length === 0) return undefined;
   const [value] = values;
   return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
+}
+
+/** What could not be read as a request, as far as it is known. */
+interface Unread {
+  readonly code: ProxyErrorCode;
+  readonly protocol: Protocol;
+  /** Empty if the head could not be read that far. */
+  readonly fields: Fields;
+}
+
+/**
+ * Counts and logs what is answered with an error without having become a request.
+ * @returns the answer, with the id by which the log names it.
+ */
+export function turnedAway(
+  { noRoute, generation }: Pick<ExchangeContext, 'noRoute' | 'generation'>,
+  own: OwnAnswer,
+  { code, protocol, fields }: Unread,
+): OwnAnswer {
+  const requestId = givenRequestId(fields) ?? randomUUID();
+  const grpcStatus = isGrpcCall({ protocol, fields }) ? grpcStatusOf(own.fields) : undefined;
+  noRoute.turnedAway(code, own.status, protocol);
+  if (grpcStatus !== undefined) noRoute.grpcEnded(grpcStatus);
+  const { status, body } = own;
+  generation().logUnread?.({
+    requestId,
+    protocol,
+    status,
+    grpcStatus,
+    error: code,
+    responseBytes: body.length,
+  });
+  return { ...own, fields: [...own.fields, REQUEST_ID_FIELD, requestId] };
+}
+
+/**
+ * The whole message.
+ * @param method of the request: the answer to HEAD has no body.
+ * @param closes whether the connection ends with it.
+ */
+export function ownAnswerMessage(own: OwnAnswer, method: string, closes: boolean): string {
+  const fields = closes ? [...own.fields, 'connection', 'close'] : own.fields;
+  const head = serializeResponseHead(own.status, own.reason, fields);
+  return method === 'HEAD' ? head : head + own.body;
 }

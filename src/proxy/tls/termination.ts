@@ -1,7 +1,7 @@
 import type { TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
-import type { AppContext } from '../app/context.ts';
+import type { AppContext } from '../app/connection.ts';
 import { isDraining } from '../exchange/admission.ts';
 import type { RequestService } from '../exchange/context.ts';
 import type { Exchange } from '../exchange/exchange.ts';

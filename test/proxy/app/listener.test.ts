@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import { expect, it } from 'vitest';
-import type { AppContext } from '../../../src/proxy/app/context.ts';
+import type { AppContext } from '../../../src/proxy/app/connection.ts';
 import { Listener } from '../../../src/proxy/app/listener.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';

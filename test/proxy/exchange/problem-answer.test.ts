@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
-import { ownAnswerMessage as problemMessage } from '../../../src/proxy/app/own-answer.ts';
-import { problemOf } from '../../../src/proxy/exchange/local-reply.ts';
+import { ownAnswerMessage as problemMessage, problemOf } from '../../../src/proxy/exchange/local-reply.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 

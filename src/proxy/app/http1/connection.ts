@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { SidecarError } from '../../../platform/errors.ts';
 import { isDraining } from '../../exchange/admission.ts';
-import { problemOf } from '../../exchange/local-reply.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { ownAnswerMessage, problemOf, turnedAway } from '../../exchange/local-reply.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
 import type { RequestHead } from '../../http1/heads.ts';
@@ -11,11 +12,7 @@ import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { cutOff, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import { ConnectionOwner, type ConnectionSuccessor } from '../../streams/contract.ts';
-import type { Carrier, Speaker } from '../app-connection.ts';
-import type { AppContext } from '../context.ts';
-import { ownAnswerMessage } from '../own-answer.ts';
-import { turnedAway } from '../turned-away.ts';
-import { CLOSING, HEAD, IDLE, type Stage } from './stage.ts';
+import type { AppContext, Carrier, Speaker } from '../connection.ts';
 import { Http1AppStream, type Http1Carrier } from './stream.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
@@ -369,3 +366,23 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     return this.#context.clock.monotonicMs();
   }
 }
+
+/** How far one connection from the app is. */
+type Stage =
+  /** Between requests: nothing of the next one has come. */
+  | { readonly kind: 'idle' }
+  /** Part of a head has come, or the connection is new. */
+  | { readonly kind: 'head' }
+  | Http1AppStream
+  /** Answered; the rest of the request's body is read and dropped. */
+  | { readonly kind: 'dropping'; readonly body: BodyDecoder }
+  /** Nothing that comes now is looked at. */
+  | { readonly kind: 'closing' }
+  /** The bytes are those of another protocol, and somebody else's. */
+  | { readonly kind: 'tunnel'; readonly exchange: Exchange }
+  /** The same, once the request that made it so has been counted: nothing of that is kept. */
+  | { readonly kind: 'handed-off'; readonly successor: ConnectionSuccessor };
+
+const IDLE: Stage = { kind: 'idle' };
+const HEAD: Stage = { kind: 'head' };
+const CLOSING: Stage = { kind: 'closing' };

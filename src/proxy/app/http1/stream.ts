@@ -1,5 +1,6 @@
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
+import { ownAnswerMessage } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
 import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
 import type { RequestHead } from '../../http1/heads.ts';
@@ -16,7 +17,6 @@ import type {
 } from '../../streams/contract.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
-import { ownAnswerMessage } from '../own-answer.ts';
 
 /** To keep the connection, a refused request's body is read if no more than this can follow. */
 const WORTH_DROPPING_BYTES = 64 * 1024;

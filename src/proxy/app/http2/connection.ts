@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../../platform/errors.ts';
 import { isDraining } from '../../exchange/admission.ts';
-import { localReplyFor } from '../../exchange/local-reply.ts';
+import { localReplyFor, turnedAway } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
 import { isGrpc } from '../../http/messages.ts';
 import type { Broken } from '../../http2/connection-output.ts';
@@ -16,16 +16,16 @@ import {
 import { PrefaceReader } from '../../http2/settings.ts';
 import { Members } from '../../io/collections.ts';
 import type { Deadline } from '../../io/deadline.ts';
-import type { Carrier, Speaker } from '../app-connection.ts';
-import type { AppContext } from '../context.ts';
-import { turnedAway } from '../turned-away.ts';
-import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import type { AppContext, Carrier, Speaker } from '../connection.ts';
+import { Http2Outlet } from './connection-writer.ts';
 import { serverLimits } from './limits.ts';
-import { Http2Outlet } from './outlet.ts';
-import { CLOSING, LEAVING_PHASE, LEFT, OPEN, PARTING_PHASE, type Phase } from './phase.ts';
-import { Http2RefusedStream } from './refused-stream.ts';
-import { incomingRequest } from './request.ts';
-import { Http2AppStream } from './stream.ts';
+import { incomingRequest } from './messages.ts';
+import {
+  type ConnectionStream,
+  Http2AppStream,
+  Http2RefusedStream,
+  type Http2StreamCarrier,
+} from './stream.ts';
 
 /** How long a closing connection goes on being read: closing at once could destroy the last frames by a reset. */
 const LINGER_MS = 1_000;
@@ -334,3 +334,21 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#context.clock.monotonicMs();
   }
 }
+
+/** How far a connection is. */
+type Phase =
+  | { readonly kind: 'open' }
+  /** GOAWAY was announced; the last one follows once what is on its way has come. */
+  | { readonly kind: 'leaving' }
+  /** The last GOAWAY was sent: the connection closes with its last stream. */
+  | { readonly kind: 'left' }
+  /** The last answer has been sent, and the app is asked by PING whether it has read it. */
+  | { readonly kind: 'parting' }
+  /** Everything has been written; what comes is ignored. */
+  | { readonly kind: 'closing' };
+
+const OPEN: Phase = { kind: 'open' };
+const LEAVING_PHASE: Phase = { kind: 'leaving' };
+const LEFT: Phase = { kind: 'left' };
+const PARTING_PHASE: Phase = { kind: 'parting' };
+const CLOSING: Phase = { kind: 'closing' };

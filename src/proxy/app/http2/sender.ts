@@ -3,7 +3,7 @@ import type { Fields } from '../../http/fields.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import { Deadline } from '../../io/deadline.ts';
-import type { Http2Outlet, WaitingAnswer } from './outlet.ts';
+import type { Http2Outlet, WaitingAnswer } from './connection-writer.ts';
 
 /** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */
 const SMALL_BYTES = 4096;

@@ -1,10 +1,12 @@
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
+import type { Clock } from '../../../platform/time/clock.ts';
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
 import { type Fields, fieldValues, permittedTrailers } from '../../http/fields.ts';
 import { ErrorCode } from '../../http2/errors.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
+import type { Member } from '../../io/collections.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import {
   type AnswerBody,
@@ -15,9 +17,8 @@ import {
   UpstreamReset,
 } from '../../streams/contract.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
-import { answerSection, informationSection, ownAnswerSection, trailerSection } from './answer.ts';
-import { type ConnectionStream, type Http2StreamCarrier, STREAM_BYTES } from './connection-stream.ts';
-import type { LeavingAnswer } from './leaving-answers.ts';
+import type { Http2Outlet, LeavingAnswer } from './connection-writer.ts';
+import { answerSection, informationSection, ownAnswerSection, trailerSection } from './messages.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
@@ -299,4 +300,108 @@ export class Http2AppStream
     this.#passedBytes = 0;
     this.#carrier.outlet.consume(this.#stream, bytes);
   }
+}
+
+/** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
+export class Http2RefusedStream implements ConnectionStream, SenderEvents {
+  place = 0;
+  inputEnded: boolean;
+  patienceMs = 0;
+  readonly #carrier: Http2StreamCarrier;
+  readonly #stream: ServerStream<ConnectionStream>;
+  readonly #sender: Http2Sender<ConnectionStream>;
+
+  constructor(carrier: Http2StreamCarrier, stream: ServerStream<ConnectionStream>, clock: Clock) {
+    this.inputEnded = stream.state.kind !== 'open';
+    this.#carrier = carrier;
+    this.#stream = stream;
+    this.#sender = new Http2Sender(carrier.outlet, stream, clock, this);
+  }
+
+  get heldBytes(): number {
+    return STREAM_BYTES + this.#sender.heldBytes;
+  }
+
+  /**
+   * @param toHead whether the request is HEAD, as far as it could be read: then the answer has no body.
+   * @param patienceMs how long the app may take to make room for it.
+   */
+  answer(own: OwnAnswer, toHead: boolean, patienceMs: number): void {
+    this.patienceMs = patienceMs;
+    this.#sender.head(ownAnswerSection(own));
+    if (!toHead) this.#sender.data(Buffer.from(own.body, 'latin1'));
+    this.#sender.end([], patienceMs);
+  }
+
+  takeData(data: Buffer, endStream: boolean): void {
+    if (endStream) this.inputEnded = true;
+    this.#carrier.outlet.consume(this.#stream, data.length);
+  }
+
+  takeTrailers(_fields: Fields): void {
+    this.inputEnded = true;
+  }
+
+  afterRead(): void {}
+
+  gone(_byReset: boolean): void {
+    this.#sender.dispose();
+    this.#carrier.released(this);
+  }
+
+  mayGoOn(): void {
+    this.#sender.goOn();
+  }
+
+  leave(): void {
+    this.#end(ErrorCode.CANCEL);
+  }
+
+  caughtUp(): void {}
+
+  /** The answer has been handed over; the rest of the request is not wanted, if there is any (RFC 9113 §8.1). */
+  sent(): void {
+    this.#end(ErrorCode.NO_ERROR);
+  }
+
+  tooLate(): void {
+    this.#end(ErrorCode.CANCEL);
+  }
+
+  #end(code: ErrorCode): void {
+    this.#sender.dispose();
+    this.#carrier.outlet.reset(this.#stream, code);
+    this.#carrier.released(this);
+  }
+}
+
+/** What a stream takes by itself. */
+const STREAM_BYTES = 6 * 1024;
+
+/** A stream of the app, which receives events from its connection: a request that is served, or one that is refused. */
+export interface ConnectionStream extends Member {
+  /** Whether the app has ended its side of the stream. */
+  readonly inputEnded: boolean;
+  /** How long the app may take to read what it was answered last. */
+  readonly patienceMs: number;
+  /** What it holds in memory, about. */
+  readonly heldBytes: number;
+  /** A piece of the body came; valid until this returns. */
+  takeData(data: Buffer, endStream: boolean): void;
+  takeTrailers(fields: Fields): void;
+  /** Everything from one read has been passed. */
+  afterRead(): void;
+  /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
+  gone(byReset: boolean): void;
+  /** The stream's window has grown. */
+  mayGoOn(): void;
+  /** The app will send nothing more, and its request is incomplete. */
+  leave(): void;
+}
+
+/** A stream's connection, as the stream sees it. */
+export interface Http2StreamCarrier {
+  readonly outlet: Http2Outlet<ConnectionStream>;
+  /** The stream is over on this side. */
+  released(stream: ConnectionStream): void;
 }

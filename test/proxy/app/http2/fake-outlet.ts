@@ -1,6 +1,9 @@
-import type { ConnectionStream } from '../../../../src/proxy/app/http2/connection-stream.ts';
-import type { LeavingAnswer } from '../../../../src/proxy/app/http2/leaving-answers.ts';
-import type { Http2Outlet, WaitingAnswer } from '../../../../src/proxy/app/http2/outlet.ts';
+import type {
+  Http2Outlet,
+  LeavingAnswer,
+  WaitingAnswer,
+} from '../../../../src/proxy/app/http2/connection-writer.ts';
+import type { ConnectionStream } from '../../../../src/proxy/app/http2/stream.ts';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 
 /** The way out of a connection, on which all that leaves is written down, and which allows what the test says. */

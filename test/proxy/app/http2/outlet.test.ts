@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
-import type { Carrier } from '../../../../src/proxy/app/app-connection.ts';
-import { Http2Outlet, type WaitingAnswer } from '../../../../src/proxy/app/http2/outlet.ts';
+import type { Carrier } from '../../../../src/proxy/app/connection.ts';
+import { Http2Outlet, type WaitingAnswer } from '../../../../src/proxy/app/http2/connection-writer.ts';
 import type { ServerConnection } from '../../../../src/proxy/http2/server-connection.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { Sink } from '../../exchange/ported-exchange.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ConnectionStream } from '../../../../src/proxy/app/http2/connection-stream.ts';
 import { Http2Sender } from '../../../../src/proxy/app/http2/sender.ts';
+import type { ConnectionStream } from '../../../../src/proxy/app/http2/stream.ts';
 import type { ServerStream } from '../../../../src/proxy/http2/server-connection.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { fakeOutlet } from './fake-outlet.ts';

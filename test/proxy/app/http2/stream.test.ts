@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import type { ConnectionStream } from '../../../../src/proxy/app/http2/connection-stream.ts';
-import { Http2AppStream } from '../../../../src/proxy/app/http2/stream.ts';
+import { type ConnectionStream, Http2AppStream } from '../../../../src/proxy/app/http2/stream.ts';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 import type { ServerStream } from '../../../../src/proxy/http2/server-connection.ts';
 import { GatheredWriter } from '../../../../src/proxy/io/gathered-writer.ts';

@@ -1,6 +1,11 @@
 import type { Socket } from 'node:net';
+import type { Logger } from '../../platform/log/logger.ts';
+import type { ExchangeContext } from '../exchange/context.ts';
 import type { Member } from '../io/collections.ts';
 import type { Deadline } from '../io/deadline.ts';
+import type { Network } from '../io/network.ts';
+import { asProxyError, logFailure } from '../proxy-error.ts';
+import type { PeerWatch } from './peer-watch.ts';
 
 /** An app's connection, as the listener sees it. */
 export interface AppConnection extends Member {
@@ -36,4 +41,26 @@ export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
   tooLate(): void;
   /** The connection is gone. */
   closed(): void;
+}
+
+/** What every connection of one listener shares. */
+export interface AppContext extends ExchangeContext {
+  readonly network: Network;
+  /** Tells which clients have left. */
+  readonly peers: PeerWatch;
+  /** Observes connections that were ended because they asked for more than they may (RFC 9113 §10.5), by reason. */
+  readonly http2Abuse: (reason: string) => void;
+}
+
+/**
+ * Tells a connection what happened to it. `tell` does not throw; should it, that is a fault of this program, which
+ * costs only that connection and its requests: not the process, nor the requests of others.
+ */
+export function guarded(socket: Socket, log: Logger, tell: () => void): void {
+  try {
+    tell();
+  } catch (error) {
+    logFailure(log, 'none', asProxyError(error));
+    socket.destroy();
+  }
 }
