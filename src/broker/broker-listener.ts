@@ -14,10 +14,9 @@ import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts
 import { https } from '../platform/net/node-https.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
-import { type BrokerAnswer, onTheWire, refusal } from './broker-answer.ts';
+import { type BrokerAnswer, type Message, onTheWire, READ_FIELDS, readAddress, refusal } from './messages.ts';
 import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
-import { type Message, READ_FIELDS, readAddress } from './token-request.ts';
 
 interface BrokerListenerLimits {
   /** Beyond this, a new connection displaces the oldest idle one. */

@@ -16,8 +16,8 @@ import { TokenSources } from '../sidecar/token-sources.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createGrants } from './grants.ts';
 import type { BrokerMetrics } from './metrics.ts';
-import { watchObjects } from './object-values.ts';
 import { brokeredCredentials } from './profiles.ts';
+import { watchObjects } from './secret-volume.ts';
 import type { BrokerConfig } from './settings.ts';
 import { createTokenEndpoint, type TokenEndpoint } from './token-endpoint.ts';
 

@@ -12,10 +12,15 @@ import { TokenUnavailable } from '../token/bearer-source.ts';
 import { isHashOf } from '../token/broker-protocol.ts';
 import type { TokenSnapshot } from '../token/grant-report.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { type BrokerAnswer, type GivenToken, refusal } from './broker-answer.ts';
-import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
-import { type LiveVolume, openLiveVolume } from './live-volume.ts';
-import type { WatchedObjects } from './object-values.ts';
+import { type BrokerAnswer, type GivenToken, refusal } from './messages.ts';
+import {
+  type BrokeredCredential,
+  type BrokeredCredentials,
+  isSame,
+  type LiveVolume,
+  openLiveVolume,
+  type WatchedObjects,
+} from './secret-volume.ts';
 
 export interface Grants {
   /**

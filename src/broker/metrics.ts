@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { CertificateMetrics } from '../platform/tls/serving-certificate.ts';
-import type { RefusalCode } from './broker-answer.ts';
+import type { RefusalCode } from './messages.ts';
 
 /** `aborted`: the requester leaves or does not take the answer. */
 export type RequestResult = 'given' | 'aborted' | RefusalCode;

@@ -6,7 +6,7 @@ import { credentialsViaBroker } from '../injector/profiles/broker-credentials.ts
 import { isAdmitted } from '../injector/profiles/find-profiles.ts';
 import type { JudgedProfile, ProfileSource, ValidProfile } from '../injector/profiles/profile.ts';
 import { credentialFiles } from '../token/credentials.ts';
-import type { BrokeredCredential, BrokeredCredentials, VolumeFile } from './brokered-credential.ts';
+import type { BrokeredCredential, BrokeredCredentials, VolumeFile } from './secret-volume.ts';
 
 type ByName = ReadonlyMap<string, BrokeredCredential>;
 

@@ -5,11 +5,10 @@ import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protocol.ts';
-import { type BrokerAnswer, refusal } from './broker-answer.ts';
-import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
 import { createCallerRates } from './caller-rates.ts';
 import type { Grants } from './grants.ts';
-import { type Address, readTokenRequest, type TokenRequest } from './token-request.ts';
+import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
+import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
 import { WaitingPlaces } from './waiting-places.ts';
 
 /**

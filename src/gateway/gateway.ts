@@ -9,17 +9,17 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { ClientVerification } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource, ServingCertificate } from '../platform/tls/serving-certificate.ts';
 import { certificatesIn } from '../platform/x509/pem.ts';
+import type { AppContext } from '../proxy/app/connection.ts';
 import {
   connectionsInMemory,
   memoryLimit,
   mostConnections,
   processLimits,
 } from '../proxy/app/connection-limit.ts';
-import type { AppContext } from '../proxy/app/connection.ts';
 import type { Service } from '../proxy/app/listener.ts';
+import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
-import { CallerConnection } from './caller-connection.ts';
-import { CallerGates } from './caller-gate.ts';
+import { CallerConnection } from './connection.ts';
 import { HeldMemory } from './held-memory.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { UnauthenticatedConnections } from './unauthenticated-connections.ts';

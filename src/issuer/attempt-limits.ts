@@ -5,7 +5,7 @@
 
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../platform/time/clock.ts';
-import { sha256 } from './client.ts';
+import { sha256 } from './clients.ts';
 
 export interface AttemptLimits {
   /**

@@ -6,7 +6,7 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LruMap } from '../platform/limits/lru-map.ts';
-import type { ScryptHash } from './scrypt-hash.ts';
+import type { ScryptHash } from './secret-hashing.ts';
 
 export interface DerivationMemory {
   /** Takes the same time whatever is known. Without a hash the answer is `unknown`. */

@@ -1,6 +1,6 @@
 import type { CommandContext } from '../config/command.ts';
 import { SidecarError } from '../platform/errors.ts';
-import { hashSecret } from './scrypt-hash.ts';
+import { hashSecret } from './secret-hashing.ts';
 
 /** Far above any secret: longer input was piped in by mistake. */
 const MAX_SECRET_BYTES = 64 * 1024;

@@ -5,12 +5,11 @@ import type { JSONWebKeySet } from 'jose';
 import type { Logger } from '../platform/log/logger.ts';
 import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { createCallerVerification } from './caller-verification.ts';
-import type { ClientStore } from './client-store.ts';
-import { createDerivationQueue } from './derivation-queue.ts';
-import type { KeyRing } from './key-ring.ts';
+import { createCallerVerification } from './client-authentication.ts';
+import type { ClientStore } from './clients.ts';
+import type { KeyRing } from './keys.ts';
 import type { IssuerMetrics } from './metrics.ts';
-import { deriveScrypt, type ScryptDerivation } from './scrypt-hash.ts';
+import { createDerivationQueue, deriveScrypt, type ScryptDerivation } from './secret-hashing.ts';
 import { DEFAULT_LIMITS, startTokenListener, type TokenListenerLimits } from './token-listener.ts';
 import { createTokenService } from './token-service.ts';
 

@@ -1,8 +1,8 @@
 import type { Logger } from '../platform/log/logger.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../platform/mounted/directory-watch.ts';
 import { ConfigurationError, describeProblem } from '../platform/problems.ts';
-import { type ClientStore, createClientStore } from './client-store.ts';
-import type { ClientsReading, ReadClients } from './clients-reading.ts';
+import type { ClientsReading, ReadClients } from './client-sources.ts';
+import { type ClientStore, createClientStore } from './clients.ts';
 import type { IssuerMetrics } from './metrics.ts';
 
 export interface LiveClients {

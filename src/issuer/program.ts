@@ -11,17 +11,14 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { issuerAdminEndpoints } from './admin.ts';
-import { readClientsDirectory } from './clients-directory.ts';
-import { readClientsFile } from './clients-file.ts';
+import { readClientsDirectory, readClientsFile } from './client-sources.ts';
 import { printSecretHash } from './hash.ts';
 import { startIssuer } from './issuer.ts';
-import { createKeyRing } from './key-ring.ts';
+import { followSigningKey, type LiveSigningKey, openPublishedKeys } from './key-files.ts';
+import { createKeyRing, generateSigningKey } from './keys.ts';
 import { followClients, type LiveClients } from './live-clients.ts';
-import { followSigningKey, type LiveSigningKey } from './live-signing-key.ts';
 import { createIssuerMetrics } from './metrics.ts';
-import { openPublishedKeys } from './published-keys.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
-import { generateSigningKey } from './signing-key.ts';
 
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;

@@ -5,9 +5,9 @@ import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from './client.ts';
+import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from './clients.ts';
 import { isRealmName } from './issuer.ts';
-import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './signing-key.ts';
+import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './keys.ts';
 
 export const ISSUER_SETTINGS = {
   listen: {

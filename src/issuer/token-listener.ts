@@ -10,7 +10,7 @@ import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
-import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
+import { ANSWER_HEADERS, type TokenAnswer } from './refusal.ts';
 import type { TokenService } from './token-service.ts';
 
 export interface TokenListenerLimits {

@@ -6,14 +6,11 @@
 import { FormFault, parseForm } from '../platform/form.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { accessTokenClaims, issuedToken, signAccessToken } from './access-token.ts';
-import type { CallerVerification } from './caller-verification.ts';
-import { decideGrant } from './grant.ts';
-import { readGrantRequest } from './grant-request.ts';
-import type { KeyRing } from './key-ring.ts';
+import type { CallerVerification } from './client-authentication.ts';
+import { accessTokenClaims, decideGrant, issuedToken, readGrantRequest, signAccessToken } from './grant.ts';
+import type { KeyRing } from './keys.ts';
 import type { IssuerMetrics, TokenResult } from './metrics.ts';
-import { Refusal } from './refusal.ts';
-import { describeRefusal, type TokenAnswer } from './token-answer.ts';
+import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
 
 /** A request as received, with its body. */
 export interface TokenMessage {

@@ -4,8 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { openLiveVolume } from '../../src/broker/live-volume.ts';
-import type { ObjectValues } from '../../src/broker/object-values.ts';
+import { type ObjectValues, openLiveVolume } from '../../src/broker/secret-volume.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

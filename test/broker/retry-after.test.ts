@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { onTheWire, refusal } from '../../src/broker/broker-answer.ts';
+import { onTheWire, refusal } from '../../src/broker/messages.ts';
 
 it.each([
   [0, '1'],

@@ -1,8 +1,8 @@
 /** What is left of a token when it is given: an asker must have the time to renew it in peace. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import type { BrokerAnswer } from '../../src/broker/broker-answer.ts';
 import { createGrants, type Grants, MAX_WAIT_MS } from '../../src/broker/grants.ts';
+import type { BrokerAnswer } from '../../src/broker/messages.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { exportedSeriesNames } from '../../scripts/monitoring/metrics.ts';
-import { parseClients } from '../../src/issuer/clients-file.ts';
-import { hashSecret } from '../../src/issuer/scrypt-hash.ts';
+import { parseClients } from '../../src/issuer/client-sources.ts';
+import { hashSecret } from '../../src/issuer/secret-hashing.ts';
 import { type Outcome, run } from '../chart/tools.ts';
 import { blocksOfKind } from './blocks.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Caller } from '../../src/callers/caller.ts';
 import type { CallerMatch } from '../../src/config/config.ts';
-import { matches } from '../../src/gateway/caller-match.ts';
+import { matches } from '../../src/gateway/authorizer.ts';
 
 const web: Caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' };
 const spiffe: Caller = { kind: 'spiffe', uri: 'spiffe://cluster.local/ns/shop/sa/web' };

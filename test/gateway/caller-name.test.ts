@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Caller } from '../../src/callers/caller.ts';
-import { keyOf } from '../../src/gateway/caller-name.ts';
-import { identityOf } from '../../src/gateway/certificate-identity.ts';
+import { keyOf } from '../../src/gateway/authorizer.ts';
+import { identityOf } from '../../src/gateway/client-certificate.ts';
 import { certificatesIn } from '../../src/platform/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 

@@ -5,13 +5,13 @@ import { Agent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/callers/caller.ts';
-import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import {
   type CallerGate,
   CallerGates,
   MAX_WAITING,
   MAX_WAITING_OF_ADDRESS,
-} from '../../src/gateway/caller-gate.ts';
+} from '../../src/gateway/authorizer.ts';
+import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate, type Extension, id_ce_subjectAltName } from '@peculiar/asn1-x509';
 import { describe, expect, it } from 'vitest';
-import { identityOf } from '../../src/gateway/certificate-identity.ts';
+import { identityOf } from '../../src/gateway/client-certificate.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const authority = createCertificateAuthority('callers');

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
-import { readBasicCredentials } from '../../src/issuer/basic-credentials.ts';
-import { isScopeToken, parseTokenLifetime } from '../../src/issuer/client.ts';
-import { parseScryptHash } from '../../src/issuer/scrypt-hash.ts';
-import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/signing-key.ts';
+import { readBasicCredentials } from '../../src/issuer/client-authentication.ts';
+import { isScopeToken, parseTokenLifetime } from '../../src/issuer/clients.ts';
+import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/keys.ts';
+import { parseScryptHash } from '../../src/issuer/secret-hashing.ts';
 import { parseForm } from '../../src/platform/form.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

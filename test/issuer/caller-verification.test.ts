@@ -3,17 +3,22 @@ import {
   type AuthenticationOutcome,
   type CallerVerification,
   createCallerVerification,
-} from '../../src/issuer/caller-verification.ts';
-import type { ClientDefinition } from '../../src/issuer/client.ts';
-import { type ClientStore, createClientStore, defineClients } from '../../src/issuer/client-store.ts';
-import { createDerivationQueue, DerivationQueueFull } from '../../src/issuer/derivation-queue.ts';
+} from '../../src/issuer/client-authentication.ts';
+import {
+  type ClientDefinition,
+  type ClientStore,
+  createClientStore,
+  defineClients,
+} from '../../src/issuer/clients.ts';
 import { Refusal } from '../../src/issuer/refusal.ts';
 import {
+  createDerivationQueue,
+  DerivationQueueFull,
   deriveScrypt,
   hashSecret,
   type ScryptCost,
   type ScryptDerivation,
-} from '../../src/issuer/scrypt-hash.ts';
+} from '../../src/issuer/secret-hashing.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

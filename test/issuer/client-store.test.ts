@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { defineClients } from '../../src/issuer/client-store.ts';
+import { defineClients } from '../../src/issuer/clients.ts';
 
 it('clients defined in a program are a set', () => {
   const clients = defineClients([

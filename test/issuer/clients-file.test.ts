@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseClients } from '../../src/issuer/clients-file.ts';
-import { hashSecret } from '../../src/issuer/scrypt-hash.ts';
+import { parseClients } from '../../src/issuer/client-sources.ts';
+import { hashSecret } from '../../src/issuer/secret-hashing.ts';
 
 describe('parseClients', () => {
   it('reads all that a client may have', async () => {

@@ -1,13 +1,17 @@
 /** How clients are defined: every field, and what is said of each that is wrong. */
 
 import { describe, expect, it } from 'vitest';
-import { type ClientDefinition, defineClient } from '../../src/issuer/client.ts';
-import { createClientSet, createClientStore, defineClients } from '../../src/issuer/client-store.ts';
-import { parseClients } from '../../src/issuer/clients-file.ts';
+import { parseClients } from '../../src/issuer/client-sources.ts';
+import {
+  type ClientDefinition,
+  createClientSet,
+  createClientStore,
+  defineClient,
+  defineClients,
+} from '../../src/issuer/clients.ts';
 import { decideGrant } from '../../src/issuer/grant.ts';
-import { REFUSAL_STATUS, Refusal, type RefusalCode } from '../../src/issuer/refusal.ts';
-import { hashSecret } from '../../src/issuer/scrypt-hash.ts';
-import { describeRefusal } from '../../src/issuer/token-answer.ts';
+import { describeRefusal, REFUSAL_STATUS, Refusal, type RefusalCode } from '../../src/issuer/refusal.ts';
+import { hashSecret } from '../../src/issuer/secret-hashing.ts';
 
 const cheap = (ln: number, r = 1, p = 1) => hashSecret('x', { ln, r, p });
 const [h1, h2] = await Promise.all([cheap(1), cheap(2)]);

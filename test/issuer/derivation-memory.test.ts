@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createDerivationMemory } from '../../src/issuer/derivation-memory.ts';
-import { hashSecret, parseScryptHash, type ScryptHash } from '../../src/issuer/scrypt-hash.ts';
+import { hashSecret, parseScryptHash, type ScryptHash } from '../../src/issuer/secret-hashing.ts';
 
 async function hashOf(secret: string): Promise<ScryptHash> {
   return parseScryptHash(await hashSecret(secret, { ln: 1, r: 1, p: 1 })) as ScryptHash;

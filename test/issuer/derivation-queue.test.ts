@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createDerivationQueue, DerivationQueueFull } from '../../src/issuer/derivation-queue.ts';
-import type { ScryptDerivation } from '../../src/issuer/scrypt-hash.ts';
+import {
+  createDerivationQueue,
+  DerivationQueueFull,
+  type ScryptDerivation,
+} from '../../src/issuer/secret-hashing.ts';
 
 const COST = { ln: 1, r: 1, p: 1 };
 

@@ -1,8 +1,7 @@
 /** Which keys are shown and would be lost, however often it is rotated. */
 
 import { expect, it } from 'vitest';
-import { createKeyRing } from '../../src/issuer/key-ring.ts';
-import { generateSigningKey } from '../../src/issuer/signing-key.ts';
+import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const [A, B, C] = await Promise.all([

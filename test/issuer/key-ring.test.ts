@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createKeyRing } from '../../src/issuer/key-ring.ts';
-import { generateSigningKey } from '../../src/issuer/signing-key.ts';
+import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const [A, B, C] = [

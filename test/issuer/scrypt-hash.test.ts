@@ -1,6 +1,6 @@
 import { scryptSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { deriveScrypt, hashSecret, parseScryptHash } from '../../src/issuer/scrypt-hash.ts';
+import { deriveScrypt, hashSecret, parseScryptHash } from '../../src/issuer/secret-hashing.ts';
 
 const SALT = 'AAECAwQFBgcICQoLDA0ODw';
 const HASH = 'a'.repeat(43).replace(/.$/, 'A');

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { generateSigningKey, parseSigningKey, SIGNING_ALGORITHMS } from '../../src/issuer/signing-key.ts';
+import { generateSigningKey, parseSigningKey, SIGNING_ALGORITHMS } from '../../src/issuer/keys.ts';
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ec384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });

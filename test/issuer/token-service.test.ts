@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import { createKeyRing } from '../../src/issuer/key-ring.ts';
+import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
 import { createIssuerMetrics } from '../../src/issuer/metrics.ts';
-import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { createTokenService } from '../../src/issuer/token-service.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';

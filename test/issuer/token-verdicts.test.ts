@@ -3,11 +3,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { defineClients } from '../../src/issuer/client-store.ts';
-import { createKeyRing } from '../../src/issuer/key-ring.ts';
+import { defineClients } from '../../src/issuer/clients.ts';
+import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
 import { createIssuerMetrics } from '../../src/issuer/metrics.ts';
 import { Refusal } from '../../src/issuer/refusal.ts';
-import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { DEFAULT_LIMITS, startTokenListener } from '../../src/issuer/token-listener.ts';
 import { createTokenService } from '../../src/issuer/token-service.ts';
 import { Registry } from '../../src/platform/prometheus.ts';

@@ -3,12 +3,13 @@
  * Whenever the store fails, a replica requests its own token.
  */
 
+import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
 import { pause } from '../../platform/time/async.ts';
 import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
+import type { Credentials } from '../../token/credentials.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
-import { grantIdentity } from './grant-identity.ts';
 import type { CacheMetrics, LookResult } from './metrics.ts';
 import { type CacheKey, nameOf, seal, unseal } from './sealed-token.ts';
 import type { Found, TokenStore } from './token-store.ts';
@@ -185,4 +186,33 @@ function claimOf({ current }: Places): string {
 
 function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
   return { result: 'success', accessToken, lifetimeMs, sharedAgeMs: ageMs };
+}
+
+// What makes two grants the same: the text by which a shared token is found, once hashed with a key.
+
+/**
+ * Everything on which a provider's grant depends: another scope, secret or key gives another text. It holds secrets in
+ * clear: use it only as input of an HMAC.
+ * @returns undefined for grants that depend on more than their credentials: those with tokens that somebody else keeps
+ * fresh, and mounted tokens, which cost no grant.
+ */
+export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
+  const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
+    config;
+  if (clientAuth.method === 'kubernetes_jwt') return undefined;
+  if (grant?.type === 'token_exchange' || grant?.type === 'static') return undefined;
+  const settings = { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters };
+  return JSON.stringify(ordered({ settings, tokenType, credentials }));
+}
+
+/** With the fields of objects in a fixed order, so that equal values give equal texts. */
+function ordered(value: unknown): unknown {
+  if (value instanceof KeyObject) return value.export({ type: 'pkcs8', format: 'der' }).toString('base64');
+  if (Array.isArray(value)) return value.map(ordered);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    throw new Error('a credential holds something of which a text would not say what it is');
+  }
+  const fields = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return fields.map(([name, field]) => [name, ordered(field)]);
 }

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { grantIdentity } from '../../../src/broker/cache/grant-identity.ts';
+import { grantIdentity } from '../../../src/broker/cache/token-cache.ts';
 import type { CredentialSettings } from '../../../src/config/config.ts';
 import { understandCredentials } from '../../../src/token/credentials.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import { HOST as BROKER_HOST, formOf, startWorld } from '../../broker/running-broker.ts';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';

@@ -1,13 +1,13 @@
 import { createLocalJWKSet, jwtVerify, type ProtectedHeaderParameters } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ClientDefinition } from '../../../src/issuer/client.ts';
+import type { ClientDefinition } from '../../../src/issuer/clients.ts';
 import type { IssuerOptions } from '../../../src/issuer/issuer.ts';
-import { createKeyRing } from '../../../src/issuer/key-ring.ts';
 import {
+  createKeyRing,
   generateSigningKey,
   SIGNING_ALGORITHMS,
   type SigningAlgorithm,
-} from '../../../src/issuer/signing-key.ts';
+} from '../../../src/issuer/keys.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askForToken, type RunningIssuer, runIssuer, SHOP } from './running-issuer.ts';
 

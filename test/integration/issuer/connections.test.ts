@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { deriveScrypt, hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { deriveScrypt, hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import type { TokenListenerLimits } from '../../../src/issuer/token-listener.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { connectClient, type RawClient } from '../../wire/raw-client.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { askForToken, basic, type RunningIssuer, runIssuer } from './running-issuer.ts';
 

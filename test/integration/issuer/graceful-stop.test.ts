@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashSecret, type ScryptDerivation } from '../../../src/issuer/scrypt-hash.ts';
+import { hashSecret, type ScryptDerivation } from '../../../src/issuer/secret-hashing.ts';
 import { connectClient } from '../../wire/raw-client.ts';
 import { askForToken, basic, runIssuer } from './running-issuer.ts';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { parseScryptHash } from '../../../src/issuer/scrypt-hash.ts';
+import { parseScryptHash } from '../../../src/issuer/secret-hashing.ts';
 import { askForToken } from './running-issuer.ts';
 import { runIssuerCommand as run } from './running-issuer-command.ts';
 

@@ -3,11 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Client, defineClient } from '../../../src/issuer/client.ts';
-import { type ClientSet, createClientSet } from '../../../src/issuer/client-store.ts';
-import { readClientsDirectory } from '../../../src/issuer/clients-directory.ts';
-import { readClientsFile } from '../../../src/issuer/clients-file.ts';
-import type { ClientsReading, ReadClients } from '../../../src/issuer/clients-reading.ts';
+import {
+  type ClientsReading,
+  type ReadClients,
+  readClientsDirectory,
+  readClientsFile,
+} from '../../../src/issuer/client-sources.ts';
+import { type Client, type ClientSet, createClientSet, defineClient } from '../../../src/issuer/clients.ts';
 import { followClients, type LiveClients } from '../../../src/issuer/live-clients.ts';
 import { createIssuerMetrics, type IssuerMetrics } from '../../../src/issuer/metrics.ts';
 import type { KubeletSecret } from '../../../src/platform/mounted/secret-layout.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import { type Answer, connectClient } from '../../wire/raw-client.ts';
 import { basic, FORM, type RunningIssuer, runIssuer } from './running-issuer.ts';
 

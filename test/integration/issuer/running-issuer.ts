@@ -1,12 +1,20 @@
 /** An issuer on a loopback port, in this process, with clients of every kind. */
 
 import { Registry } from '@prometheus-io/client';
-import type { ClientDefinition } from '../../../src/issuer/client.ts';
-import { type ClientStore, createClientStore, defineClients } from '../../../src/issuer/client-store.ts';
+import {
+  type ClientDefinition,
+  type ClientStore,
+  createClientStore,
+  defineClients,
+} from '../../../src/issuer/clients.ts';
 import { type Issuer, type IssuerOptions, startIssuer } from '../../../src/issuer/issuer.ts';
-import { createKeyRing, type KeyRing } from '../../../src/issuer/key-ring.ts';
+import {
+  createKeyRing,
+  generateSigningKey,
+  type KeyRing,
+  type SigningAlgorithm,
+} from '../../../src/issuer/keys.ts';
 import { createIssuerMetrics } from '../../../src/issuer/metrics.ts';
-import { generateSigningKey, type SigningAlgorithm } from '../../../src/issuer/signing-key.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 

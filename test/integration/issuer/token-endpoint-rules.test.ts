@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../../src/issuer/scrypt-hash.ts';
+import { hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import { askForToken, basic, FORM, type RunningIssuer, runIssuer, SHOP } from './running-issuer.ts';
 
 const GRANT = 'grant_type=client_credentials';

@@ -5,17 +5,14 @@
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { decodeFormComponent } from '../platform/form.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { createAttemptLimits, networkOf } from './attempt-limits.ts';
-import { readBasicCredentials } from './basic-credentials.ts';
-import { type Client, sha256 } from './client.ts';
-import type { ClientSet, ClientStore } from './client-store.ts';
+import { type Client, type ClientSet, type ClientStore, sha256 } from './clients.ts';
 import { createDerivationMemory, type DerivationMemory } from './derivation-memory.ts';
-import { type DerivationQueue, DerivationQueueFull } from './derivation-queue.ts';
 import { Refusal } from './refusal.ts';
-import type { ScryptHash } from './scrypt-hash.ts';
-import { createWrongAnswerTime } from './wrong-answer-time.ts';
+import { type DerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
 export interface AuthenticationOutcome {
   /** The authenticated client, or why there is none. */
@@ -212,4 +209,71 @@ function tooMany(retryAfterSeconds: number): Refusal {
     'too many wrong secrets came from this address, of this client or in all',
     retryAfterSeconds,
   );
+}
+
+/** One reading of a Basic field: the claimed identity, and the proof. */
+interface ClaimedCredentials {
+  readonly clientId: string;
+  readonly secret: string;
+}
+
+/**
+ * The readings of an Authorization field: as it stands (RFC 7617 §2) and, if that differs, form-decoded (RFC 6749
+ * §2.3.1). Id and secret are always read in the same way. None if the field is no well-formed Basic: it must be the one
+ * canonical Base64 encoding of UTF-8 text with a colon; the first colon separates.
+ */
+export function readBasicCredentials(field: string): readonly ClaimedCredentials[] {
+  const [, encoded] = /^basic +([a-z0-9+/]+={0,2})$/i.exec(field) ?? [];
+  if (encoded === undefined) return [];
+  const bytes = Buffer.from(encoded, 'base64');
+  // Buffer skips invalid characters; only a field that survives the round trip was Base64.
+  if (bytes.toString('base64') !== encoded) return [];
+  let pair: string;
+  try {
+    pair = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return [];
+  }
+  const colon = pair.indexOf(':');
+  if (colon < 0) return [];
+
+  const raw = { clientId: pair.slice(0, colon), secret: pair.slice(colon + 1) };
+  const clientId = decodeFormComponent(raw.clientId);
+  const secret = decodeFormComponent(raw.secret);
+  if (clientId === undefined || secret === undefined) return [raw];
+  return clientId === raw.clientId && secret === raw.secret ? [raw] : [raw, { clientId, secret }];
+}
+
+/**
+ * When a wrong secret is answered: at a fixed time after it came, or whole steps later, so that the time reveals
+ * nothing of whether the client exists or how its secret is kept.
+ */
+interface WrongAnswerTime {
+  /** Resolves when a request that came at `startedAtMs` (monotonic) may be answered. */
+  wait(startedAtMs: number): Promise<void>;
+  /** A check with scrypt took this long, waiting included: the fixed time grows to cover it, within bounds. */
+  took(durationMs: number): void;
+}
+
+/** Several derivations at the default cost. */
+const STEP_MS = 1000;
+/** Most callers give up after ten seconds. */
+const MAX_SOONEST_MS = 5000;
+
+function createWrongAnswerTime(clock: Clock): WrongAnswerTime {
+  let soonestMs = STEP_MS;
+  return {
+    async wait(startedAtMs) {
+      const sinceMs = clock.monotonicMs() - startedAtMs;
+      const answerMs = Math.max(soonestMs, wholeSteps(sinceMs));
+      await new Promise<void>((resolve) => clock.after(answerMs - sinceMs, resolve));
+    },
+    took(durationMs) {
+      soonestMs = Math.max(soonestMs, Math.min(wholeSteps(durationMs), MAX_SOONEST_MS));
+    },
+  };
+}
+
+function wholeSteps(ms: number): number {
+  return Math.ceil(ms / STEP_MS) * STEP_MS;
 }

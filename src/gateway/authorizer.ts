@@ -1,6 +1,6 @@
-import type { Caller, Verdict } from '../callers/caller.ts';
+import type { Caller, CertificateCaller, Verdict } from '../callers/caller.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
-import type { GatewayCaller, RouteConfig } from '../config/config.ts';
+import type { CallerMatch, GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type Clock, isPast } from '../platform/time/clock.ts';
@@ -12,11 +12,9 @@ import {
 } from '../proxy/exchange/authorizer.ts';
 import type { IncomingRequest } from '../proxy/streams/contract.ts';
 import type { CallerBounds } from './caller-bounds.ts';
-import { matches } from './caller-match.ts';
-import { keyOf, nameOf } from './caller-name.ts';
+import { shownToken, withoutProofs } from './caller-tokens.ts';
+import type { Peer } from './client-certificate.ts';
 import type { Decision, GatewayMetrics } from './metrics.ts';
-import type { Peer } from './peer.ts';
-import { shownToken, withoutProofs } from './proofs.ts';
 
 interface CallerGatesOptions {
   readonly bounds: CallerBounds;
@@ -303,4 +301,47 @@ function unknown(why: string): SidecarError<'caller_unknown'> {
 
 function notAllowed(why: string): SidecarError<'caller_not_allowed'> {
   return new SidecarError('caller_not_allowed', why);
+}
+
+// Which callers an entry of the policy matches. Only the two documented patterns exist, and only DNS names ignore case.
+
+export function matches(match: CallerMatch, caller: Caller): boolean {
+  switch (match.kind) {
+    case 'service_account':
+      return (
+        caller.kind === 'service_account' &&
+        caller.namespace === match.namespace &&
+        (match.serviceAccount === '*' || caller.serviceAccount === match.serviceAccount)
+      );
+    case 'spiffe':
+      return caller.kind === 'spiffe' && matchesUri(match.uri, caller.uri);
+    case 'certificate':
+      return caller.kind === 'certificate' && hasName(caller, match.name);
+  }
+}
+
+function hasName({ by, names }: CertificateCaller, name: string): boolean {
+  return names.includes(by === 'dns_names' ? name.toLowerCase() : name);
+}
+
+function matchesUri(pattern: string, uri: string): boolean {
+  return pattern.endsWith('/*') ? uri.startsWith(pattern.slice(0, -1)) : uri === pattern;
+}
+
+/** Names a caller in log lines, distinctly among callers of its kind. */
+function nameOf(caller: Caller): string {
+  switch (caller.kind) {
+    case 'service_account':
+      return `${caller.namespace}/${caller.serviceAccount}`;
+    case 'spiffe':
+      return caller.uri;
+    case 'certificate':
+      return caller.names.join(',');
+  }
+}
+
+/** Distinguishes a caller from every other: a common name is arbitrary text, even the name of another caller. */
+export function keyOf(caller: Caller): string {
+  const kind = caller.kind === 'certificate' ? caller.by : caller.kind;
+  return `${kind}:${nameOf(caller)}`;
 }

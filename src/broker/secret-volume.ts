@@ -1,0 +1,219 @@
+/** A volume as the kubelet would mount it, filled from watched objects: readers of mounted Secrets can read it, too. */
+
+import { rm } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { ServiceAccountCaller } from '../callers/caller.ts';
+import type { CredentialConfig } from '../config/config.ts';
+import { messageOf } from '../platform/errors.ts';
+import type { ApiObject, KubernetesApi } from '../platform/kubernetes/api.ts';
+import { type CollectionWatchOptions, watchObject } from '../platform/kubernetes/collection-watch.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import { type KubeletSecret, layOutSecret, type SecretValues } from '../platform/mounted/secret-layout.ts';
+import type { Clock } from '../platform/time/clock.ts';
+
+export interface LiveVolume {
+  /** Resolves once the directory exists, so that it can be watched; never rejects. */
+  readonly made: Promise<void>;
+  /** Resolves once every object has been seen or found missing, and writing the files has succeeded or failed; never rejects. */
+  readonly filled: Promise<void>;
+  /** Ends it and removes its files. */
+  close(): Promise<void>;
+}
+
+/** The wait before a failed write, for example to a full disk, is retried: doubled each time. */
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 60_000;
+
+interface LiveVolumeOptions {
+  readonly objects: WatchedObjects;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function openLiveVolume(
+  { directory, files }: Volume,
+  { objects, clock, log }: LiveVolumeOptions,
+): LiveVolume {
+  const filled = Promise.withResolvers<void>();
+  const values = new Map<string, ObjectValues>();
+  const wanted = new Set(files.map(({ kind, name }) => `${kind} ${name}`));
+  const names = files.map(({ path }) => path);
+  let closed = false;
+  let layout: KubeletSecret | undefined;
+  let failures = 0;
+  let cancelRetry: (() => void) | undefined;
+
+  function contents(): SecretValues {
+    return Object.fromEntries(
+      files.flatMap(({ kind, name, key, path }) => {
+        const value = values.get(`${kind} ${name}`)?.[key];
+        return value === undefined ? [] : [[path, value]];
+      }),
+    );
+  }
+
+  async function write(): Promise<void> {
+    if (closed) return;
+    cancelRetry?.();
+    const isKnown = values.size === wanted.size;
+    try {
+      // Empty at first: readers find files missing, and watch for them.
+      layout ??= await layOutSecret(directory, {}, names);
+      if (isKnown) await layout.update(contents());
+      failures = 0;
+    } catch (error) {
+      const retryInMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** failures++);
+      const what =
+        layout === undefined
+          ? 'the directory of a credential cannot be made'
+          : 'files of a credential cannot be written';
+      log.error({ err: messageOf(error), directory, retryInMs }, what);
+      if (!closed) cancelRetry = clock.after(retryInMs, writeNext);
+    }
+    if (isKnown) filled.resolve();
+  }
+
+  /** One write after the other, each with the newest values. */
+  let writing: Promise<void> = Promise.resolve();
+  function writeNext(): void {
+    writing = writing.then(write);
+  }
+
+  writeNext();
+  const made = writing;
+
+  const ends = [...wanted].map((key) => {
+    const [kind, name] = key.split(' ') as ['secret' | 'configMap', string];
+    return objects.watch(kind, name, (next) => {
+      values.set(key, next);
+      if (values.size === wanted.size) writeNext();
+    });
+  });
+
+  return {
+    made,
+    filled: filled.promise,
+    async close() {
+      closed = true;
+      cancelRetry?.();
+      for (const end of ends) end();
+      await writing;
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+// Secrets and ConfigMaps of one namespace, each watched by name while needed.
+
+/** Values by key; empty if the object does not exist. */
+export type ObjectValues = Readonly<Record<string, Buffer>>;
+
+export interface WatchedObjects {
+  /** Calls back with the values now and after each change. Returns a function that stops it. */
+  watch(kind: VolumeFile['kind'], name: string, listener: (values: ObjectValues) => void): () => void;
+}
+
+interface ValuesObject extends ApiObject {
+  readonly data?: Readonly<Record<string, string>>;
+  readonly binaryData?: Readonly<Record<string, string>>;
+}
+
+interface Watched {
+  values: ObjectValues | undefined;
+  readonly listeners: Set<(values: ObjectValues) => void>;
+  readonly end: () => void;
+}
+
+const COLLECTIONS = { secret: 'secrets', configMap: 'configmaps' } as const;
+
+export function watchObjects(
+  api: KubernetesApi,
+  namespace: string,
+  options: CollectionWatchOptions,
+): WatchedObjects {
+  const watched = new Map<string, Watched>();
+
+  function begin(kind: VolumeFile['kind'], name: string): Watched {
+    const listeners: Watched['listeners'] = new Set();
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/${COLLECTIONS[kind]}`;
+    const one: Watched = {
+      values: undefined,
+      listeners,
+      end: watchObject<ValuesObject>(api, path, name, options, (object) => {
+        const values = valuesOf(kind, object);
+        one.values = values;
+        for (const listener of listeners) listener(values);
+      }),
+    };
+    return one;
+  }
+
+  return {
+    watch(kind, name, listener) {
+      const key = `${kind} ${name}`;
+      const one = watched.get(key) ?? begin(kind, name);
+      watched.set(key, one);
+      one.listeners.add(listener);
+      if (one.values !== undefined) listener(one.values);
+      return () => {
+        one.listeners.delete(listener);
+        if (one.listeners.size > 0 || watched.get(key) !== one) return;
+        watched.delete(key);
+        one.end();
+      };
+    },
+  };
+}
+
+function valuesOf(kind: VolumeFile['kind'], object: ValuesObject | undefined): ObjectValues {
+  const decoded = (values: ValuesObject['data'], encoding: BufferEncoding): [string, Buffer][] =>
+    Object.entries(values ?? {}).map(([key, value]) => [key, Buffer.from(value, encoding)]);
+  return Object.fromEntries([
+    ...decoded(object?.data, kind === 'secret' ? 'base64' : 'utf8'),
+    ...decoded(object?.binaryData, 'base64'),
+  ]);
+}
+
+// A profile's credential that the broker holds for pods, and who may have its tokens.
+
+export interface BrokeredCredential {
+  /** `profile/credential`, the path by which it is requested. */
+  readonly name: string;
+  /** Has the same name. Its paths lie in `volumes`. */
+  readonly config: CredentialConfig;
+  /** What is mounted for it. */
+  readonly volumes: readonly Volume[];
+}
+
+/** A pod's volume, filled from Secrets and ConfigMaps of our own namespace. */
+interface Volume {
+  readonly directory: string;
+  readonly files: readonly VolumeFile[];
+}
+
+export interface VolumeFile {
+  readonly kind: 'secret' | 'configMap';
+  /** The object's name. */
+  readonly name: string;
+  readonly key: string;
+  /** Name of the file in the directory. */
+  readonly path: string;
+}
+
+/** What profiles say at present. */
+export interface BrokeredCredentials {
+  /** Why nothing can be said now; undefined once all profiles have been read. */
+  unread(): string | undefined;
+  /**
+   * @returns undefined if it does not exist or is not for this caller, which must not learn the difference. The same
+   * object until the profile changes.
+   */
+  find(profile: string, credential: string, caller: ServiceAccountCaller): BrokeredCredential | undefined;
+  /** What the profile now says of it, whoever may have it; undefined if it no longer mentions it. */
+  now(name: string): BrokeredCredential | undefined;
+}
+
+/** Whether both lead to the same grant, so that a token of one is a token of the other. */
+export function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
+  return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
+}
