@@ -100,10 +100,7 @@ function blockOf(fields: Fields, neverIndexed: readonly string[] = []): string {
   return output.take().toString('hex');
 }
 
-const RULES = [
-  { targetBytes: 100, extendedConnect: false },
-  { targetBytes: 100, extendedConnect: true },
-];
+const RULES = [{ targetBytes: 100 }, { targetBytes: 1 }];
 const PLACEMENTS = [
   undefined,
   new TokenPlacement([{ into: 'header', header: 'X-Key', scheme: 'Key' }]),

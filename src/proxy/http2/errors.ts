@@ -107,10 +107,6 @@ export const FAULTS = {
     ':path is empty, or not a path, or holds an octet that no path may hold',
   ],
   path_too_long: ['PROTOCOL_ERROR', ':path is longer than the limit'],
-  protocol_malformed: [
-    'PROTOCOL_ERROR',
-    ':protocol is not a token, or stands beside another method than CONNECT',
-  ],
   status_malformed: ['PROTOCOL_ERROR', ':status is not three digits from 100 up, or is 101'],
 
   // Messages (RFC 9113 §8.1)

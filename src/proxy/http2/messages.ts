@@ -1,6 +1,6 @@
 /**
- * The heads of messages: which pseudo-fields there are, and what they may say. Requests (RFC 9113 §8.3.1, §8.5, RFC 8441
- * §4), and answers (§8.3.2): interim ones, any number, and the final one.
+ * The heads of messages: which pseudo-fields there are, and what they may say. Requests (RFC 9113 §8.3.1, §8.5), and
+ * answers (§8.3.2): interim ones, any number, and the final one.
  */
 
 import { MadeOf } from '../http/lasting-fields.ts';
@@ -32,23 +32,11 @@ interface ConnectRequest extends Common {
   readonly authority: string;
 }
 
-/** CONNECT with `:protocol`, such as `websocket`. */
-interface ExtendedConnectRequest extends Common {
-  readonly kind: 'extended_connect';
-  readonly method: 'CONNECT';
-  readonly protocol: string;
-  readonly scheme: string;
-  readonly authority: string;
-  readonly path: string;
-}
-
-export type RequestSection = OrdinaryRequest | ConnectRequest | ExtendedConnectRequest;
+export type RequestSection = OrdinaryRequest | ConnectRequest;
 
 interface RequestRules {
   /** Octets of `:path`. */
   readonly targetBytes: number;
-  /** Whether SETTINGS_ENABLE_CONNECT_PROTOCOL was announced: otherwise `:protocol` is unknown. */
-  readonly extendedConnect: boolean;
 }
 
 const MAX_METHOD_BYTES = 32;
@@ -85,7 +73,6 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
   let scheme: string | undefined;
   let authority: string | undefined;
   let path: string | undefined;
-  let protocol: string | undefined;
 
   let at = 0;
   for (; at < fields.length && isPseudo(fields[at] as string); at += 2) {
@@ -107,12 +94,8 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
         if (path !== undefined) return 'pseudo_repeated';
         path = value;
         break;
-      case ':protocol':
-        if (!rules.extendedConnect) return 'pseudo_unknown';
-        if (protocol !== undefined) return 'pseudo_repeated';
-        protocol = value;
-        break;
       default:
+        // `:protocol` among them: nothing that extended CONNECT (RFC 8441) asks for could be relayed.
         return 'pseudo_unknown';
     }
   }
@@ -128,14 +111,10 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
 
   if (method === 'CONNECT') {
     if (contentLength !== undefined) return 'body_not_allowed';
-    if (protocol === undefined) {
-      if (scheme !== undefined || path !== undefined || authority === undefined) return 'pseudo_missing';
-      if (!isAuthorityWithPort(authority)) return 'authority_malformed';
-      if (host !== undefined && host.toLowerCase() !== authority.toLowerCase()) return 'host_differs';
-      return { kind: 'connect', method, authority, fields: others, contentLength };
-    }
-  } else if (protocol !== undefined) {
-    return 'protocol_malformed';
+    if (scheme !== undefined || path !== undefined || authority === undefined) return 'pseudo_missing';
+    if (!isAuthorityWithPort(authority)) return 'authority_malformed';
+    if (host !== undefined && host.toLowerCase() !== authority.toLowerCase()) return 'host_differs';
+    return { kind: 'connect', method, authority, fields: others, contentLength };
   }
 
   if (scheme === undefined || path === undefined) return 'pseudo_missing';
@@ -152,20 +131,7 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
     if (!isAuthority(authority)) return 'authority_malformed';
     if (host !== undefined && !isSameAuthority(scheme, authority, host)) return 'host_differs';
   }
-  if (method !== 'CONNECT') {
-    return { kind: 'ordinary', method, scheme, authority, path, fields: others, contentLength };
-  }
-  if (protocol === undefined || !consistsOf(TOKEN, protocol)) return 'protocol_malformed';
-  return {
-    kind: 'extended_connect',
-    method,
-    protocol,
-    scheme,
-    authority,
-    path,
-    fields: others,
-    contentLength,
-  };
+  return { kind: 'ordinary', method, scheme, authority, path, fields: others, contentLength };
 }
 
 function methodFault(method: string): FaultReason | undefined {
@@ -217,7 +183,6 @@ const KNOWN_ANSWERS = new MadeOf<AnswerSection>();
 
 /**
  * Reads the decoded fields of an answer, which stay unchanged.
- * @param asked `connect` also for extended CONNECT
  * @param endStream whether the frame ends the stream
  */
 export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {

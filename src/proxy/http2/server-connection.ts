@@ -35,27 +35,17 @@ export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
   refused(stream: ServerStream<T>, reason: RefusedRequest, fields: readonly string[]): void;
 }
 
-export interface ServerLimits extends ConnectionLimits {
-  /** Whether extended CONNECT (RFC 8441) is announced and understood. */
-  readonly extendedConnect: boolean;
-}
-
 export class ServerConnection<T> extends Connection<ServerStream<T>> {
   readonly #handler: ServerHandler<T>;
-  readonly #limits: ServerLimits;
 
-  constructor(limits: ServerLimits, handler: ServerHandler<T>, output?: FrameOutput) {
+  constructor(limits: ConnectionLimits, handler: ServerHandler<T>, output?: FrameOutput) {
     super('server', limits, handler, output);
     this.#handler = handler;
-    this.#limits = limits;
   }
 
   /** Sends this side's settings; the client's preface has been read by whoever recognised HTTP/2 by it. */
   start(): void {
-    this.startSettings([
-      [Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams],
-      ...(this.#limits.extendedConnect ? ([[Setting.ENABLE_CONNECT_PROTOCOL, 1]] as const) : []),
-    ]);
+    this.startSettings([[Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams]]);
   }
 
   protected override get lastProcessedId(): number {
@@ -75,7 +65,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     const refusal = this.streams.refusalOf(streamId, this.limits.maxStreams);
     if (refusal !== undefined) return this.failStream(streamId, refusal);
     const request =
-      block.kind === 'fields' ? readRequest(block.fields, this.#limits) : ('fields_too_large' as const);
+      block.kind === 'fields' ? readRequest(block.fields, this.limits) : ('fields_too_large' as const);
     if (typeof request === 'string' && request !== 'fields_too_large' && request !== 'path_too_long') {
       return this.#failRequest(streamId, request);
     }

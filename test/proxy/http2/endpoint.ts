@@ -4,19 +4,18 @@ import {
   type ClientHandler,
   type ClientStream,
 } from '../../../src/proxy/http2/client-connection.ts';
-import type { StreamHandler } from '../../../src/proxy/http2/connection-output.ts';
+import type { ConnectionLimits, StreamHandler } from '../../../src/proxy/http2/connection-output.ts';
 import type { ConnectionFault } from '../../../src/proxy/http2/errors.ts';
 import {
   ServerConnection,
   type ServerHandler,
-  type ServerLimits,
   type ServerStream,
 } from '../../../src/proxy/http2/server-connection.ts';
 import { PREFACE } from '../../../src/proxy/http2/settings.ts';
 import type { Stream } from '../../../src/proxy/http2/streams.ts';
 import { FRAME_LIMITS, readFrames } from './frames.ts';
 
-export const LIMITS: ServerLimits = {
+export const LIMITS: ConnectionLimits = {
   frames: FRAME_LIMITS,
   section: { sectionBytes: 65_536, sectionFields: 200 },
   tableBytes: 4096,
@@ -25,7 +24,6 @@ export const LIMITS: ServerLimits = {
   streamWindowBytes: 65_535,
   connectionWindowBytes: 65_535,
   abuse: DEFAULT_ABUSE_LIMITS,
-  extendedConnect: true,
 };
 
 /** What a handler was told, in order. */
@@ -56,7 +54,7 @@ export class ServerEnd {
   fault: ConnectionFault | undefined;
   nowMs = 0;
 
-  constructor(limits: Partial<ServerLimits> = {}, more: Partial<ServerHandler<never>> = {}) {
+  constructor(limits: Partial<ConnectionLimits> = {}, more: Partial<ServerHandler<never>> = {}) {
     this.connection = new ServerConnection(
       { ...LIMITS, ...limits },
       {
@@ -87,7 +85,10 @@ export class ServerEnd {
   }
 
   /** As after a handshake. */
-  static started(limits: Partial<ServerLimits> = {}, more: Partial<ServerHandler<never>> = {}): ServerEnd {
+  static started(
+    limits: Partial<ConnectionLimits> = {},
+    more: Partial<ServerHandler<never>> = {},
+  ): ServerEnd {
     const end = new ServerEnd(limits, more);
     end.connection.start();
     end.give(Buffer.from('000000040000000000', 'hex'));
@@ -101,7 +102,7 @@ export class ClientEnd {
   readonly connection: ClientConnection<never>;
   fault: ConnectionFault | undefined;
 
-  constructor(limits: Partial<ServerLimits> = {}, more: Partial<ClientHandler<never>> = {}) {
+  constructor(limits: Partial<ConnectionLimits> = {}, more: Partial<ClientHandler<never>> = {}) {
     this.connection = new ClientConnection(
       { ...LIMITS, ...limits },
       {
@@ -119,7 +120,7 @@ export class ClientEnd {
     return readFrames([this.connection.output.take()]);
   }
 
-  static started(limits: Partial<ServerLimits> = {}): ClientEnd {
+  static started(limits: Partial<ConnectionLimits> = {}): ClientEnd {
     const end = new ClientEnd(limits);
     end.connection.start();
     if (!end.connection.output.take().subarray(0, PREFACE.length).equals(PREFACE))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readRequest } from '../../../src/proxy/http2/messages.ts';
 
-const RULES = { targetBytes: 100, extendedConnect: true };
+const RULES = { targetBytes: 100 };
 
 /** Lines `name: value`, of pseudo-fields as well. */
 function read(lines: readonly string[], rules = RULES): ReturnType<typeof readRequest> {
@@ -50,7 +50,6 @@ describe('requests', () => {
     for (const host of ['a.b', 'A.B:80', 'a.b:', 'a.b:80']) {
       expect(read([...GET, `host: ${host}`])).toMatchObject({ authority: 'a.b:80', fields: [] });
     }
-    expect(read([...WEBSOCKET, 'host: a.b:443'])).toMatchObject({ kind: 'extended_connect' });
   });
 
   test('of OPTIONS may ask about the server', () => {
@@ -83,19 +82,6 @@ describe('requests', () => {
       contentLength: undefined,
     });
     expect(read([...CONNECT, 'host: A.b:443'])).toMatchObject({ fields: [] });
-  });
-
-  test('extended CONNECT has a protocol', () => {
-    expect(read(WEBSOCKET)).toEqual({
-      kind: 'extended_connect',
-      method: 'CONNECT',
-      protocol: 'websocket',
-      scheme: 'https',
-      path: '/',
-      authority: 'a.b',
-      fields: [],
-      contentLength: undefined,
-    });
   });
 });
 
@@ -133,7 +119,6 @@ describe('malformed', () => {
     ['pseudo_repeated', [...GET, ':scheme: http']],
     ['pseudo_repeated', [...GET, ':authority: a.b:80']],
     ['pseudo_repeated', [...GET, ':path: /']],
-    ['pseudo_repeated', [...WEBSOCKET, ':protocol: x']],
     ['pseudo_missing', without(GET, ':method')],
     ['pseudo_missing', without(GET, ':scheme')],
     ['pseudo_missing', without(GET, ':path')],
@@ -169,13 +154,8 @@ describe('malformed', () => {
     ['authority_malformed', [':method: CONNECT', ':authority: a.b']],
     ['host_differs', [...CONNECT, 'host: a.b']],
     ['body_not_allowed', [...CONNECT, 'content-length: 0']],
-    ['body_not_allowed', [...WEBSOCKET, 'content-length: 0']],
-    ['pseudo_missing', without(WEBSOCKET, ':path')],
-    ['pseudo_missing', without(WEBSOCKET, ':scheme')],
-    ['authority_missing', without(WEBSOCKET, ':authority')],
-    ['protocol_malformed', [...GET, ':protocol: websocket']],
-    ['protocol_malformed', [...without(WEBSOCKET, ':protocol'), ':protocol: ']],
-    ['protocol_malformed', [...without(WEBSOCKET, ':protocol'), ':protocol: a b']],
+    ['pseudo_unknown', [...GET, ':protocol: websocket']],
+    ['pseudo_unknown', WEBSOCKET],
     // Length (§8.1.1)
     ['length_malformed', [...GET, 'content-length: x']],
     ['length_malformed', [...GET, 'content-length: ']],
@@ -188,10 +168,6 @@ describe('malformed', () => {
     ['length_lookalike', [...GET, 'transfer_encoding: chunked']],
   ] as const)('%s: %j', (reason, lines) => {
     expect(read(lines)).toBe(reason);
-  });
-
-  test(':protocol where extended CONNECT was not announced', () => {
-    expect(read(WEBSOCKET, { ...RULES, extendedConnect: false })).toBe('pseudo_unknown');
   });
 
   test('a name without octets', () => {

@@ -36,9 +36,9 @@ describe('a connection', () => {
     expect(end.said()).toEqual([
       {
         kind: 'settings',
-        payload: hex(
-          '0003 00000064 0008 00000001 0001 00001000 0004 0000ffff 0005 00004000 0006 00010000',
-        ).toString('latin1'),
+        payload: hex('0003 00000064 0001 00001000 0004 0000ffff 0005 00004000 0006 00010000').toString(
+          'latin1',
+        ),
       },
       { kind: 'window_update', streamId: 0, increment: 34_465 },
     ]);
@@ -157,16 +157,6 @@ describe('a request', () => {
     expect(end.said()).toHaveLength(3);
     expect(end.connection.openStreams).toBe(0);
   });
-});
-
-test('extended CONNECT is announced where it is understood, and nowhere else', () => {
-  const announced = (extendedConnect: boolean): string => {
-    const end = new ServerEnd({ extendedConnect });
-    end.connection.start();
-    return end.connection.output.take().toString('hex');
-  };
-  expect(announced(true)).toContain('000800000001');
-  expect(announced(false)).not.toContain('0008');
 });
 
 test('a head that cannot be written leaves no octet, its stream as it was, and the table update due', () => {

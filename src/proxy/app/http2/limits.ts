@@ -1,7 +1,7 @@
 import type { ProxyLimits } from '../../../config/config.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
+import type { ConnectionLimits } from '../../http2/connection-output.ts';
 import { FIELD_OVERHEAD_BYTES } from '../../http2/fields.ts';
-import type { ServerLimits } from '../../http2/server-connection.ts';
 
 /** The smallest SETTINGS_MAX_FRAME_SIZE, and its value before any SETTINGS. */
 const FRAME_BYTES = 16_384;
@@ -19,7 +19,7 @@ const CONTINUATIONS = 32;
 const TABLE_BYTES = 4096;
 
 /** Limits of an app's HTTP/2 connection, from those configured for every version. */
-export function serverLimits(limits: ProxyLimits): ServerLimits {
+export function serverLimits(limits: ProxyLimits): ConnectionLimits {
   const sectionBytes = limits.headerBytes + limits.headerCount * FIELD_OVERHEAD_BYTES;
   const { maxStreams, streamWindowBytes, connectionWindowBytes } = limits.http2;
   return {
@@ -35,7 +35,5 @@ export function serverLimits(limits: ProxyLimits): ServerLimits {
     streamWindowBytes,
     connectionWindowBytes,
     abuse: DEFAULT_ABUSE_LIMITS,
-    // Nothing that extended CONNECT asks for could be relayed.
-    extendedConnect: false,
   };
 }

@@ -26,7 +26,7 @@ export async function transcribeWithNghttp2({ sender, asked, frames }: FuzzCase)
 
   const session =
     sender === 'client'
-      ? http2.performServerHandshake(theirs, { settings: { enableConnectProtocol: true } })
+      ? http2.performServerHandshake(theirs)
       : http2.connect('http://a', { createConnection: () => theirs });
   let over = false;
   /** What ends with the session is no end that the peer said. */
