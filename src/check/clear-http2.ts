@@ -3,9 +3,14 @@
 import type { Socket } from 'node:net';
 import { formatAddress } from '../platform/net/address.ts';
 import { openStream, remedyForNoConnection } from './connection.ts';
-import type { Destination } from './destination.ts';
-import { type Examination, inTime, wordsFor } from './examination.ts';
-import type { About, Finding } from './finding.ts';
+import {
+  type About,
+  type Destination,
+  type Examination,
+  type Finding,
+  inTime,
+  wordsFor,
+} from './examination.ts';
 import type { StepName } from './steps.ts';
 
 /** An HTTP/2 server sends its SETTINGS first, and waits only for the preface (RFC 9113 §3.4). */

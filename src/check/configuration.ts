@@ -5,7 +5,7 @@ import { policiesOf } from '../config/entries.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
 import { quoted } from '../platform/log/shown-text.ts';
 import { codeOf, type Problem, remedyOf } from '../platform/problems.ts';
-import { about, type Finding } from './finding.ts';
+import { about, type Finding } from './examination.ts';
 
 /** A valid configuration, with the credentials that nothing uses. */
 export function examineConfiguration(config: Config): Finding[] {

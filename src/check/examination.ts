@@ -1,10 +1,13 @@
-/** What every step needs: whom it may ask, and for how long. */
+/** What is examined, with what means, and what is found. */
 
 import type { LookupFunction } from 'node:net';
+import type { EgressProxyConfig, TlsConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { EgressFailure } from '../token/egress/egress-tunnel.ts';
+import { STEPS, type StepName } from './steps.ts';
 
+/** What every step needs: whom it may ask, and for how long. */
 export interface Examination {
   readonly clock: Clock;
   /** Aborts when the time for all steps is up: anything open is closed. */
@@ -53,4 +56,95 @@ export function wordsFor(error: unknown): string {
   if (error instanceof TooLate) return error.message;
   if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
   return systemCodeOf(error) ?? messageOf(error);
+}
+
+/** A server to examine, and how. */
+export interface Destination {
+  readonly protocol: 'http' | 'https';
+  /** Name or address as dialled; IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly tls: TlsConfig;
+  /** Replaces `certFile` and `keyFile`: the client's own, as PEM. */
+  readonly identity?: { readonly cert: string; readonly key: string };
+  /** HTTP versions to offer in the handshake. */
+  readonly offers: readonly string[];
+  /** The version it has to choose, or to speak without a choice over `http`. */
+  readonly mustSpeak?: 'h2' | 'h2c';
+  readonly egressProxy?: EgressProxyConfig;
+  /** Bounds the lookup, the connection and the handshake separately. */
+  readonly withinMs: number;
+  readonly lookup?: LookupFunction;
+  /** Where the sidecar leaves what apps trust, if it ends their TLS: it may answer in place of a host. */
+  readonly trustDirectory?: string;
+}
+
+/** Which part has to be mended; each is an exit status in errors.ts. */
+export type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+
+/** A step's finding. Details hold names, addresses and figures; never a token, a secret or a client's id. */
+export type Finding = {
+  readonly step: StepName;
+  /** What was examined: `credential shop: token`. */
+  readonly what: string;
+  readonly detail: string;
+} & (
+  | { readonly verdict: 'ok' }
+  /** @property failure of a failed step, if the pod can do without the part or it cannot be seen from here. */
+  | { readonly verdict: 'warning'; readonly remedy: string; readonly failure?: Failure }
+  | { readonly verdict: 'failure'; readonly remedy: string; readonly failure: Failure }
+);
+
+/** Makes the findings about one thing. */
+export interface About {
+  ok(step: StepName, detail: string): Finding;
+  /**
+   * @param remedy what to do, as a clause.
+   * @param failure if the step could not finish, so that nothing that builds on it is tried.
+   */
+  warning(step: StepName, detail: string, remedy: string, failure?: Failure): Finding;
+  /** Only a warning if the pod starts without it. */
+  failure(step: StepName, failure: Failure, detail: string, remedy: string): Finding;
+}
+
+/**
+ * @param subject `credential shop`; undefined for the program as a whole.
+ * @param isOptional the pod starts without it.
+ */
+export function about(subject: string | undefined, isOptional = false): About {
+  const named = (step: StepName, detail: string) => {
+    const { title } = STEPS[step];
+    return { step, what: subject === undefined ? title : `${subject}: ${title}`, detail };
+  };
+  return {
+    ok: (step, detail) => ({ ...named(step, detail), verdict: 'ok' }),
+    warning: (step, detail, remedy, failure) => ({
+      ...named(step, detail),
+      verdict: 'warning',
+      remedy,
+      ...(failure === undefined ? {} : { failure }),
+    }),
+    failure: (step, failure, detail, remedy) => ({
+      ...named(step, detail),
+      verdict: isOptional ? 'warning' : 'failure',
+      failure,
+      remedy,
+    }),
+  };
+}
+
+/** How many parts are looked at side by side. */
+export const AT_ONCE = 8;
+
+/** Like `Promise.all`, in the order of the items, with at most `AT_ONCE` under way. */
+export async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) {
+      results[index] = await each(items[index] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
+  return results;
 }

@@ -7,7 +7,7 @@ import { nearestName } from '../config/suggestion.ts';
 import { shownValue } from '../platform/log/shown-text.ts';
 import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
 import { credentialFiles } from '../token/credentials.ts';
-import type { About, Finding } from './finding.ts';
+import type { About, Finding } from './examination.ts';
 
 /** Other programs' names for the same things. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {

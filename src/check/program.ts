@@ -15,8 +15,7 @@ import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { loadSidecarConfiguration, type SidecarConfiguration } from '../sidecar/configuration.ts';
 import { openLookups } from '../sidecar/sidecar-surroundings.ts';
-import type { Examination } from './examination.ts';
-import type { Finding } from './finding.ts';
+import type { Examination, Finding } from './examination.ts';
 import { exitStatusOf, formatJson, formatTable } from './report.ts';
 
 const yesOrNo = oneOf(['true', 'false']);

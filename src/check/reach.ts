@@ -7,12 +7,23 @@ import type { EgressProxyConfig } from '../config/config.ts';
 import { formatAddress } from '../platform/net/address.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import type { examineClearHttp2 } from './clear-http2.ts';
-import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
-import type { Destination } from './destination.ts';
-import { type Examination, inTime, wordsFor } from './examination.ts';
-import type { About, Finding } from './finding.ts';
+import {
+  describeTls,
+  openStream,
+  proxyOnTheWay,
+  remedyForNoConnection,
+  secure,
+  speaksTls,
+} from './connection.ts';
+import {
+  type About,
+  type Destination,
+  type Examination,
+  type Finding,
+  inTime,
+  wordsFor,
+} from './examination.ts';
 import type { StepName } from './steps.ts';
-import { describeTls, speaksTls } from './tls-handshake.ts';
 
 /** Which step reports what. */
 interface ReachSteps {

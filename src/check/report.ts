@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import { ERRORS } from '../platform/errors.ts';
-import type { Failure, Finding } from './finding.ts';
+import type { Failure, Finding } from './examination.ts';
 
 type Style = Parameters<typeof styleText>[0];
 

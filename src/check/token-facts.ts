@@ -5,7 +5,7 @@ import { parseObject } from '../platform/json-object.ts';
 import { shownValue } from '../platform/log/shown-text.ts';
 import { type EndpointAnswer, parseHttpDate } from '../token/provider/token-response.ts';
 import { renewalDelayMs } from '../token/schedule.ts';
-import type { About, Finding } from './finding.ts';
+import type { About, Finding } from './examination.ts';
 
 interface Granted {
   readonly token: string;

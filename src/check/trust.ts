@@ -3,12 +3,10 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
-import { fewAtOnce } from '../platform/limits/few-at-once.ts';
 import { formatAddress, reachableAddress } from '../platform/net/address.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../platform/trust-variables.ts';
 import { certificatesIn, INTERCEPTION_ROOT } from '../platform/x509/pem.ts';
-import { wordsFor } from './examination.ts';
-import { type About, about, type Finding } from './finding.ts';
+import { type About, about, type Finding, fewAtOnce, wordsFor } from './examination.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

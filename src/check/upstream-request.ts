@@ -7,9 +7,14 @@ import { http } from '../platform/net/node-http.ts';
 import { VERSION } from '../platform/version.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { openStream, proxyOnTheWay, secure } from './connection.ts';
-import type { Destination } from './destination.ts';
-import { type Examination, inTime, wordsFor } from './examination.ts';
-import type { About, Finding } from './finding.ts';
+import {
+  type About,
+  type Destination,
+  type Examination,
+  type Finding,
+  inTime,
+  wordsFor,
+} from './examination.ts';
 
 interface ProbedUpstream {
   readonly to: Destination;

@@ -4,10 +4,8 @@ import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
 import { DEFAULT_PORTS } from '../config/values.ts';
 import { formatAddress, withoutBrackets } from '../platform/net/address.ts';
-import { examineCertificateFiles } from './certificate-files.ts';
-import type { Destination } from './destination.ts';
-import type { Examination } from './examination.ts';
-import { type About, about, type Finding } from './finding.ts';
+import { examineCertificateFiles } from './certificates.ts';
+import { type About, about, type Destination, type Examination, type Finding } from './examination.ts';
 import { reach } from './reach.ts';
 
 /** Where requests go, however they are led there. */

@@ -4,9 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
-import { describeValidity, namesOf, trustedBy, validityOf } from '../../src/check/certificate.ts';
-import { examineCertificateFiles } from '../../src/check/certificate-files.ts';
-import { about } from '../../src/check/finding.ts';
+import {
+  describeValidity,
+  examineCertificateFiles,
+  namesOf,
+  trustedBy,
+  validityOf,
+} from '../../src/check/certificates.ts';
+import { about } from '../../src/check/examination.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { lines } from './examined.ts';
 

@@ -1,5 +1,4 @@
-import type { Examination } from '../../src/check/examination.ts';
-import type { Finding } from '../../src/check/finding.ts';
+import type { Examination, Finding } from '../../src/check/examination.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
 
 /** The system's clock, and no end of time. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { examineListeners } from '../../src/check/listeners.ts';
+import { examineListeners } from '../../src/check/examine.ts';
 import { holderOf } from '../../src/config/address-conflicts.ts';
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { examineListeners } from '../../src/check/listeners.ts';
+import { examineListeners } from '../../src/check/examine.ts';
 import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { sidecarListeners } from '../../src/config/sidecar-listeners.ts';
