@@ -1,7 +1,7 @@
 /** What each kind of configuration mistake means; titles and remedies are defined with the codes. */
 
 import type { ProblemCode } from '../../platform/problems.ts';
-import type { Explanation } from './explanation.ts';
+import type { Explanation } from './explanations.ts';
 
 export const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'title' | 'remedy'>>> = {
   file_unreadable: {

@@ -1,7 +1,7 @@
 /** What the errors mean with which the proxy answers, or ends connections; their titles are in src/platform/errors.ts. */
 
 import type { CountedErrorCode } from '../../platform/errors.ts';
-import type { Explanation } from './explanation.ts';
+import type { Explanation } from './explanations.ts';
 
 export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>>> = {
   bad_request: {
