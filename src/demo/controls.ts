@@ -1,6 +1,6 @@
 /** The actions of the demo's keys: mishaps that a sidecar meets, and their end. */
 
-import { seconds } from './sentences.ts';
+import { seconds } from './narration.ts';
 
 /** The parts of the demo that a mishap befalls. */
 interface Stage {

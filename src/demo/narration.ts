@@ -1,5 +1,6 @@
+/** Tells a person who watches the demo what happens: the sidecar's log as sentences. */
+
 import { styleText } from 'node:util';
-import { type Facts, sentenceFor } from './sentences.ts';
 
 interface Narration {
   /** Takes the log's JSON lines. */
@@ -69,4 +70,64 @@ function withFacts(level: unknown, text: unknown, facts: Facts): string {
 
 function format(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** The fields of a log line, besides its text, level and time. */
+type Facts = Readonly<Record<string, unknown>>;
+
+/** The sentence for a successful grant, by its cause. */
+const GRANTED: Readonly<Record<string, string>> = {
+  startup: 'The sidecar got its first token',
+  scheduled: 'The sidecar renewed the token ahead of its end',
+  rotation: 'The sidecar got a token with the new client secret',
+  upstream_401: 'The sidecar got another token, because the API refused the last one',
+  retry: 'The sidecar tried again and got a token',
+};
+
+const SENTENCES: Readonly<Record<string, (facts: Facts) => string>> = {
+  'credentials loaded': () => 'The sidecar read the client id and secret from the mounted Secret.',
+  'credentials changed': () => 'The sidecar saw that the mounted Secret changed.',
+  listening: ({ proxy, admin }) => `The sidecar listens on ${proxy}, its status page is on ${admin}.`,
+  ready: ({ sinceStartMs }) => `The sidecar is ready, ${seconds(sinceStartMs)} after the start.`,
+  'token obtained': granted,
+  'no token obtained': notGranted,
+  'token obtained with the previous credentials: the newest are rejected': (facts) =>
+    `The new client secret is rejected, so the sidecar got a token with the previous one${next(facts)}.`,
+  'request not completed': ({ error, reason }) => `A request failed (${error}): ${reason}.`,
+  draining: () => 'The sidecar finishes what is in flight.',
+  stopped: () => 'The sidecar has stopped.',
+};
+
+/** The sentence for a known line; undefined for any other. */
+export function sentenceFor(text: string, facts: Facts): string | undefined {
+  return Object.hasOwn(SENTENCES, text) ? SENTENCES[text]?.(facts) : undefined;
+}
+
+function granted(facts: Facts): string {
+  const what = GRANTED[String(facts['reason'])] ?? `The sidecar got a token (${facts['reason']})`;
+  const lives = facts['lifetimeMs'] === undefined ? '' : ` It lives ${seconds(facts['lifetimeMs'])}.`;
+  const renewal = facts['nextInMs'] === undefined ? '' : ` The next is due in ${seconds(facts['nextInMs'])}.`;
+  return `${what}, in ${seconds(facts['durationMs'])}.${lives}${renewal}`;
+}
+
+function notGranted(facts: Facts): string {
+  const heldMs = Number(facts['heldTokenEndsInMs'] ?? 0);
+  const consequence =
+    heldMs > 0
+      ? `The app is served with the token in hand, for ${seconds(heldMs)} yet`
+      : 'No token is left: the app gets 503 until there is one';
+  const verb =
+    facts['result'] === 'rejected' ? 'The provider rejected the client' : 'The provider gave no token';
+  return `${verb} (${facts['detail']}). ${consequence}${next(facts)}.`;
+}
+
+function next(facts: Facts): string {
+  return facts['nextInMs'] === undefined ? '' : `; the sidecar asks again in ${seconds(facts['nextInMs'])}`;
+}
+
+/** `0.3 s`, `12 s`; below a tenth of a second in milliseconds. */
+export function seconds(ms: unknown): string {
+  const given = Number(ms);
+  if (given < 100) return `${Math.round(given)} ms`;
+  return given < 9950 ? `${(given / 1000).toFixed(1)} s` : `${Math.round(given / 1000)} s`;
 }

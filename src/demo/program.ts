@@ -22,13 +22,10 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { startSidecar } from '../sidecar/sidecar.ts';
-import { keepCalling } from './app.ts';
 import { createControls, KEYS } from './controls.ts';
-import { takeKeys } from './keyboard.ts';
 import { narrate } from './narration.ts';
-import { startProtectedApi } from './protected-api.ts';
-import { openProviderLine } from './provider-line.ts';
-import { whenStarterGone } from './starter.ts';
+import { keepCalling, openProviderLine, startProtectedApi } from './parties.ts';
+import { takeKeys, whenStarterGone } from './terminal.ts';
 
 const SETTINGS = {
   listen: { argument: 'HOST:PORT', description: 'The sidecar', default: '127.0.0.1:15080' },

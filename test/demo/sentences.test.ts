@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { seconds, sentenceFor } from '../../src/demo/sentences.ts';
+import { seconds, sentenceFor } from '../../src/demo/narration.ts';
 
 it.each([
   [

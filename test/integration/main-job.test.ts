@@ -3,7 +3,7 @@ import { createRemoteJWKSet } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startAdminServer } from '../../src/admin/admin-server.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { startProtectedApi } from '../../src/demo/protected-api.ts';
+import { startProtectedApi } from '../../src/demo/parties.ts';
 import { issuerAdminEndpoints } from '../../src/issuer/admin.ts';
 import { createClientStore, defineClients } from '../../src/issuer/clients.ts';
 import { startIssuer } from '../../src/issuer/issuer.ts';

@@ -1,7 +1,7 @@
 /** An API that serves only callers with a valid token; run in a pod of its own. Its keys are the issuer's. */
 
 import { createRemoteJWKSet } from 'jose';
-import { startProtectedApi } from '../../../src/demo/protected-api.ts';
+import { startProtectedApi } from '../../../src/demo/parties.ts';
 import { EVERY_ADDRESS } from '../../../src/platform/net/address.ts';
 
 const { JWKS_URL = '', ISSUER = '', AUDIENCE = '' } = process.env;

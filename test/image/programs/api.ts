@@ -1,7 +1,7 @@
 /** The demo's protected API, run in a container of the pod: it verifies every token against the issuer's keys. */
 
 import { createRemoteJWKSet } from 'jose';
-import { startProtectedApi } from '../../../src/demo/protected-api.ts';
+import { startProtectedApi } from '../../../src/demo/parties.ts';
 
 await startProtectedApi({
   listen: { host: '127.0.0.1', port: 15_092 },
