@@ -1,10 +1,9 @@
 import type { Command } from '../config/command.ts';
 import { readFlags } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
-import { legacyNatChains } from './netfilter/legacy-chains.ts';
 import { NetlinkSocket } from './netfilter/netlink-socket.ts';
 import { installation, removal, TABLE } from './netfilter/redirection-table.ts';
-import { ALL_CHAINS, meshOfChains, meshOfNames } from './netfilter/service-mesh.ts';
+import { ALL_CHAINS, legacyNatChains, meshOfChains, meshOfNames } from './netfilter/service-mesh.ts';
 import { REDIRECT_SETTINGS, readRedirectRequest } from './settings.ts';
 
 export const redirect: Command = {

@@ -5,8 +5,7 @@ import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { oneOf, portNumber, type ValueFormat } from '../config/values.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import type { AddressRange, PortRange } from './netfilter/expressions.ts';
-import type { Redirection } from './netfilter/redirection-table.ts';
+import type { AddressRange, PortRange, Redirection } from './netfilter/redirection-table.ts';
 
 export const REDIRECT_SETTINGS = {
   remove: { description: 'Take the redirection away instead', default: 'false' },

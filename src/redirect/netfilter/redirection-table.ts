@@ -1,25 +1,16 @@
-/** The nftables table that brings the app's connections to the sidecar. */
+/** The nftables table that brings the app's connections to the sidecar, and the parts of its rules. */
 
-import {
-  type AddressRange,
-  type Expression,
-  leave,
-  ofUser,
-  type PortRange,
-  redirectTo,
-  refuse,
-  toLoopback,
-  toPorts,
-  toRange,
-} from './expressions.ts';
 import {
   attribute,
   batch,
   FLAGS,
   type Message,
   NFT,
+  native16,
+  native32,
   nested,
   nftMessage,
+  number16,
   number32,
   text,
 } from './netlink-message.ts';
@@ -143,4 +134,141 @@ function chain({ name, type, priority, rules }: Chain): readonly Message[] {
       ),
     ),
   ];
+}
+
+// The parts of a rule (linux/netfilter/nf_tables.h), in octets: matches and actions.
+
+/** Holds the compared value: 16 octets, an IPv6 address. */
+const REGISTER = 1;
+const VERDICT_REGISTER = 0;
+
+const META = { outgoingType: 9, user: 10, family: 15, protocol: 16 } as const;
+const COMPARE = { equal: 0, atMost: 3, atLeast: 5 } as const;
+const HEADER = { network: 1, transport: 2 } as const;
+
+/** ARPHRD_LOOPBACK: the interface's type; its name could differ in some namespace. */
+const LOOPBACK = 772;
+const PROTOCOL = { tcp: 6, udp: 17 } as const;
+/** NFPROTO_IPV4 and NFPROTO_IPV6. */
+const FAMILY = { 4: 2, 6: 10 } as const;
+
+/** NFT_RETURN, as a signed 32-bit number. */
+const RETURN = -5;
+/** NFT_REJECT_ICMPX_UNREACH with port unreachable: for both families. */
+const REJECT_BOTH_FAMILIES = 2;
+const PORT_UNREACHABLE = 1;
+
+/** One expression, or a few that belong together. */
+type Expression = Buffer;
+
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+export interface AddressRange {
+  readonly family: 4 | 6;
+  /** 4 or 16 octets. */
+  readonly address: Buffer;
+  /** How many bits of the address count. */
+  readonly prefix: number;
+}
+
+function expression(name: string, ...attributes: readonly Buffer[]): Expression {
+  return nested(1, attribute(1, text(name)), nested(2, ...attributes));
+}
+
+function meta(key: number): Expression {
+  return expression('meta', attribute(2, number32(key)), attribute(1, number32(REGISTER)));
+}
+
+function compare(operation: number, value: Buffer): Expression {
+  const data = nested(3, attribute(1, value));
+  return expression('cmp', attribute(1, number32(REGISTER)), attribute(2, number32(operation)), data);
+}
+
+function payload(header: number, offset: number, length: number): Expression {
+  const place = [
+    attribute(2, number32(header)),
+    attribute(3, number32(offset)),
+    attribute(4, number32(length)),
+  ];
+  return expression('payload', attribute(1, number32(REGISTER)), ...place);
+}
+
+/** Matches the owner of the socket. */
+function ofUser(user: number): Expression {
+  return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
+}
+
+/** Matches traffic to this machine itself, by whatever address. */
+function toLoopback(): Expression {
+  return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
+}
+
+/** Matches one of a protocol's ports. */
+function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): Expression {
+  // At the same offset in both protocols.
+  const port = payload(HEADER.transport, 2, 2);
+  const range =
+    first === last
+      ? compare(COMPARE.equal, number16(first))
+      : Buffer.concat([compare(COMPARE.atLeast, number16(first)), compare(COMPARE.atMost, number16(last))]);
+  return Buffer.concat([ofProtocol(protocol), port, range]);
+}
+
+function ofProtocol(protocol: keyof typeof PROTOCOL): Expression {
+  return Buffer.concat([meta(META.protocol), compare(COMPARE.equal, Buffer.of(PROTOCOL[protocol]))]);
+}
+
+export function toRange({ family, address, prefix }: AddressRange): Expression {
+  const ofFamily = Buffer.concat([meta(META.family), compare(COMPARE.equal, Buffer.of(FAMILY[family]))]);
+  const mask = maskOf(prefix, address.length);
+  const network = Buffer.from(address.map((octet, index) => octet & (mask[index] as number)));
+  const offset = family === 4 ? 16 : 24;
+  return Buffer.concat([
+    ofFamily,
+    payload(HEADER.network, offset, address.length),
+    expression(
+      'bitwise',
+      attribute(1, number32(REGISTER)),
+      attribute(2, number32(REGISTER)),
+      attribute(3, number32(address.length)),
+      nested(4, attribute(1, mask)),
+      nested(5, attribute(1, Buffer.alloc(address.length))),
+    ),
+    compare(COMPARE.equal, network),
+  ]);
+}
+
+function maskOf(prefix: number, octets: number): Buffer {
+  return Buffer.from(
+    Array.from({ length: octets }, (_, index) => {
+      const bits = Math.min(8, Math.max(0, prefix - 8 * index));
+      return 0xff & (0xff << (8 - bits));
+    }),
+  );
+}
+
+/** Skips the rules that follow. */
+function leave(): Expression {
+  const verdict = nested(2, attribute(1, number32(RETURN)));
+  return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
+}
+
+/** Redirects to a port of this machine's loopback. */
+function redirectTo(port: number): Expression {
+  return Buffer.concat([
+    expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),
+    expression('redir', attribute(1, number32(REGISTER))),
+  ]);
+}
+
+/** Tells the sender at once that nobody listens there. */
+export function refuse(): Expression {
+  return expression(
+    'reject',
+    attribute(1, number32(REJECT_BOTH_FAMILIES)),
+    attribute(2, Buffer.of(PORT_UNREACHABLE)),
+  );
 }

@@ -1,6 +1,12 @@
-/** A service mesh's redirection, which takes the same connections to its own proxy. */
+/**
+ * Whether a service mesh takes the same connections to its own proxy: by chains of nftables, and of the older
+ * iptables.
+ */
 
-import { FLAGS, type Message, NFT, nftMessage, textIn } from './netlink-message.ts';
+import { readFileSync } from 'node:fs';
+import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
+import { cFunctions } from './c-functions.ts';
+import { FLAGS, type Message, NFT, native32, nftMessage, readNative32, textIn } from './netlink-message.ts';
 
 const TABLE_NAME = 1;
 const CHAIN_NAME = 3;
@@ -21,4 +27,82 @@ export function meshOfChains(chains: readonly { readonly body: Buffer }[]): stri
 
 export function meshOfNames(names: readonly (string | undefined)[]): string | undefined {
   return MESHES.find(([, known]) => names.some((name) => name !== undefined && known.test(name)))?.[0];
+}
+
+// Chains of the older iptables, which nftables does not list (linux/netfilter_ipv4/ip_tables.h).
+
+/** The tables ever created in this network namespace. */
+const TABLES = '/proc/self/net/ip_tables_names';
+const NAT = 'nat';
+
+const AF_INET = 2;
+const SOCK_DGRAM = 2;
+const SOL_IP = 0;
+const IPT_SO_GET_INFO = 64;
+const IPT_SO_GET_ENTRIES = 65;
+
+/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, and finally their size. */
+const INFO_BYTES = 84;
+const SIZE_OFFSET = 80;
+const NAME_BYTES = 32;
+/** `ipt_get_entries`: the name and the size, padded. */
+const ENTRIES_HEAD_BYTES = 40;
+
+/** Far more than any mesh installs. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Names of the nat table's chains; empty if there is no such table.
+ * @throws {SidecarError} `configuration` if there is one that cannot be read.
+ */
+export function legacyNatChains(): readonly string[] {
+  if (!hasNatTable()) return [];
+  const { socket, getsockopt, close } = cFunctions(
+    {
+      socket: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
+      getsockopt: { arguments: ['i32', 'i32', 'i32', 'buffer', 'buffer'], return: 'i32' },
+      close: { arguments: ['i32'], return: 'i32' },
+    },
+    'redirect',
+  );
+  const fd = socket(AF_INET, SOCK_DGRAM, 0);
+  if (fd < 0) throw unreadable();
+  try {
+    const info = named(INFO_BYTES);
+    if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, info, native32(info.length)) !== 0) throw unreadable();
+    const bytes = readNative32(info, SIZE_OFFSET);
+    if (bytes > MAX_BYTES) throw unreadable();
+    const entries = named(ENTRIES_HEAD_BYTES + bytes);
+    native32(bytes).copy(entries, NAME_BYTES);
+    if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {
+      throw unreadable();
+    }
+    // A chain begins with an entry that holds its name; names have at most 29 octets.
+    return [...entries.toString('latin1').matchAll(/[A-Za-z][A-Za-z0-9_-]{2,28}/g)].map(([name]) => name);
+  } finally {
+    close(fd);
+  }
+}
+
+function unreadable(): SidecarError {
+  return new SidecarError(
+    'configuration',
+    `redirect: the table ${NAT} of iptables cannot be read, which may be that of a service mesh: expected the capability NET_ADMIN`,
+  );
+}
+
+function named(bytes: number): Buffer {
+  const structure = Buffer.alloc(bytes);
+  structure.write(NAT, 'latin1');
+  return structure;
+}
+
+function hasNatTable(): boolean {
+  try {
+    return readFileSync(TABLES, 'latin1').split('\n').includes(NAT);
+  } catch (error) {
+    // A kernel without iptables.
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
 }

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { type AddressRange, toRange } from '../../../src/redirect/netfilter/expressions.ts';
 import {
   attribute,
   batch,
@@ -16,7 +15,12 @@ import {
   textIn,
 } from '../../../src/redirect/netfilter/netlink-message.ts';
 import { readAddress } from '../../../src/redirect/netfilter/original-destination.ts';
-import { installation, removal } from '../../../src/redirect/netfilter/redirection-table.ts';
+import {
+  type AddressRange,
+  installation,
+  removal,
+  toRange,
+} from '../../../src/redirect/netfilter/redirection-table.ts';
 import { meshOfChains, meshOfNames } from '../../../src/redirect/netfilter/service-mesh.ts';
 
 /** What the kernel says: header, then the body. */
