@@ -6,12 +6,19 @@ import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import type { Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
-import { createTokenFileMetrics, openTokenFile, type TokenFile } from '../token/output/token-file.ts';
+import {
+  createTokenFileMetrics,
+  openTokenFile,
+  type TokenFile,
+  type TokenFileTrouble,
+} from '../token/output/token-file.ts';
 import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {
   /** The token endpoint's address; undefined if there is none. */
   readonly address: ListenAddress | undefined;
+  /** Files that could not be brought up to date. */
+  troubles(): readonly TokenFileTrouble[];
   /** From now on hands out the tokens of these credentials, and of no others. */
   follow(credentials: readonly OpenCredential[]): void;
   /** Takes the tokens back. Never rejects. */
@@ -47,6 +54,7 @@ export async function openOutputs(
   }
   return {
     address: endpoint?.address,
+    troubles: () => [...files.values()].flatMap((file) => file.trouble() ?? []),
     follow(next) {
       for (const { source } of next) files.get(source.name)?.follow(source);
       endpoint?.give(givenOf(next));

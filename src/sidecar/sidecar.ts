@@ -195,6 +195,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
           history,
           spoken: () => proxy?.spoken() ?? new Map(),
           refusedHosts: () => proxy?.refusedHosts() ?? [],
+          fileTroubles: () => outputs?.troubles() ?? [],
           draining: health.draining,
           logLevel: () => log.level,
           pod: options.pod ?? readPod({}),

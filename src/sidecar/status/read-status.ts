@@ -6,6 +6,7 @@ import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
 import type { RouteFigures } from '../../proxy/route-figures.ts';
 import type { TokenSnapshot } from '../../token/grant-report.ts';
+import type { TokenFileTrouble } from '../../token/output/token-file.ts';
 import type { TokenSource } from '../../token/token-source.ts';
 import { whyNoToken } from '../../token/why-no-token.ts';
 import {
@@ -19,6 +20,7 @@ import type {
   ForwardProxyReport,
   HostReport,
   Pod,
+  Problem,
   RequestTotals,
   RouteReport,
   StatusReport,
@@ -37,6 +39,8 @@ export interface StatusSources {
   /** The protocol of each route's upstream, by the route's name; undefined while it is not known. */
   spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
   refusedHosts(): readonly { readonly host: string; readonly times: number; readonly lastAtMs: number }[];
+  /** Files of tokens that could not be brought up to date. */
+  fileTroubles(): readonly TokenFileTrouble[];
   draining(): boolean;
   logLevel(): string;
   /** How the configuration relates to its file; undefined if it has none. */
@@ -65,7 +69,7 @@ export function readStatus(sources: StatusSources): StatusReport {
     draining: sources.draining(),
     credentials: found,
     routes: names.map((name) => ({ name, lastMinute: sources.history.lastMinute(name) })),
-    others: problemsOfConfiguration(configuration),
+    others: [...problemsOfConfiguration(configuration), ...sources.fileTroubles().map(problemOfFile)],
   });
   const forwardProxy = readForwardProxy(
     config,
@@ -97,6 +101,18 @@ export function readStatus(sources: StatusSources): StatusReport {
     ...(forwardProxy === undefined ? {} : { forwardProxy }),
     configuration,
     effectiveConfiguration: shownSettings(config),
+  };
+}
+
+function problemOfFile({ credential, path, code, sinceMs }: TokenFileTrouble): Problem {
+  return {
+    level: 'warning',
+    about: { kind: 'credential', name: credential },
+    what: `the file of the token of credential ${credential} has not been brought up to date`,
+    since: toIso(sinceMs),
+    why: `The system said ${code ?? 'no code'} of ${path}.`,
+    next: 'its readers get the token before until that ends, and then none; it is tried again every 5 s',
+    runbook: 'TokenSidecarTokenFileFailing',
   };
 }
 

@@ -18,7 +18,19 @@ interface TokenFileOptions {
   readonly log: Logger;
 }
 
+/** Why a file is not as it should be. */
+export interface TokenFileTrouble {
+  readonly credential: string;
+  readonly path: string;
+  /** The system's, of the last attempt. */
+  readonly code: string | undefined;
+  /** When the first of the attempts failed. */
+  readonly sinceMs: number;
+}
+
 export interface TokenFile {
+  /** Undefined while the file holds what it should. */
+  trouble(): TokenFileTrouble | undefined;
   /** From now on holds this source's token, which replaces the one before in one step. */
   follow(source: TokenFileOptions['source']): void;
   /** Removes the file. Never rejects. */
@@ -45,8 +57,8 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   const about = { credential: source.name, path };
   /** What the file holds. */
   let written: GivenToken | undefined;
-  /** Whether the last attempt succeeded. */
-  let isCurrent = true;
+  /** Of the last attempt. */
+  let trouble: TokenFileTrouble | undefined;
   let cancelLook: (() => void) | undefined;
   let closed = false;
   let syncing: Promise<void> | undefined;
@@ -67,7 +79,8 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       cancelLook?.();
       const held = closed ? undefined : source.held();
       const hadEnded = leftMs() === 0;
-      isCurrent = await bringTo(held);
+      trouble = await bringTo(held);
+      const isCurrent = trouble === undefined;
       metrics.written(about.credential, isCurrent);
       // What had ended could not be removed; what ended during the attempt can be, at once.
       const nextMs = isCurrent ? MAX_SLEEP_MS : AGAIN_MS;
@@ -81,24 +94,22 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
     return written === undefined ? Number.POSITIVE_INFINITY : remainingMs(written.sendableUntil, clock.now());
   }
 
-  /** Returns whether it succeeded. */
-  async function bringTo(held: GivenToken | undefined): Promise<boolean> {
+  /** Returns what went wrong. */
+  async function bringTo(held: GivenToken | undefined): Promise<TokenFileTrouble | undefined> {
     try {
       if (held === undefined) {
-        if (written !== undefined || !isCurrent) await clear();
+        if (written !== undefined || trouble !== undefined) await clear();
       } else if (held.token !== written?.token) {
         // Before its successor is tried: that may fail again, and on a full volume it gets the room.
         if (leftMs() === 0) await clear();
         await replace(config, held.token);
       }
       written = held;
-      return true;
+      return undefined;
     } catch (error) {
-      log.warn(
-        { ...about, code: systemCodeOf(error) },
-        'the file of the token could not be brought up to date',
-      );
-      return false;
+      const code = systemCodeOf(error);
+      log.warn({ ...about, code }, 'the file of the token could not be brought up to date');
+      return { ...about, code, sinceMs: trouble?.sinceMs ?? clock.now().wallMs };
     }
   }
 
@@ -130,6 +141,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   let unfollow = source.onToken(() => void sync());
   await sync();
   return {
+    trouble: () => trouble,
     follow(next) {
       if (next === source) return;
       unfollow();

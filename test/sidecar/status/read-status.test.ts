@@ -29,6 +29,7 @@ async function statusWith(
     history: { recent: () => undefined, lastMinute: () => undefined },
     spoken: () => new Map(),
     refusedHosts: () => [],
+    fileTroubles: () => [],
     draining: () => false,
     logLevel: () => 'info',
     configuration: () => undefined,
@@ -62,6 +63,21 @@ it.each([
     expect(page.includes('<dt>CONNECT</dt>')).toBe(names.some((name) => name === 'forwardProxy'));
   },
 );
+
+it('a file of a token that could not be written is a problem of its credential', async () => {
+  const { source } = await openSource();
+  const trouble = { credential: 'default', path: '/tokens/kafka', code: 'ENOSPC', sinceMs: 500 };
+  const { verdict, credentials } = await statusWith(LISTS, {
+    tokens: () => [source],
+    fileTroubles: () => [trouble],
+  });
+  const runbook = 'TokenSidecarTokenFileFailing';
+  expect(verdict.problems).toContainEqual(
+    expect.objectContaining({ level: 'warning', since: new Date(500).toISOString(), runbook }),
+  );
+  expect(verdict.problems.map(({ why }) => why)).toContain('The system said ENOSPC of /tokens/kafka.');
+  expect(credentials).toMatchObject([{ level: 'warning' }]);
+});
 
 it('a credential that a reload has brought has had no token since then, not since the start', async () => {
   const { source, clock, last } = await openSource();

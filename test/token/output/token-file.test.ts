@@ -100,9 +100,12 @@ it('holds no token that has ended, though the next could not be written', async 
   const inTheWay = join(opened.directory, '.kafka.incoming');
   await mkdir(inTheWay);
   opened.give('two', 600_000);
+  await expect.poll(opened.isCurrent).toBe('0');
   await opened.clock.advance(29_999);
   expect(await opened.content()).toBe('one');
   expect(await opened.isCurrent()).toBe('0');
+  const sinceMs = opened.clock.now().wallMs - 29_999;
+  expect(opened.file.trouble()).toMatchObject({ credential: 'kafka', path: opened.path, sinceMs });
   await opened.clock.advance(1);
   await gone(opened.path);
   expect(await opened.isCurrent()).toBe('0');
@@ -110,6 +113,7 @@ it('holds no token that has ended, though the next could not be written', async 
   await opened.clock.advance(5000);
   expect(await opened.content()).toBe('two');
   expect(await opened.isCurrent()).toBe('1');
+  expect(opened.file.trouble()).toBeUndefined();
 });
 
 it('holds no token that ended while the next could not be written', async () => {

@@ -109,9 +109,9 @@ function grants({ name, history }: CredentialReport, now: string): Html | undefi
   return html`<details id="grants-${name}"><summary>Latest grants of ${name}</summary><table><thead><tr><th scope="col">When</th><th scope="col">Why</th><th scope="col">Result</th><th scope="col">Took</th></tr></thead><tbody>${rows}</tbody></table></details>`;
 }
 
-export function routesSection({ routes, at }: StatusReport): Html {
+export function routesSection({ routes, forwardProxy, at }: StatusReport): Html {
   const cards = firstOf(routes, (route) => routeCard(route, at));
-  const none = html`<p>No routes: tokens go to the hosts below.</p>`;
+  const none = html`<p>No routes${forwardProxy === undefined ? '' : ': tokens go to the hosts below'}.</p>`;
   return html`<section aria-labelledby="routes"><h2 id="routes">Routes</h2>${cards.length === 0 ? none : cards}</section>`;
 }
 
