@@ -1,8 +1,8 @@
 /** A replica of the broker over simulated time: the real grants and token engine behind so many answers a second. */
 
+import { createGrants } from '../../../src/broker/grants.ts';
 import { onTheWire } from '../../../src/broker/messages.ts';
 import type { BrokeredCredential } from '../../../src/broker/secret-volume.ts';
-import { createGrants } from '../../../src/broker/grants.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
 import { DEFAULT_RENEWAL } from '../../../src/config/resolve-credentials.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
