@@ -62,7 +62,7 @@ interface AdminOptions {
 }
 
 /** From the head of a request to the last byte of its answer. */
-export const ANSWER_MS = 20_000;
+const ANSWER_MS = 20_000;
 
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 

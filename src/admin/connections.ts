@@ -7,10 +7,10 @@ import type { Clock } from '../platform/time/clock.ts';
 export const MAX_CONNECTIONS = 192;
 
 /** Of these, those that came while their address had another one. The other places are each for another address. */
-export const MAX_FURTHER = 32;
+const MAX_FURTHER = 32;
 
 /** How long a connection may be open before the head of its request is there. */
-export const REQUEST_WITHIN_MS = 1000;
+const REQUEST_WITHIN_MS = 1000;
 
 interface Connection {
   readonly socket: Socket;

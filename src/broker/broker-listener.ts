@@ -47,7 +47,7 @@ const KEEP_ALIVE_MS = 5000;
 const HEADER_BYTES = 8192;
 
 /** A token of 8 KiB with its escapes, and the other parameters. */
-export const BODY_BYTES = 16 * 1024;
+const BODY_BYTES = 16 * 1024;
 
 export interface BrokerListener {
   readonly address: ListenAddress;

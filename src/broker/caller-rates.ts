@@ -10,7 +10,7 @@ import type { Clock } from '../platform/time/clock.ts';
 export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
 /** Callers that are remembered; a forgotten caller starts with a full allowance. */
-export const MAX_KEPT = 20_000;
+const MAX_KEPT = 20_000;
 
 /** The time that one request uses up. */
 const COST_MS = 1000 / OF_ONE_CALLER.perSecond;

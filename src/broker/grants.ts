@@ -53,11 +53,11 @@ interface GrantsOptions {
 }
 
 /** How long a request waits for a grant, and for a Secret to be read before the first one. */
-export const MAX_WAIT_MS = 5000;
+const MAX_WAIT_MS = 5000;
 
 /** After this long without requests a credential is closed; the next request waits for a grant. */
-export const IDLE_MS = 1_800_000;
-export const LOOK_EVERY_MS = 10_000;
+const IDLE_MS = 1_800_000;
+const LOOK_EVERY_MS = 10_000;
 
 /** A few replicas may retry at shorter intervals than ten thousand pods. */
 const RECOVERY_MS = 3000;

@@ -2,10 +2,10 @@
  * Requests that wait for the verdict on their tokens, including those whose callers have gone: no connection bounds them. A
  * request whose token is known does not wait.
  */
-export const MAX_WAITING = 2048;
+const MAX_WAITING = 2048;
 
 /** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
-export const MAX_WAITING_OF_TOKEN = 128;
+const MAX_WAITING_OF_TOKEN = 128;
 
 /** The places for them, of which one token takes few. */
 export class WaitingPlaces {

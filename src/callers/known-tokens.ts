@@ -34,7 +34,7 @@ interface KnownTokens {
 }
 
 /** A few hundred bytes each. */
-export const MAX_KNOWN = 20_000;
+const MAX_KNOWN = 20_000;
 
 /**
  * A caller with this many tokens makes room for its own next one, and with more for others' too; with no more it gives
@@ -42,7 +42,7 @@ export const MAX_KNOWN = 20_000;
  * new one, of each volume. Tokens bound to no pod may have more holders, who all count as one caller: its tokens beyond
  * this number stay while nobody else needs the room.
  */
-export const KEPT_OF_ONE_CALLER = 8;
+const KEPT_OF_ONE_CALLER = 8;
 
 /** @param usefulForMs how long a token is remembered after its last review. */
 export function createKnownTokens(usefulForMs: number): KnownTokens {

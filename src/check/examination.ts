@@ -134,7 +134,7 @@ export function about(subject: string | undefined, isOptional = false): About {
 }
 
 /** How many parts are looked at side by side. */
-export const AT_ONCE = 8;
+const AT_ONCE = 8;
 
 /** Like `Promise.all`, in the order of the items, with at most `AT_ONCE` under way. */
 export async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {

@@ -39,10 +39,10 @@ interface SecuredConnection {
 }
 
 /** Requests waiting for the cluster's verdict on their token, at once. */
-export const MAX_WAITING = 2000;
+const MAX_WAITING = 2000;
 
 /** Of those, on connections from one address. */
-export const MAX_WAITING_OF_ADDRESS = 500;
+const MAX_WAITING_OF_ADDRESS = 500;
 
 /** State shared by the gates of all connections. */
 export class CallerGates {

@@ -107,7 +107,7 @@ export class CallerConnection implements AppConnection, Holder {
 }
 
 /** From its beginning to its end. */
-export const HANDSHAKE_MS = 10_000;
+const HANDSHAKE_MS = 10_000;
 
 /** In order of preference (RFC 7301 §3.2). A client that offers neither gets the corresponding alert. */
 const PROTOCOLS = ['h2', 'http/1.1'];

@@ -25,7 +25,7 @@ import type { GatewayMetrics } from './metrics.ts';
 import { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
-export const MAX_UNAUTHENTICATED = 512;
+const MAX_UNAUTHENTICATED = 512;
 
 /** One part may have at most the total divided by this. */
 const PART_OF_ALL = 4;

@@ -30,10 +30,10 @@ export interface ReconfigurableOptions {
 }
 
 /** How long to wait for the token of a credential that the pod can do without. */
-export const OPTIONAL_WAIT_MS = 30_000;
+const OPTIONAL_WAIT_MS = 30_000;
 
 /** How long a credential that is no longer configured is kept for requests that began with it. */
-export const MAX_FAREWELL_MS = 300_000;
+const MAX_FAREWELL_MS = 300_000;
 
 export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;

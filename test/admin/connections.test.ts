@@ -2,11 +2,15 @@ import { connect } from 'node:net';
 import { setTimeout as timersTurn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
-import { MAX_CONNECTIONS, MAX_FURTHER, REQUEST_WITHIN_MS } from '../../src/admin/connections.ts';
+import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
+
+const REQUEST_WITHIN_MS = 1000;
+
+const MAX_FURTHER = 32;
 
 const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
 

@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../scripts/simulation/random.ts';
-import { createCallerRates, MAX_KEPT, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
+import { createCallerRates, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
 import { BROKER_RECOVERY_MS } from '../../src/injector/profiles/broker-credentials.ts';
 import { MAX_TOGETHER } from '../../src/injector/profiles/resolve-profiles.ts';
 import { retryDelayMs } from '../../src/token/schedule.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+
+const MAX_KEPT = 20_000;
 
 function caller(name: string, serviceAccount = 'web'): ServiceAccountCaller {
   return { kind: 'service_account', namespace: 'shop', serviceAccount, pod: { name, uid: name } };

@@ -5,13 +5,15 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
-import { BODY_BYTES, DEFAULT_LIMITS, startBrokerListener } from '../../src/broker/broker-listener.ts';
+import { DEFAULT_LIMITS, startBrokerListener } from '../../src/broker/broker-listener.ts';
 import type { BrokerAnswer } from '../../src/broker/messages.ts';
 import type { ServingCertificate } from '../../src/platform/tls/serving-certificate.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { formOf } from './running-broker.ts';
+
+const BODY_BYTES = 16 * 1024;
 
 const HOST = 'broker';
 const authority = createCertificateAuthority('brokers of this file');

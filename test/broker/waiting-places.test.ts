@@ -2,10 +2,13 @@
 
 import { expect, it } from 'vitest';
 import { createTokenEndpoint, DECISION_MS } from '../../src/broker/token-endpoint.ts';
-import { MAX_WAITING, MAX_WAITING_OF_TOKEN } from '../../src/broker/waiting-places.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { formOf } from './running-broker.ts';
+
+const MAX_WAITING_OF_TOKEN = 128;
+
+const MAX_WAITING = 2048;
 
 const CALLER = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
 const ADDRESS = { kind: 'address', profile: 'payments', credential: 'payments' } as const;

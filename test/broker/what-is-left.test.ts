@@ -1,13 +1,15 @@
 /** What is left of a token when it is given: an asker must have the time to renew it in peace. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { createGrants, type Grants, MAX_WAIT_MS } from '../../src/broker/grants.ts';
+import { createGrants, type Grants } from '../../src/broker/grants.ts';
 import type { BrokerAnswer } from '../../src/broker/messages.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { type ManualClock, settle } from '../support/manual-clock.ts';
 import { failure, openSource, token } from '../token/opened-source.ts';
+
+const MAX_WAIT_MS = 5000;
 
 const CREDENTIAL = {
   name: 'payments/payments',

@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
-import {
-  createKnownTokens,
-  KEPT_OF_ONE_CALLER,
-  type KnownToken,
-  MAX_KNOWN,
-} from '../../src/callers/known-tokens.ts';
+import { createKnownTokens, type KnownToken } from '../../src/callers/known-tokens.ts';
 import { type Instant, later } from '../../src/platform/time/clock.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
 import { volume } from '../support/volume.ts';
+
+const KEPT_OF_ONE_CALLER = 8;
+
+const MAX_KNOWN = 20_000;
 
 /** As long as a review counts. */
 const USEFUL_FOR_MS = 300_000;

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AT_ONCE } from '../../src/check/examination.ts';
 import { examineTime } from '../../src/check/examine.ts';
 import { examineInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
@@ -16,6 +15,8 @@ import { HOST, intercepting, startTlsUpstream } from '../proxy/tls/intercepting.
 import { selfSigned } from '../wire/certificate.ts';
 import { FakeBearer, FIRST } from '../wire/fake-bearer.ts';
 import { examination, lines } from './examined.ts';
+
+const AT_ONCE = 8;
 
 const NOW = () => Date.now();
 

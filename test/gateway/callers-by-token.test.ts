@@ -5,12 +5,7 @@ import { Agent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/callers/caller.ts';
-import {
-  type CallerGate,
-  CallerGates,
-  MAX_WAITING,
-  MAX_WAITING_OF_ADDRESS,
-} from '../../src/gateway/authorizer.ts';
+import { type CallerGate, CallerGates } from '../../src/gateway/authorizer.ts';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
@@ -31,6 +26,10 @@ import {
   WEB_ENTRY,
   web,
 } from './running-gateway.ts';
+
+const MAX_WAITING_OF_ADDRESS = 500;
+
+const MAX_WAITING = 2000;
 
 const OWN = 'token-sidecar-caller';
 const SHOP = { name: 'shop', match: { serviceAccount: 'shop/web' }, allowedRoutes: ['api'] };

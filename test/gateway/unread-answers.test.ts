@@ -5,10 +5,12 @@ import { type ClientHttp2Session, constants, createServer, type ServerHttp2Sessi
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { MAX_RESETS } from '../../src/proxy/upstream/http2/liveness.ts';
-import { MAX_UNREAD_BYTES } from '../../src/proxy/upstream/http2/outlet.ts';
-import { MAX_SATURATED_CONNECTIONS } from '../../src/proxy/upstream/http2/pool.ts';
 import { until } from '../support/until.ts';
 import { callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
+
+const MAX_SATURATED_CONNECTIONS = 3;
+
+const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 const other = callers.issue('other', 'spiffe://cluster.local/ns/shop/sa/other');
 const OTHER_ENTRY = {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { followClusterVersion } from '../../src/injector/cluster/cluster-version.ts';
-import { createSecretExistence, LOOKUPS_AT_ONCE } from '../../src/injector/cluster/secret-existence.ts';
+import { createSecretExistence } from '../../src/injector/cluster/secret-existence.ts';
 import type { KubernetesApi } from '../../src/platform/kubernetes/api.ts';
 import { readLines } from '../../src/platform/kubernetes/client.ts';
 import { watchObject } from '../../src/platform/kubernetes/collection-watch.ts';
@@ -11,6 +11,8 @@ import { backoffMs, pause } from '../../src/platform/time/async.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
 import { scriptedKubernetes } from './scripted-kubernetes.ts';
+
+const LOOKUPS_AT_ONCE = 8;
 
 describe('the version', () => {
   function follow(...answers: unknown[]) {

@@ -37,7 +37,7 @@ interface TokenCacheOptions {
 }
 
 /** How long to wait for another replica's grant; then each requests its own. */
-export const MAX_WAIT_MS = 2000;
+const MAX_WAIT_MS = 2000;
 const LOOK_EVERY_MS = 100;
 /** If a requesting replica vanishes, the others wait no longer than usual. */
 const CLAIM_MS = 3000;

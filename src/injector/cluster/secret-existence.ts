@@ -12,7 +12,7 @@ const MISSING_FOR_MS = 2000;
 const MAX_KNOWN = 1000;
 
 /** Requests under way at once; the others wait in line. */
-export const LOOKUPS_AT_ONCE = 8;
+const LOOKUPS_AT_ONCE = 8;
 
 /** The Secret's metadata alone: its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';

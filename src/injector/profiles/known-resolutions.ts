@@ -9,8 +9,8 @@ import type { ProfileRequest, ProfileResolution } from '../pod/context.ts';
 import type { ValidProfile } from './profile.ts';
 
 /** Characters of all entries, keys included. */
-export const MAX_CHARACTERS = 4 * 1024 * 1024;
-export const MAX_RESOLUTIONS = 500;
+const MAX_CHARACTERS = 4 * 1024 * 1024;
+const MAX_RESOLUTIONS = 500;
 
 interface KnownResolutions {
   /** The resolution of these profiles, computed now if it is not known. */

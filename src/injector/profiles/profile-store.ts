@@ -72,7 +72,7 @@ const MAX_PROBLEMS = 20;
 /** Characters of one namespace's labels: a namespace with more is matched by no selector. */
 const MAX_LABELS_LENGTH = 2048;
 /** If something was left out for lack of room and some has been freed since, all are listed again after this. */
-export const LISTED_ANEW_AFTER_MS = 300_000;
+const LISTED_ANEW_AFTER_MS = 300_000;
 
 export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
   const namespaced = watchKind(api, 'TokenProfile', options);

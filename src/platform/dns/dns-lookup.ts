@@ -10,13 +10,13 @@ import { ownLookup } from '../net/lookups.ts';
 import type { Clock } from '../time/clock.ts';
 
 /** An answer is kept for its own time to live, but no longer than this. */
-export const MAX_KEPT_MS = 300_000;
+const MAX_KEPT_MS = 300_000;
 
 /** If only one of the two families was answered: the other's addresses may be the reachable ones. */
-export const MAX_HALF_KEPT_MS = 1000;
+const MAX_HALF_KEPT_MS = 1000;
 
 /** Names whose addresses are kept. */
-export const MAX_KEPT = 128;
+const MAX_KEPT = 128;
 
 export interface DnsLookupOptions {
   readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;

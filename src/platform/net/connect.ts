@@ -104,7 +104,7 @@ function raced<O extends Destination, S extends Socket>(
 }
 
 /** No more of a name's addresses are tried: the last one begins two seconds after the first. */
-export const MAX_ADDRESSES = 8;
+const MAX_ADDRESSES = 8;
 
 /**
  * The order in which the addresses of a name are tried (RFC 8305 §4): each once, the families in turn, the first one's
@@ -124,7 +124,7 @@ export function addressesInTurn(found: readonly LookupAddress[]): readonly Looku
 }
 
 /** From one attempt to the next, as a rule (RFC 8305 §5, Connection Attempt Delay). */
-export const ATTEMPT_DELAY_MS = 250;
+const ATTEMPT_DELAY_MS = 250;
 
 interface RaceOptions {
   /** At least one, in the order in which they are tried. */

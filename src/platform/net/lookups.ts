@@ -37,7 +37,7 @@ export const DNS_BOUNDS: LookupBounds = {
  * One that has taken longer is late. It is shared with nobody new, as far as there may be another: its question may be lost, which
  * the system finds out after seconds, while another one is answered at once.
  */
-export const LATE_MS = 1000;
+const LATE_MS = 1000;
 
 /** Parties that are known to be late. The configuration says how many there are; this bounds what a long life of changes leaves. */
 const MAX_LATE_PARTIES = 1000;

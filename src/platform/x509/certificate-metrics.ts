@@ -112,10 +112,10 @@ interface BundleValidity {
 }
 
 /** Certificates parsed in one turn of the event loop: a few milliseconds. */
-export const CERTIFICATES_AT_ONCE = 20;
+const CERTIFICATES_AT_ONCE = 20;
 
 /** Bundles whose outcome is remembered: routes share a few, which are read again whenever connections are made anew. */
-export const MAX_BUNDLES = 64;
+const MAX_BUNDLES = 64;
 
 /** From when and until when the certificates of a bundle are valid: read in parts, and once per content. */
 export class ValidityReader {

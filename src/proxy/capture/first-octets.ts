@@ -6,7 +6,7 @@
 import { HANDSHAKE_RECORD, MAX_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
 
 /** A host not named within this many octets counts as nameless. */
-export const MAX_FIRST_BYTES = MAX_HELLO_BYTES;
+const MAX_FIRST_BYTES = MAX_HELLO_BYTES;
 
 type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }

@@ -22,7 +22,7 @@ import type { PassingConnections } from './passing-connections.ts';
 export const FIRST_WORD_MS = 1_000;
 
 /** A connection not named this long after its first octet passes as it is. */
-export const NAMING_MS = 10_000;
+const NAMING_MS = 10_000;
 
 /** The fate of a connection, reported once; `left` if it closed before any other. */
 export type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';

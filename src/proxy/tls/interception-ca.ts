@@ -193,7 +193,7 @@ function signLeaf({ name, issuer, keys, leafKey, issuedAtMs, expiresAtMs }: Leaf
 }
 
 /** Wildcards would otherwise let an app have any number of certificates made. */
-export const MAX_LEAVES = 128;
+const MAX_LEAVES = 128;
 
 /** A certificate is replaced when less than this part of its life is left. */
 const RENEWED_AT = 1 / 3;

@@ -5,7 +5,7 @@ import { readConfigText } from '../../platform/files/bounded-file.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../../platform/mounted/directory-watch.ts';
 
 /** How long a file must be unchanged before it counts as complete: editors and `cp` write in pieces. */
-export const STILL_MS = 250;
+const STILL_MS = 250;
 
 export interface ConfigWatchOptions extends DirectoryWatchOptions {
   /** The file's text when it was last read. */

@@ -61,13 +61,13 @@ export interface FollowedFile {
 }
 
 /** How often the file is checked even without a notification. */
-export const POLL_MS = 30_000;
+const POLL_MS = 30_000;
 
 /** From the end of one change to the next. */
 export const PAUSE_MS = 1000;
 
 /** How long tokens of new credentials may take before that is an error. */
-export const OVERDUE_MS = 30_000;
+const OVERDUE_MS = 30_000;
 
 interface Asked {
   /** The file's text, if already read. */

@@ -21,11 +21,11 @@ export interface LastMinute extends RouteMinute {
   readonly failingSinceMs: number | undefined;
 }
 
-export const INTERVAL_MS = 10_000;
-export const INTERVALS = 60;
+const INTERVAL_MS = 10_000;
+const INTERVALS = 60;
 const MINUTE = 6;
 /** Routes with a history: the first that are used. One that is idle for the whole time makes room. */
-export const MAX_ROUTES = 64;
+const MAX_ROUTES = 64;
 
 const CLASSES = 6;
 /** Offsets of the counts before the classes, in each interval: */

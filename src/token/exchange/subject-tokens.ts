@@ -14,13 +14,13 @@ import { untilGone } from '../waiters.ts';
 import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
-export const MAX_SUBJECTS = 1000;
+const MAX_SUBJECTS = 1000;
 /** Subjects that are known to have none. */
-export const MAX_FAILED = 1000;
+const MAX_FAILED = 1000;
 /** Total size of all their tokens. */
-export const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 /** Exchanges under way or in line. Beyond that the caller with the most in line is turned away first. */
-export const MAX_EXCHANGES = 256;
+const MAX_EXCHANGES = 256;
 
 /** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';

@@ -21,10 +21,10 @@ const REQUEST_FIELD = 'token-sidecar-request';
 export const MAX_CONNECTIONS = 64;
 
 /** Whoever has not taken all of an answer in this time is hung up on. */
-export const UNREAD_MS = 20_000;
+const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
-export const MAX_BODY_BYTES = 8192;
+const MAX_BODY_BYTES = 8192;
 
 /** Who is asked through another is not asked from this pod alone. */
 const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];

@@ -5,12 +5,14 @@ import { Registry } from '@prometheus-io/client';
 import { describe, expect, it } from 'vitest';
 import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
 import { deriveKey, unseal } from '../../../src/broker/cache/sealed-token.ts';
-import { type CacheKeys, createTokenCache, MAX_WAIT_MS } from '../../../src/broker/cache/token-cache.ts';
+import { type CacheKeys, createTokenCache } from '../../../src/broker/cache/token-cache.ts';
 import type { Answer, Found, TokenStore } from '../../../src/broker/cache/token-store.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
 import type { Judgement, WantedToken } from '../../../src/token/shared-tokens.ts';
 import { credentialConfig } from '../../support/credential-config.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
+
+const MAX_WAIT_MS = 2000;
 
 interface Kept {
   value: string;

@@ -4,11 +4,13 @@ import { expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/injector/profile-rules.ts';
 import { keptStatus } from '../../../src/injector/profiles/profile.ts';
 import { createProfileUsage } from '../../../src/injector/profiles/profile-reports.ts';
-import { LISTED_ANEW_AFTER_MS, watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
+import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { scriptedKubernetes } from '../scripted-kubernetes.ts';
 import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
+
+const LISTED_ANEW_AFTER_MS = 300_000;
 
 const object = (name: string, spec: object, namespace = 'team') => ({
   metadata: { name, namespace, uid: `uid-${name}`, generation: 1, resourceVersion: '2' },

@@ -2,13 +2,13 @@
 
 import { expect, it } from 'vitest';
 import type { ProfileResolution } from '../../../src/injector/pod/context.ts';
-import {
-  MAX_CHARACTERS,
-  MAX_RESOLUTIONS,
-  rememberResolutions,
-} from '../../../src/injector/profiles/known-resolutions.ts';
+import { rememberResolutions } from '../../../src/injector/profiles/known-resolutions.ts';
 import type { ValidProfile } from '../../../src/injector/profiles/profile.ts';
 import { CREDENTIAL, judged, ROUTE } from './pods-with-profiles.ts';
+
+const MAX_RESOLUTIONS = 500;
+
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 const DEFAULTS = { allowInsecureTokenUrl: false };
 

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { addressesInTurn, MAX_ADDRESSES } from '../../../src/platform/net/connect.ts';
+import { addressesInTurn } from '../../../src/platform/net/connect.ts';
+
+const MAX_ADDRESSES = 8;
 
 const of = (addresses: readonly string[]) =>
   addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));

@@ -1,7 +1,9 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { ATTEMPT_DELAY_MS, race } from '../../../src/platform/net/connect.ts';
+import { race } from '../../../src/platform/net/connect.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const ATTEMPT_DELAY_MS = 250;
 
 const ADDRESSES = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((address) => ({ address, family: 4 }));
 

@@ -2,9 +2,11 @@
 
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DNS_BOUNDS, LATE_MS, SharedLookups, sharesOf } from '../../../src/platform/net/lookups.ts';
+import { DNS_BOUNDS, SharedLookups, sharesOf } from '../../../src/platform/net/lookups.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 import { heldLookup } from './held-lookup.ts';
+
+const LATE_MS = 1000;
 
 const NAME = 'api.example.com';
 

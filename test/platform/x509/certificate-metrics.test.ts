@@ -3,13 +3,15 @@ import { beforeEach, expect, it } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';
 import {
-  CERTIFICATES_AT_ONCE,
   type CertificateMetrics,
   createCertificateMetrics,
-  MAX_BUNDLES,
   ValidityReader,
 } from '../../../src/platform/x509/certificate-metrics.ts';
 import { turnsDuring } from '../../support/turns.ts';
+
+const MAX_BUNDLES = 64;
+
+const CERTIFICATES_AT_ONCE = 20;
 
 const DAY_MS = 86_400_000;
 const NAME = 'token_sidecar_tls_certificate_expiry_timestamp_seconds';

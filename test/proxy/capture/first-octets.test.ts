@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { MAX_FIRST_BYTES, nameIn } from '../../../src/proxy/capture/first-octets.ts';
+import { nameIn } from '../../../src/proxy/capture/first-octets.ts';
+
+const MAX_FIRST_BYTES = 16_384;
 
 const head = (...lines: readonly string[]): Buffer => Buffer.from(['GET / HTTP/1.1', ...lines].join('\r\n'));
 

@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createAuthority,
-  LEAF_MS,
-  LeafContexts,
-  MAX_LEAVES,
-} from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LEAF_MS, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const MAX_LEAVES = 128;
 
 const HOUR_MS = 3_600_000;
 

@@ -2,13 +2,11 @@ import { rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import {
-  type ConfigWatchOptions,
-  STILL_MS,
-  watchConfigFile,
-} from '../../../src/sidecar/reload/config-watch.ts';
+import { type ConfigWatchOptions, watchConfigFile } from '../../../src/sidecar/reload/config-watch.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const STILL_MS = 250;
 
 const HOUR_MS = 3_600_000;
 const FILE = 'token-sidecar.yaml';

@@ -6,15 +6,17 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import {
   followConfigFile,
-  OVERDUE_MS,
   PAUSE_MS,
-  POLL_MS,
   type Reconfigurable,
   type ReconfigureOptions,
 } from '../../../src/sidecar/reload/follow-file.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const OVERDUE_MS = 30_000;
+
+const POLL_MS = 30_000;
 
 const textOf = (limit: number): string =>
   JSON.stringify({

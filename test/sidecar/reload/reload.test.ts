@@ -1,11 +1,14 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
-import { MAX_FAREWELL_MS, OPTIONAL_WAIT_MS } from '../../../src/sidecar/reconfigure.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
 import { mountClient, RunningSidecar, startApi } from './running-sidecar.ts';
+
+const MAX_FAREWELL_MS = 300_000;
+
+const OPTIONAL_WAIT_MS = 30_000;
 
 /** Until it is so; the test's own bound is the only one. */
 const eventually = (read: () => unknown) => expect.poll(read, { timeout: 60_000, interval: 20 });

@@ -1,13 +1,13 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { RouteFigures } from '../../../src/proxy/route-figures.ts';
-import {
-  INTERVAL_MS,
-  INTERVALS,
-  MAX_ROUTES,
-  quantileMs,
-  TrafficHistory,
-} from '../../../src/sidecar/status/traffic-history.ts';
+import { quantileMs, TrafficHistory } from '../../../src/sidecar/status/traffic-history.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const MAX_ROUTES = 64;
+
+const INTERVALS = 60;
+
+const INTERVAL_MS = 10_000;
 
 const BOUNDS = [0.1, 1, 10];
 

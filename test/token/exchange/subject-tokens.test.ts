@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import {
-  MAX_BYTES,
-  MAX_EXCHANGES,
-  MAX_FAILED,
-  MAX_SUBJECTS,
-  SubjectTokens,
-} from '../../../src/token/exchange/subject-tokens.ts';
+import { SubjectTokens } from '../../../src/token/exchange/subject-tokens.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
+
+const MAX_EXCHANGES = 256;
+
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const MAX_FAILED = 1000;
+
+const MAX_SUBJECTS = 1000;
 
 const REFUSED: TokenResponse = {
   result: 'rejected',

@@ -4,15 +4,14 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TokenUnavailable, type TokenWaiter } from '../../../src/token/bearer-source.ts';
-import {
-  MAX_BODY_BYTES,
-  MAX_CONNECTIONS,
-  startLocalEndpoint,
-  UNREAD_MS,
-} from '../../../src/token/output/local-endpoint.ts';
+import { MAX_CONNECTIONS, startLocalEndpoint } from '../../../src/token/output/local-endpoint.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { heldTokens } from './held-tokens.ts';
+
+const MAX_BODY_BYTES = 8192;
+
+const UNREAD_MS = 20_000;
 
 const ASKING = { 'token-sidecar-request': 'true' };
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };

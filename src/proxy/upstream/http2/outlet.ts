@@ -41,7 +41,7 @@ const SMALL_BYTES = 1024;
  * How much of one connection's answers slow apps may leave unread, all together, before the connection itself stops:
  * until then no app holds up another.
  */
-export const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
+const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 /**
  * The way out of one HTTP/2 connection, shared by its requests: everything from one turn of the event loop leaves in

@@ -14,7 +14,7 @@ import { type Waiting, WaitingLine } from './waiting-line.ts';
  * Connections to one upstream that further requests avoid because apps have that much unread on each. With more,
  * requests wait for those apps as well: they would hold up whatever is made for those requests, too.
  */
-export const MAX_SATURATED_CONNECTIONS = 3;
+const MAX_SATURATED_CONNECTIONS = 3;
 
 /** Streams assumed to be allowed before the upstream's SETTINGS: the least that RFC 9113 §6.5.2 recommends. */
 const STREAMS_BEFORE_SETTINGS = 100;

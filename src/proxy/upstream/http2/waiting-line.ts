@@ -4,7 +4,7 @@ import { Deadline } from '../../io/deadline.ts';
 import type { Http2UpstreamStream } from './stream.ts';
 
 /** Requests that wait for a stream of one upstream. */
-export const MAX_WAITING = 1024;
+const MAX_WAITING = 1024;
 
 export interface Waiting {
   readonly stream: Http2UpstreamStream;

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import type { Http2UpstreamStream } from '../../../../src/proxy/upstream/http2/stream.ts';
-import { MAX_WAITING, WaitingLine } from '../../../../src/proxy/upstream/http2/waiting-line.ts';
+import { WaitingLine } from '../../../../src/proxy/upstream/http2/waiting-line.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
+
+const MAX_WAITING = 1024;
 
 const PATIENCE_MS = 1_000;
 
