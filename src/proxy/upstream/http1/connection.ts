@@ -12,9 +12,8 @@ import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { FailedWrite, sharedRead, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner, UpstreamUser } from '../../streams/contract.ts';
-import { ANSWER_LIMITS } from '../answer-limits.ts';
 import { type StreamEnd, wasSaid } from '../close-notify.ts';
-import { IDLE_MS } from '../connection-budget.ts';
+import { ANSWER_LIMITS, IDLE_MS } from '../connection-budget.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import {
   type AnswerInProgress,

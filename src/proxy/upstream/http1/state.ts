@@ -5,9 +5,8 @@ import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
 import type { BodyFraming, ResponseHead } from '../../http1/heads.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import type { AnswerBody, Delivery, UpstreamUser } from '../../streams/contract.ts';
-import { ANSWER_LIMITS } from '../answer-limits.ts';
 import type { StreamEnd } from '../close-notify.ts';
-import { reusableForMs } from '../connection-budget.ts';
+import { ANSWER_LIMITS, reusableForMs } from '../connection-budget.ts';
 
 /** Carries no request, and may be lent out. */
 export interface Idle {
