@@ -60,7 +60,7 @@ export class OriginalConnection extends WithoutRequest {
   abandon(): void {
     const state = this.#state;
     this.#state = { kind: 'over' };
-    if (state.kind === 'connecting') this.#stream.abandon();
+    if (state.kind === 'connecting') this.#stream.cancel();
     else if (state.kind === 'waiting') state.end.socket.destroy();
   }
 

@@ -32,7 +32,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   }
 
   release(): void {
-    this.#upstream?.abandon();
+    this.#upstream?.cancel();
     this.#upstream = undefined;
   }
 

@@ -95,7 +95,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** Releases everything: the exchange has ended some other way. */
   release(): void {
-    this.#upstream?.abandon();
+    this.#upstream?.cancel();
     this.#upstream = undefined;
     this.#token.release();
   }
@@ -105,7 +105,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (instead !== undefined) this.#upstream = instead;
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
-      this.#upstream?.giveBack();
+      this.#upstream?.release();
       this.#upstream = undefined;
       void this.#sendWhenObtained();
       return;
@@ -236,7 +236,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#exchange.recorder?.answerEnded();
     this.#attempt = FIRST;
     this.body?.detach();
-    this.#upstream?.discard();
+    this.#upstream?.cancel({ drain: true });
     this.#send(authorization);
   }
 

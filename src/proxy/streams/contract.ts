@@ -186,12 +186,13 @@ export interface UpstreamStream {
   hold(): void;
   /** Goes on where `hold` stopped. */
   proceed(): void;
-  /** Releases a user who does not want the rest of the held answer. */
-  discard(): void;
-  /** Releases the user, and cuts the request. */
-  abandon(): void;
+  /**
+   * Releases the user, and cuts the request.
+   * @param how with `drain`, only the rest of a held answer is not wanted: it may be read out instead.
+   */
+  cancel(how?: { readonly drain: boolean }): void;
   /** Takes back the stream, unused. */
-  giveBack(): void;
+  release(): void;
 }
 
 /** The streams to one upstream. */
@@ -277,7 +278,7 @@ export class UpstreamReset extends SidecarError<'upstream_protocol_error'> {
 
 /** A connection to an upstream that waits for the next request of its owner. */
 interface OwnedConnection {
-  abandon(): void;
+  cancel(): void;
 }
 
 /**
@@ -317,6 +318,6 @@ export class ConnectionOwner {
 
   end(): void {
     this.#gone = true;
-    for (const connection of this.#waiting.splice(0)) connection.abandon();
+    for (const connection of this.#waiting.splice(0)) connection.cancel();
   }
 }

@@ -184,7 +184,7 @@ export function askUpstream(
     connected(instead?: UpstreamStream) {
       const connected = instead ?? stream;
       stream = undefined;
-      connected?.giveBack();
+      connected?.release();
       tell(connected?.protocol);
     },
     upstreamFailed() {
@@ -195,12 +195,12 @@ export function askUpstream(
   });
   const acquired = upstream.acquire(ANY_REQUEST, user, 0);
   if (acquired.ready) {
-    acquired.giveBack();
+    acquired.release();
     tell(acquired.protocol);
   } else if (!over) stream = acquired;
   return () => {
     over = true;
-    stream?.abandon();
+    stream?.cancel();
     stream = undefined;
   };
 }

@@ -162,7 +162,7 @@ export class UpstreamPools implements UpstreamStreams {
         if (isGrpcCall(request)) throw this.#failures.upstreamTakesNoGrpc();
         return this.#http1.adopt(dialling, user);
       },
-      keep: (dialling) => this.#http1.adopt(dialling, new WithoutRequest()).giveBack(),
+      keep: (dialling) => this.#http1.adopt(dialling, new WithoutRequest()).release(),
     };
   }
 

@@ -107,13 +107,11 @@ export class FakeUpstreamStream implements UpstreamStream {
     this.held = false;
     this.#then?.();
   }
-  discard(): void {
-    this.over = 'discarded';
+  cancel(how?: { readonly drain: boolean }): void {
+    if (how?.drain) this.over = 'discarded';
+    else this.over ??= 'abandoned';
   }
-  abandon(): void {
-    this.over ??= 'abandoned';
-  }
-  giveBack(): void {}
+  release(): void {}
 
   /** What comes after the head, held while the user wants it held. */
   #then: (() => void) | undefined;

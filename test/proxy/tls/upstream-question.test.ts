@@ -17,8 +17,8 @@ function ask(protocol: Protocol, ready: boolean) {
     ({
       protocol: spoken,
       ready,
-      giveBack: () => done.push(`${name} given back`),
-      abandon: () => done.push(`${name} abandoned`),
+      release: () => done.push(`${name} given back`),
+      cancel: () => done.push(`${name} abandoned`),
     }) as Partial<UpstreamStream> as UpstreamStream;
   let asked: IncomingRequest | undefined;
   let user: UpstreamUser | undefined;

@@ -397,7 +397,7 @@ describe('protocol: auto without TLS', () => {
     expect(tunnel).toThrow(
       expect.objectContaining({ code: 'overloaded', message: '2 connections to upstreams are open' }),
     );
-    first?.abandon();
+    first?.cancel();
     tunnel();
   });
 });
@@ -538,7 +538,7 @@ describe('a pool of HTTP/2 connections', () => {
     const of = request('h2');
     const stream = pools.acquire(of, new User(of, ''), TRUST);
     expect(stream.ready).toBe(true);
-    stream.giveBack();
+    stream.release();
     expect(stream.ready).toBe(false);
     await ask(request('h2'));
     expect(connections()).toBe(1);
@@ -550,7 +550,7 @@ describe('a pool of HTTP/2 connections', () => {
     const of = request('h2');
     const stream = pools.acquire(of, new User(of, ''), TRUST);
     expect(() => stream.tunnelEnd).toThrow('was to become a tunnel');
-    stream.abandon();
+    stream.cancel();
   });
 
   it('takes only so many that wait', async () => {
@@ -561,7 +561,7 @@ describe('a pool of HTTP/2 connections', () => {
     });
     const of = request('h2');
     expect(() => pools.acquire(of, new User(of, ''), TRUST)).toThrow('1024 requests wait');
-    for (const stream of waiting) stream.abandon();
+    for (const stream of waiting) stream.cancel();
     const user = new User(of, '');
     user.begin(pools.acquire(of, user, TRUST));
     expect(await user.answer).toMatchObject({ by: 'h2' });

@@ -78,13 +78,13 @@ export class Http1Pool implements IdleHolder {
   /** As in `IdleHolder`. */
   closeOldestIdle(): boolean {
     const oldest = this.#idle[0] ?? this.#owned[0];
-    oldest?.abandon();
+    oldest?.cancel();
     return oldest !== undefined;
   }
 
   /** As in `UpstreamStreams`. Those that have an owner stay: with one of them a user's session would end. */
   discardIdle(): void {
-    for (const stream of this.#idle.splice(0)) stream.abandon();
+    for (const stream of this.#idle.splice(0)) stream.cancel();
   }
 
   /** As in `UpstreamStreams`. */
@@ -98,7 +98,7 @@ export class Http1Pool implements IdleHolder {
   close(): void {
     this.#closed = true;
     this.#options.all.remove(this);
-    for (const stream of this.#open) stream.abandon();
+    for (const stream of this.#open) stream.cancel();
   }
 
   /** Retires open connections: each closes with the request that it carries. New ones are not affected. */
@@ -129,7 +129,7 @@ export class Http1Pool implements IdleHolder {
 
   #discardAllIdle(): void {
     this.discardIdle();
-    for (const stream of [...this.#owned]) stream.abandon();
+    for (const stream of [...this.#owned]) stream.cancel();
   }
 
   #takeOwned(user: UpstreamUser): Http1UpstreamStream | undefined {
@@ -144,7 +144,7 @@ export class Http1Pool implements IdleHolder {
   #keep(stream: Http1UpstreamStream): void {
     const { owner } = stream.connection;
     if (this.#closed || owner?.gone) {
-      stream.abandon();
+      stream.cancel();
       return;
     }
     if (owner === undefined) {

@@ -97,16 +97,13 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.proceed();
   }
 
-  /** An answer near its end is read out, so that the connection can be used again; otherwise the connection is cut. */
-  discard(): void {
-    this.connection.discardAnswer();
+  /** An answer to be drained is read out if near its end, so that the connection can be used again. */
+  cancel(how?: { readonly drain: boolean }): void {
+    if (how?.drain) this.connection.discardAnswer();
+    else this.connection.abandon();
   }
 
-  abandon(): void {
-    this.connection.abandon();
-  }
-
-  giveBack(): void {
+  release(): void {
     this.connection.giveBack();
   }
 }

@@ -183,11 +183,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     else this.#endAnswer(busy, end.trailers);
   }
 
-  discard(): void {
-    this.abandon();
-  }
-
-  abandon(): void {
+  cancel(): void {
     const state = this.#state;
     this.#state = OVER;
     if (state.kind === 'waiting') this.#options.onAbandoned(this);
@@ -195,8 +191,8 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     else if (state.kind === 'busy') state.leave();
   }
 
-  giveBack(): void {
-    this.abandon();
+  release(): void {
+    this.cancel();
   }
 
   hasLeft(): void {

@@ -168,8 +168,8 @@ describe('requests', () => {
     ask('second');
     stands(1);
     bring(1, allow(1));
-    stream('first').giveBack();
-    stream('second').giveBack();
+    stream('first').release();
+    stream('second').release();
     expect(ask('third')).toBe(true);
     send('third');
     expect(stream('third').ready).toBe(false);
@@ -188,7 +188,7 @@ describe('requests', () => {
     const { ask, stands, stream, told } = start();
     ask('a');
     ask('b');
-    stream('a').abandon();
+    stream('a').cancel();
     stands(0);
     expect(told()).toEqual(['b connected']);
   });
@@ -273,7 +273,7 @@ describe('where no further connection may be made', () => {
   it('a request waits for what stands', () => {
     const { ask, dialled, stream, told } = startWith(1, { most: 1 });
     expect([ask('second'), dialled()]).toEqual([false, 1]);
-    stream('first').giveBack();
+    stream('first').release();
     expect(told()).toEqual(['second connected']);
   });
 
@@ -298,7 +298,7 @@ describe('where no further connection may be made', () => {
     const { all, ask, pool, socket, stream } = startWith(1, { most: 1 });
     expect(pool.closeOldestIdle()).toBe(false);
     expect(all.mayOpen()).toBe(false);
-    stream('first').giveBack();
+    stream('first').release();
     expect(pool.closeOldestIdle()).toBe(true);
     await turn();
     expect([socket(0).destroyed, pool.stands, all.mayOpen()]).toEqual([true, false, true]);
@@ -312,7 +312,7 @@ describe('connections', () => {
     ask('second');
     stands(1);
     bring(1, allow(1));
-    stream('second').giveBack();
+    stream('second').release();
     pool.discardIdle();
     await turn();
     expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, true]);
@@ -325,9 +325,9 @@ describe('connections', () => {
     pool.retire();
     // It is still waited for.
     expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, false]);
-    stream('second').abandon();
+    stream('second').cancel();
     expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, true]);
-    stream('first').giveBack();
+    stream('first').release();
     await turn();
     expect(socket(0).destroyed).toBe(true);
     all.opened();
@@ -393,7 +393,7 @@ describe('an upstream that chooses', () => {
     expect(dialled()).toBe(1);
     secured(0, 'http/1.1');
     expect([lent, told(), dialled()]).toEqual([['lent'], ['a connected by another'], 2]);
-    stream('b').abandon();
+    stream('b').cancel();
     secured(1, 'http/1.1');
     expect(lent).toEqual(['lent', 'kept']);
   });

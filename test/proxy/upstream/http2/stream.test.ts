@@ -309,7 +309,7 @@ describe('a body that the upstream does not take', () => {
 
   it('of a request that is over is nothing', () => {
     const { stream, told } = start({ hasBody: true }).send();
-    stream.abandon();
+    stream.cancel();
     told();
     stream.data(Buffer.from('x'));
     stream.end([], 1_000);
@@ -445,7 +445,7 @@ describe('an answer that is held', () => {
     allowed.takesMore = false;
     stream.flush();
     allowed.takesMore = true;
-    user.flushAnswer = () => stream.abandon();
+    user.flushAnswer = () => stream.cancel();
     head();
     stream.hold();
     told();
@@ -458,7 +458,7 @@ describe('an answer that is held', () => {
     const answerData = user.answerData;
     user.answerData = (slice) => {
       answerData(slice);
-      stream.abandon();
+      stream.cancel();
     };
     head();
     stream.hold();
@@ -511,7 +511,7 @@ describe('an answer that is held', () => {
     stream.hold();
     data('one');
     told();
-    stream.discard();
+    stream.cancel();
     expect(told()).toEqual(['reset', '3 passed on', 'released']);
   });
 });
@@ -575,19 +575,19 @@ describe('what becomes of a request', () => {
 
   it('that nobody wants any more depends on how far it was', () => {
     const waiting = start();
-    waiting.stream.abandon();
-    waiting.stream.abandon();
+    waiting.stream.cancel();
+    waiting.stream.cancel();
     expect(waiting.told()).toEqual(['abandoned']);
     const lent = start();
     lent.stream.lend(lent.connection);
-    lent.stream.giveBack();
+    lent.stream.release();
     expect(lent.told()).toEqual(['lent', 'released']);
     const sent = start().send();
-    sent.stream.abandon();
+    sent.stream.cancel();
     expect(sent.told()).toEqual(['reset', 'released']);
     const replaced = start();
     replaced.stream.replaced();
-    replaced.stream.abandon();
+    replaced.stream.cancel();
     expect(replaced.told()).toEqual([]);
   });
 
