@@ -82,7 +82,7 @@ async function publish(result: BenchmarkResult, isWhole: boolean): Promise<void>
   const chart = drawChart(result);
   await mkdir(directory, { recursive: true });
   await writeFile(`${file}.json`, `${JSON.stringify(result, null, 1)}\n`);
-  await writeFile(`${file}.svg`, chart);
-  if (isWhole) await writeFile(join(ROOT, 'docs/images/bench.svg'), chart);
-  print(`\n${relative(ROOT, file)}.json, .svg${isWhole ? ', docs/images/bench.svg' : ''}`);
+  const drawn = isWhole ? join(ROOT, 'docs/images/bench.svg') : `${file}.svg`;
+  await writeFile(drawn, chart);
+  print(`\n${relative(ROOT, file)}.json, ${relative(ROOT, drawn)}`);
 }
