@@ -19,7 +19,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
 import type { AppContext } from './app/connection.ts';
 import type { Service } from './app/listener.ts';
-import type { FindOriginal } from './capture/redirected-port.ts';
+import type { FindOriginal } from './capture/redirected.ts';
 import type { Protocol } from './http/messages.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';

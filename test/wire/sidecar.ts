@@ -13,7 +13,7 @@ import type {
 } from '../../src/config/config.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
-import type { FindOriginal } from '../../src/proxy/capture/redirected-port.ts';
+import type { FindOriginal } from '../../src/proxy/capture/redirected.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import type { Tracer } from '../../src/proxy/recording/tracer.ts';

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected-connection.ts';
+import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';

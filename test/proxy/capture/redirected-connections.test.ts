@@ -5,7 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, createServer, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/platform/net/address.ts';
-import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected-connection.ts';
+import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

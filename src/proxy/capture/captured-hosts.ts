@@ -1,15 +1,19 @@
+/** Captured hosts: the sidecar listens in their place, on their ports. */
+
+import type { Socket } from 'node:net';
 import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
-import type { AppContext } from '../app/connection.ts';
+import { type AppConnection, type AppContext, guarded } from '../app/connection.ts';
 import type { Service } from '../app/listener.ts';
+import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { AskedDestination } from '../routing/forward-proxy.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
-import type { TlsTermination } from '../tls/termination.ts';
-import { CapturedTlsConnection } from './captured-tls-connection.ts';
+import type { ConnectionSuccessor } from '../streams/contract.ts';
+import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
 /** The list of captured hosts, which get the token; it reaches nothing else. */
 export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig {
@@ -77,4 +81,56 @@ function openTls(listed: ListedHost, context: AppContext, termination: TlsTermin
     }
     return new CapturedTlsConnection(accepted, { context, termination, listed, route, onFree });
   };
+}
+
+interface CapturedTlsConnectionOptions {
+  readonly context: AppContext;
+  readonly termination: TlsTermination;
+  readonly listed: ListedHost;
+  readonly route: ActiveRoute;
+  /** Called whenever a request is settled. */
+  readonly onFree: () => void;
+}
+
+/** A connection that an app opened to a captured host over TLS, which ends here. */
+class CapturedTlsConnection implements AppConnection {
+  readonly socket: Socket;
+  place = 0;
+  /** Absent until there is TLS. */
+  #successor: ConnectionSuccessor | undefined;
+
+  constructor(socket: Socket, options: CapturedTlsConnectionOptions) {
+    const { context, termination, listed, route, onFree } = options;
+    let take: TakeBytes = () => {};
+    acceptShared(socket, (chunk) => guarded(socket, context.log, () => take(chunk)));
+    this.socket = socket;
+    // Every end of a connection emits 'close'.
+    socket.on('error', () => socket.destroy());
+    const connection: TerminatedConnection['connection'] = {
+      socket,
+      takeOver(taker) {
+        take = taker;
+        return undefined;
+      },
+      handOff: (successor) => {
+        this.#successor = successor;
+      },
+      onFree,
+    };
+    termination.begin({ connection, listed, route, onOver: onFree });
+  }
+
+  /** A handshake counts as busy, like a request, and has a time limit of its own. */
+  get busy(): boolean {
+    return this.#successor?.busy !== false;
+  }
+
+  closeIdle(): void {
+    if (this.#successor === undefined) this.socket.destroySoon();
+    else this.#successor.closeIdle();
+  }
+
+  drain(): void {
+    this.#successor?.drain();
+  }
 }

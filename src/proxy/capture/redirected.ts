@@ -1,9 +1,14 @@
+/** Connections that the system redirects here: those to listed hosts get the token, all others pass. */
+
 import type { Socket } from 'node:net';
+import type { ForwardProxyConfig, RedirectConfig } from '../../config/config.ts';
+import { redirectListeners, WITHOUT_FAMILY } from '../../config/sidecar-listeners.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
-import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import { type ListenAddress, withoutRootDot } from '../../platform/net/address.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import { type AppConnection, type AppContext, guarded } from '../app/connection.ts';
+import type { Listener, Service } from '../app/listener.ts';
 import { Deadline } from '../io/deadline.ts';
 import { GatheredWriter } from '../io/gathered-writer.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
@@ -15,8 +20,69 @@ import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 import { runTunnel, SocketSide } from '../tunnel/tunnel.ts';
 import { nameIn } from './first-octets.ts';
-import { OriginalConnection } from './original-connection.ts';
-import type { PassingConnections } from './passing-connections.ts';
+import { OriginalConnection, PassingConnections } from './original-connection.ts';
+
+/** The list of hosts whose redirected connections get the token; all others pass. */
+export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProxyConfig {
+  return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
+}
+
+/** Where a redirected connection was going; undefined if the system does not know. */
+export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
+
+interface RedirectedServiceOptions {
+  readonly context: AppContext;
+  readonly termination: TlsTermination;
+  readonly findOriginal: FindOriginal;
+  readonly onResult: (result: RedirectedResult) => void;
+}
+
+/** Serves connections that the system redirects here. */
+export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
+  const passing = new PassingConnections();
+  return {
+    what: 'redirect',
+    // Apps that arrive here know of no proxy.
+    clear: false,
+    open(accepted, onFree) {
+      const original = findOriginal(accepted);
+      if (original === undefined || isHere(original, accepted)) {
+        const why = 'a connection came to the listener of redirected ones that was not redirected';
+        const error = new SidecarError('destination_not_allowed', why);
+        context.noRoute.error(error.code);
+        logFailure(context.log, 'none', error);
+        options.onResult('refused');
+        accepted.destroy();
+        return undefined;
+      }
+      return new RedirectedConnection(accepted, { context, original, onFree, passing, ...options });
+    },
+  };
+}
+
+/** For a connection that was not redirected the system names a destination, too: this listener. */
+function isHere({ host, port }: ListenAddress, { localAddress, localPort }: Socket): boolean {
+  return port === localPort && host === localAddress;
+}
+
+/**
+ * Listens where the system redirects to: loopback, in both address families.
+ * @throws {SidecarError} `configuration` when the port is not available.
+ */
+export async function listenForRedirected(
+  listener: Listener,
+  port: number,
+  service: Service,
+): Promise<readonly ListenAddress[]> {
+  const [first, second] = redirectListeners(port);
+  const ipv4 = await listener.listen(first, service);
+  try {
+    return [ipv4, await listener.listen(second, service)];
+  } catch (error) {
+    if (!WITHOUT_FAMILY.has(systemCodeOf((error as Error).cause))) throw error;
+    return [ipv4];
+  }
+}
 
 /** An app silent for this long may be waiting for its server to speak first, so the server is dialled. */
 export const FIRST_WORD_MS = 1_000;
@@ -25,7 +91,7 @@ export const FIRST_WORD_MS = 1_000;
 const NAMING_MS = 10_000;
 
 /** The fate of a connection, reported once; `left` if it closed before any other. */
-export type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
+type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 interface RedirectedConnectionOptions {
   readonly context: AppContext;
@@ -57,7 +123,7 @@ interface Past {
 const NOTHING: Buffer = Buffer.alloc(0);
 
 /** A connection that an app opened to some host and the system redirected here. */
-export class RedirectedConnection implements AppConnection {
+class RedirectedConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
   readonly #options: RedirectedConnectionOptions;
