@@ -23,7 +23,7 @@ import type { FindOriginal } from './capture/redirected.ts';
 import type { Protocol } from './http/messages.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import type { Tracer } from './recording/tracer.ts';
+import type { Tracer } from './recording/request-recorder.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
 import type { LeafContexts } from './tls/interception-ca.ts';
 

@@ -1,15 +1,23 @@
+/** What the data path counts, and how it becomes series. */
+
 import type { CountedErrorCode } from '../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
 import type { CertificateMetrics } from '../platform/x509/certificate-metrics.ts';
-import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
+import {
+  createRequestDurations,
+  DurationHistogram,
+  type DurationTally,
+  type RouteDurations,
+} from './durations.ts';
 import { KNOWN_METHODS, methodIndexOf, type Protocol } from './http/messages.ts';
-import { http2AbuseCounter } from './http2-abuse.ts';
-import { CLIENT_CLOSED_REQUEST, type CountedRequest, type RouteObserver } from './observer.ts';
-import { createProtocolTallies } from './protocol-tallies.ts';
-import { redirectedCounter } from './redirected-counter.ts';
-import { createRequestDurations, type RouteDurations } from './request-durations.ts';
-import type { RouteFigures } from './route-figures.ts';
-import { createUpstreamMetrics } from './upstream-metrics.ts';
+import { codeOf, ErrorCode, FAULTS, type FaultReason } from './http2/errors.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  type CountedRequest,
+  type RouteObserver,
+  type UpstreamObserver,
+} from './observer.ts';
 
 /** The `route` label of requests that no route matched. */
 export const NO_ROUTE = 'none';
@@ -33,6 +41,29 @@ export interface ProxyMetrics {
   figures(): ReadonlyMap<string, RouteFigures>;
 }
 
+/** What has been counted for one route since the start: read from the metrics, never counted separately. */
+export interface RouteFigures {
+  /** Finished requests. */
+  readonly total: number;
+  readonly inFlight: number;
+  /** Requests that the proxy refused or could not complete. */
+  readonly errors: number;
+  /** Errors by code; only codes that have occurred. */
+  readonly errorsByCode: ReadonlyMap<string, number>;
+  /** By the first digit of the status: `classes[2]` counts 200 to 299. */
+  readonly classes: readonly number[];
+  /** By duration: the bucket that ends at each of `BUCKETS_SECONDS`, and one for anything longer. */
+  readonly durations: readonly number[];
+  /** The upstream's 401 answers to an injected token, gRPC's UNAUTHENTICATED included. */
+  readonly refusedTokens: number;
+  readonly grpc: {
+    /** gRPC calls among the requests. */
+    readonly calls: number;
+    /** Calls that ended with a status other than OK. */
+    readonly failures: number;
+  };
+}
+
 /** Of a route, since the start. */
 interface Tally {
   total: number;
@@ -41,7 +72,9 @@ interface Tally {
   readonly errorsByCode: Map<string, number>;
   readonly durations: RouteDurations;
   refusedTokens: number;
-  readonly grpc: GrpcTally;
+  grpcCalls: number;
+  /** Those that ended with a status other than OK. */
+  grpcFailures: number;
   /** Ended requests by method and status. */
   readonly requests: Map<number, RequestTally>;
 }
@@ -78,8 +111,23 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
   });
   const durations = createRequestDurations(registry);
   const upstreams = createUpstreamMetrics(registry, certificates);
-  const protocols = createProtocolTallies(registry);
-  const grpcTallies = createGrpcTallies(registry);
+  const protocols = createTallies(
+    registry,
+    {
+      // Separate from `token_sidecar_proxy_requests_total`: users rely on the labels of that as they are.
+      name: 'token_sidecar_proxy_requests_by_protocol_total',
+      help: 'Requests that have ended, by the versions of HTTP that they came and left by; none where they did not leave.',
+    },
+    PROTOCOL_LABELS,
+  );
+  const grpcCalls = createTallies(
+    registry,
+    {
+      name: 'token_sidecar_proxy_grpc_calls_total',
+      help: 'gRPC calls that have ended, by grpc-status; none where the app got no status.',
+    },
+    GRPC_LABELS,
+  );
   const tallies = new Map<string, Tally>();
   new Gauge({
     name: 'token_sidecar_proxy_requests_in_flight',
@@ -114,7 +162,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
   function build(route: string): RouteObserver {
     const duration = durations.forRoute(route);
     const protocol = protocols.forRoute(route);
-    const grpc = grpcTallies.forRoute(route);
+    const grpc = grpcCalls.forRoute(route);
     const tally: Tally = {
       total: 0,
       inFlight: 0,
@@ -122,7 +170,8 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       errorsByCode: new Map(),
       durations: duration,
       refusedTokens: 0,
-      grpc,
+      grpcCalls: 0,
+      grpcFailures: 0,
       requests: new Map(),
     };
     tallies.set(route, tally);
@@ -155,7 +204,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       }
       requests.uncounted += 1;
       tally.total += 1;
-      protocol.count(request.protocol, upstream);
+      protocol.count(indexOfProtocols(request.protocol, upstream));
       duration.observe(status, durationMs / 1000, sampled);
     }
 
@@ -181,7 +230,12 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
         countError(code);
         count({ method: '', protocol }, status, 0, undefined);
       },
-      grpcEnded: (status) => grpc.count(status),
+      grpcEnded(status) {
+        const index = indexOfGrpc(status);
+        grpc.count(index);
+        tally.grpcCalls += 1;
+        if (index !== GRPC_STATUS.OK && index !== NO_GRPC) tally.grpcFailures += 1;
+      },
       error: countError,
       upstreamUnauthorized() {
         tally.refusedTokens += 1;
@@ -208,19 +262,177 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       known.delete(route);
       tallies.delete(route);
       protocols.forget(route);
-      grpcTallies.forget(route);
+      grpcCalls.forget(route);
       return true;
     },
     figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
   };
 }
 
-function figuresOf({ durations, errorsByCode, grpc, requests: _, ...totals }: Tally): RouteFigures {
+function figuresOf({ total, inFlight, errors, refusedTokens, ...tally }: Tally): RouteFigures {
   return {
-    ...totals,
-    classes: durations.classes(),
-    durations: durations.buckets(),
-    errorsByCode: new Map(errorsByCode),
-    grpc: { calls: grpc.calls, failures: grpc.failures },
+    total,
+    inFlight,
+    errors,
+    refusedTokens,
+    classes: tally.durations.classes(),
+    durations: tally.durations.buckets(),
+    errorsByCode: new Map(tally.errorsByCode),
+    grpc: { calls: tally.grpcCalls, failures: tally.grpcFailures },
   };
+}
+
+/** Registers the metrics of upstreams and of the connections to them. A series begins with its first event. */
+function createUpstreamMetrics(
+  registry: Registry,
+  certificates: CertificateMetrics,
+): { forRoute(route: string): UpstreamObserver } {
+  const registers = [registry];
+  const durations = new DurationHistogram(registry, {
+    name: 'token_sidecar_proxy_upstream_duration_seconds',
+    help: 'Time from the sending of a request to the head of its answer, for each time it was sent.',
+    labelNames: ['route'],
+  });
+  const connections = new Counter({
+    name: 'token_sidecar_proxy_upstream_connections_total',
+    help: 'Connections to upstreams that were opened.',
+    labelNames: ['route'] as const,
+    registers,
+  });
+  const handshakes = new Counter({
+    name: 'token_sidecar_proxy_upstream_tls_handshakes_total',
+    help: 'TLS handshakes with upstreams that succeeded, and whether they resumed a session.',
+    labelNames: ['route', 'resumed'] as const,
+    registers,
+  });
+
+  function build(route: string): UpstreamObserver {
+    let duration: DurationTally | undefined;
+    return {
+      upstreamAnswered(durationMs) {
+        duration ??= durations.series({ route });
+        duration.observe(durationMs / 1000);
+      },
+      connectionOpened: () => connections.inc({ route }),
+      connectionSecured: (resumed) => handshakes.inc({ route, resumed: String(resumed) }),
+      certificatesInUse: (file, pem) =>
+        certificates.inUse({ route }, file, file === 'caFile' ? 'trust' : 'identity', pem),
+    };
+  }
+
+  return { forRoute: build };
+}
+
+/** Counts of one route by one of few sets of labels: one addition each; the counter gets them when it is read. */
+class IndexedTally<Name extends string> {
+  readonly #labels: readonly Readonly<Record<Name, string>>[];
+  /** By the place among the labels, what has not been added to the counter. */
+  readonly #uncounted: Float64Array;
+
+  constructor(labels: readonly Readonly<Record<Name, string>>[]) {
+    this.#labels = labels;
+    this.#uncounted = new Float64Array(labels.length);
+  }
+
+  count(index: number): void {
+    this.#uncounted[index] = (this.#uncounted[index] as number) + 1;
+  }
+
+  /** Hands over what has been counted since the last time. */
+  take(add: (labels: Readonly<Record<Name, string>>, count: number) => void): void {
+    for (const [index, count] of this.#uncounted.entries()) {
+      if (count === 0) continue;
+      this.#uncounted[index] = 0;
+      add(this.#labels[index] as Readonly<Record<Name, string>>, count);
+    }
+  }
+}
+
+interface Tallies<Name extends string> {
+  forRoute(route: string): IndexedTally<Name>;
+  forget(route: string): void;
+}
+
+/** Registers a counter of tallies. @param labels one set for each index, beside the route. */
+function createTallies<Name extends string>(
+  registry: Registry,
+  { name, help }: { readonly name: string; readonly help: string },
+  labels: readonly Readonly<Record<Name, string>>[],
+): Tallies<Name> {
+  const tallies = new Map<string, IndexedTally<Name>>();
+  new Counter({
+    name,
+    help,
+    labelNames: ['route', ...Object.keys(labels[0] ?? {})],
+    registers: [registry],
+    collect() {
+      for (const [route, tally] of tallies) {
+        tally.take((others, count) => this.inc({ route, ...others }, count));
+      }
+    },
+  });
+  return {
+    forRoute(route) {
+      const tally = new IndexedTally(labels);
+      tallies.set(route, tally);
+      return tally;
+    },
+    forget: (route) => tallies.delete(route),
+  };
+}
+
+const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];
+/** `none`: nothing was sent upstream, or bytes that the proxy does not read. */
+const UPSTREAM_PROTOCOLS = ['none', 'http1', 'h2'] as const;
+const PROTOCOL_LABELS = APP_PROTOCOLS.flatMap((protocol) =>
+  UPSTREAM_PROTOCOLS.map((upstream_protocol) => ({ protocol, upstream_protocol })),
+);
+
+/** The place of a pair of versions among `PROTOCOL_LABELS`. */
+function indexOfProtocols(app: Protocol, upstream: Protocol | undefined): number {
+  return (
+    (app === 'h2' ? UPSTREAM_PROTOCOLS.length : 0) + (upstream === undefined ? 0 : upstream === 'h2' ? 2 : 1)
+  );
+}
+
+/** Services may send any number: all that gRPC does not define share one label. */
+const GRPC_LABELS = [...Object.values(GRPC_STATUS).map(String), 'other', 'none'].map((grpc_status) => ({
+  grpc_status,
+}));
+const OTHER_GRPC = GRPC_LABELS.length - 2;
+const NO_GRPC = GRPC_LABELS.length - 1;
+
+/** The place of a status among `GRPC_LABELS`. */
+function indexOfGrpc(status: GrpcStatus | undefined): number {
+  return status === undefined ? NO_GRPC : status === 'other' ? OTHER_GRPC : status;
+}
+
+/** Those that end only a stream, or come from upstreams. */
+const NOT_OF_APPS: ReadonlySet<string> = new Set(['fields_too_large', 'interim_flood']);
+
+/** Registers the counter; once per registry. */
+function http2AbuseCounter(registry: Registry): (kind: string) => void {
+  const counter = new Counter({
+    name: 'token_sidecar_proxy_http2_abuse_total',
+    help: 'HTTP/2 connections of the app that were ended because they asked for more than they may.',
+    labelNames: ['kind'] as const,
+    registers: [registry],
+  });
+  // Starts at zero, so that `rate()` sees the first increase.
+  for (const kind of Object.keys(FAULTS)) {
+    const ends = codeOf(kind as FaultReason) === ErrorCode.ENHANCE_YOUR_CALM && !NOT_OF_APPS.has(kind);
+    if (ends) counter.labels({ kind }).inc(0);
+  }
+  return (kind) => counter.labels({ kind }).inc();
+}
+
+/** Registers the counter of connections that the system redirected here; once per registry. */
+function redirectedCounter(registry: Registry): (result: string) => void {
+  const counter = new Counter({
+    name: 'token_sidecar_proxy_redirected_connections_total',
+    help: 'Connections that were redirected here: listed get the token, passed go as they are to where they were going, refused found nobody there, left ended before any of these.',
+    labelNames: ['result'] as const,
+    registers: [registry],
+  });
+  return (result) => counter.labels({ result }).inc();
 }

@@ -16,7 +16,7 @@ import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import type { FindOriginal } from '../../src/proxy/capture/redirected.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
-import type { Tracer } from '../../src/proxy/recording/tracer.ts';
+import type { Tracer } from '../../src/proxy/recording/request-recorder.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
 import type { LeafContexts } from '../../src/proxy/tls/interception-ca.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';

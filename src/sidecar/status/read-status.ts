@@ -4,7 +4,7 @@ import { readMemoryUse } from '../../admin/process-metrics.ts';
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
-import type { RouteFigures } from '../../proxy/route-figures.ts';
+import type { RouteFigures } from '../../proxy/metrics.ts';
 import type { TokenSnapshot } from '../../token/grant-report.ts';
 import type { TokenFileTrouble } from '../../token/output/token-file.ts';
 import type { TokenSource } from '../../token/token-source.ts';

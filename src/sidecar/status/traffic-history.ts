@@ -5,7 +5,7 @@
 
 import { ERRORS } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { RouteFigures } from '../../proxy/route-figures.ts';
+import type { RouteFigures } from '../../proxy/metrics.ts';
 import type { RecentTraffic } from './report.ts';
 
 interface TrafficSources {

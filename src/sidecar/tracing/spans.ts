@@ -20,7 +20,7 @@ import { shownUrl } from '../../platform/log/shown-text.ts';
 import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/messages.ts';
 import { shownPath } from '../../proxy/http/syntax.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
-import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/tracer.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/request-recorder.ts';
 import type { IncomingRequest } from '../../proxy/streams/contract.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
 import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-report.ts';

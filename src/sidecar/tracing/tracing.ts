@@ -24,7 +24,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../../platform/time/clock.ts';
 import { VERSION } from '../../platform/version.ts';
-import type { Tracer } from '../../proxy/recording/tracer.ts';
+import type { Tracer } from '../../proxy/recording/request-recorder.ts';
 import type { GrantTracer } from '../../token/grant-report.ts';
 import { exportsInTime, openOtlpExporter } from './otlp-exporter.ts';
 import { grantSpans, requestSpans } from './spans.ts';

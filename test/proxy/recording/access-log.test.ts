@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
-import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
+import { AccessLog, recordingOf } from '../../../src/proxy/recording/request-recorder.ts';
 import { captureLog } from '../../support/log-capture.ts';
 
 const OK = { status: 200, error: undefined, grpcStatus: undefined };

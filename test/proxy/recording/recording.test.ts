@@ -2,9 +2,13 @@ import { expect, it } from 'vitest';
 import { createLogger, setLogLevel } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import type { TraceContext } from '../../../src/proxy/http/messages.ts';
-import { AccessLog } from '../../../src/proxy/recording/access-log.ts';
-import { recordingOf } from '../../../src/proxy/recording/recorded-request.ts';
-import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/recording/tracer.ts';
+import {
+  AccessLog,
+  type AttemptSpan,
+  type RequestSpan,
+  recordingOf,
+  type Tracer,
+} from '../../../src/proxy/recording/request-recorder.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 

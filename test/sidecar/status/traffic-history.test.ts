@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { RouteFigures } from '../../../src/proxy/route-figures.ts';
+import type { RouteFigures } from '../../../src/proxy/metrics.ts';
 import { quantileMs, TrafficHistory } from '../../../src/sidecar/status/traffic-history.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 

@@ -1,5 +1,7 @@
+/** One request from its head to its end, for the access log and for traces. */
+
 import { randomUUID } from 'node:crypto';
-import type { RouteConfig } from '../../config/config.ts';
+import type { AccessLogConfig, RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
@@ -20,11 +22,10 @@ import {
   type EndedRequest,
   type RecordRequest,
   type RequestRecorder,
+  type UnreadRequest,
 } from '../observer.ts';
 import { shownMethod } from '../proxy-error.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
-import type { AccessLog } from './access-log.ts';
-import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
 
 interface RecordingOptions {
   readonly clock: Clock;
@@ -43,7 +44,7 @@ export function recordingOf(options: RecordingOptions): RecordRequest {
   return (request) => new RecordedRequest(request, options);
 }
 
-/** One request, followed from its head to its end: for the access log, for a trace, or for both. */
+/** The record of one request. */
 class RecordedRequest implements RequestRecorder {
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
@@ -198,4 +199,100 @@ class RecordedRequest implements RequestRecorder {
 /** Milliseconds, to one decimal: nobody reads more. */
 function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
+}
+
+/** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */
+interface AccessRecord {
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly spanId: string | undefined;
+  /** By name; absent where callers are not told apart. */
+  readonly caller: string | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly protocol: string;
+  readonly route: string | undefined;
+  readonly upstream: string | undefined;
+  readonly upstreamProtocol: string | undefined;
+  readonly status: number;
+  readonly grpcStatus: number | 'other' | undefined;
+  /** The proxy's own error code. */
+  readonly error: string | undefined;
+  /** How often the request was sent upstream. */
+  readonly sent: number;
+  /** Bytes of bodies, or of a tunnel, from the app. */
+  readonly requestBytes: number;
+  /** The same, to the app. */
+  readonly responseBytes: number;
+  readonly durationMs: number;
+  /** From the last sending to the head of its answer. */
+  readonly upstreamMs: number | undefined;
+}
+
+/** Most is unknown about a request that could not be read. */
+type UnreadRecord = UnreadRequest & Pick<AccessRecord, 'sent' | 'requestBytes'>;
+
+type Outcome = Pick<AccessRecord, 'status' | 'error' | 'grpcStatus'>;
+
+/** Logs a line for every request, for failed ones, or for a sample, which always includes failed ones. */
+export class AccessLog {
+  readonly #log: Logger;
+  readonly #config: AccessLogConfig;
+  readonly #random: () => number;
+
+  /** @param random a number in [0, 1). */
+  constructor(log: Logger, config: AccessLogConfig, random: () => number) {
+    this.#log = log;
+    this.#config = config;
+    this.#random = random;
+  }
+
+  /** Whether a request with this outcome gets a line. Ask once per request: sampling is random. */
+  wants(outcome: Outcome): boolean {
+    return hasFailed(outcome) || (this.#config.requests === 'all' && this.#random() < this.#config.sample);
+  }
+
+  write(record: AccessRecord | UnreadRecord): void {
+    this.#log.info(record, 'request');
+  }
+
+  /** Logs what could not be read as a request, which has failed. */
+  writeUnread(unread: UnreadRequest): void {
+    this.write({ ...unread, sent: 0, requestBytes: 0 });
+  }
+}
+
+function hasFailed({ status, error, grpcStatus }: Outcome): boolean {
+  return error !== undefined || status >= 400 || (grpcStatus !== undefined && grpcStatus !== 0);
+}
+
+/** Makes spans of requests. The implementation is loaded only when traces are asked for. */
+export interface Tracer {
+  /** @param parent the trace that the app says its request belongs to. */
+  begin(request: IncomingRequest, parent: TraceContext | undefined): RequestSpan;
+}
+
+/** The span of an app's request. */
+export interface RequestSpan {
+  readonly trace: TraceContext;
+  routed(route: RouteConfig): void;
+  /** The request waits for this grant. */
+  awaits(grant: GrantTrace): void;
+  /**
+   * The request is sent upstream.
+   * @param target as sent there, without a token.
+   * @param resendCount how often it was sent before.
+   */
+  send(target: string, route: RouteConfig, resendCount: number): AttemptSpan;
+  failed(code: ProxyErrorCode): void;
+  end(ended: EndedRequest): void;
+}
+
+/** The span of one attempt. */
+export interface AttemptSpan {
+  /** Sent to the upstream. */
+  readonly trace: TraceContext;
+  answered(status: number): void;
+  /** @param failure why there was no answer, or not all of it. */
+  end(failure?: ProxyErrorCode | 'abandoned'): void;
 }
