@@ -10,6 +10,7 @@ import { boundCallerConnections } from '../callers/caller-connections.ts';
 import { drain } from '../callers/drain.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
+import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
 import { https } from '../platform/net/node-https.ts';
 import type { Clock } from '../platform/time/clock.ts';
@@ -92,6 +93,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   Object.assign(server, { httpAllowHalfOpen: true });
   const stopPresenting = presentCertificates(server, certificates);
 
+  const inTurn = answersInTurn();
   const connections = boundCallerConnections({
     most: limits.connections,
     onDropped: metrics.connectionDropped,
@@ -118,28 +120,30 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
       connections.left(socket);
       metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
     });
-    answer(request, options.endpoint, startedAtMs).then(
-      (given) => {
-        if (given === 'aborted') {
+    inTurn(response, socket.remoteAddress as string)
+      .then((isItsTurn) => (isItsTurn ? answer(request, options.endpoint, startedAtMs) : 'aborted'))
+      .then(
+        (given) => {
+          if (given === 'aborted') {
+            socket.destroy();
+            return;
+          }
+          result = given.kind === 'given' ? 'given' : given.code;
+          const { status, headers, body } = onTheWire(given);
+          response.writeHead(status, {
+            ...headers,
+            'Content-Length': Buffer.byteLength(body),
+            // Only after a complete request may another follow on the same connection.
+            ...(draining || !request.complete ? { Connection: 'close' } : {}),
+          });
+          response.end(body);
+          connections.end(socket);
+        },
+        (error: unknown) => {
+          log.debug({ err: error }, 'the caller went away before its request was read');
           socket.destroy();
-          return;
-        }
-        result = given.kind === 'given' ? 'given' : given.code;
-        const { status, headers, body } = onTheWire(given);
-        response.writeHead(status, {
-          ...headers,
-          'Content-Length': Buffer.byteLength(body),
-          // Only after a complete request may another follow on the same connection.
-          ...(draining || !request.complete ? { Connection: 'close' } : {}),
-        });
-        response.end(body);
-        connections.end(socket);
-      },
-      (error: unknown) => {
-        log.debug({ err: error }, 'the caller went away before its request was read');
-        socket.destroy();
-      },
-    );
+        },
+      );
   }
   server.on('request', serve);
   // If the answer does not depend on the body, none need be sent.

@@ -11,6 +11,7 @@ import { boundCallerConnections } from '../callers/caller-connections.ts';
 import { drain } from '../callers/drain.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
+import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { endUnlessAnswered, listenOn } from '../platform/net/listen.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { ClientVerification } from '../platform/tls/certificate-files.ts';
@@ -99,6 +100,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   });
 
   const budget = createReviewBudget(clock);
+  const inTurn = answersInTurn();
   const caller: Caller = clients === undefined ? 'unverified' : 'api_server';
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -110,23 +112,28 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
       connections.left(socket);
       over.abort(new Error('the connection has ended'));
     });
-    answer(request, { ...options, budget, caller, signal: over.signal }).then(
-      ({ status, body }) => {
-        // Only after a complete request may another follow on the same connection.
-        const close = draining || !request.complete;
-        response.writeHead(status, {
-          'Content-Type': status === 200 ? 'application/json' : 'text/plain; charset=utf-8',
-          'Content-Length': Buffer.byteLength(body),
-          ...(close ? { Connection: 'close' } : {}),
-        });
-        response.end(body);
-        connections.end(socket);
-      },
-      (error: unknown) => {
-        log.debug({ err: error }, 'the API server went away before its review was read');
-        socket.destroy();
-      },
-    );
+    inTurn(response, socket.remoteAddress as string)
+      .then((isItsTurn) => {
+        if (!isItsTurn) throw new Error('the connection has ended');
+        return answer(request, { ...options, budget, caller, signal: over.signal });
+      })
+      .then(
+        ({ status, body }) => {
+          // Only after a complete request may another follow on the same connection.
+          const close = draining || !request.complete;
+          response.writeHead(status, {
+            'Content-Type': status === 200 ? 'application/json' : 'text/plain; charset=utf-8',
+            'Content-Length': Buffer.byteLength(body),
+            ...(close ? { Connection: 'close' } : {}),
+          });
+          response.end(body);
+          connections.end(socket);
+        },
+        (error: unknown) => {
+          log.debug({ err: error }, 'the API server went away before its review was read');
+          socket.destroy();
+        },
+      );
   });
 
   const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {

@@ -5,9 +5,11 @@ import type { Duplex } from 'node:stream';
 import { SidecarError, systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
+import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
+import { networkOf } from './attempt-limits.ts';
 import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './refusal.ts';
@@ -81,6 +83,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
   // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
+  const inTurn = answersInTurn();
   const bound = boundConnections(server, {
     most: limits.connections,
     onDisplaced: () => metrics.connectionDropped('displaced'),
@@ -112,7 +115,8 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       socket.destroy();
       return;
     }
-    const body = await readBody(request, limits.bodyBytes);
+    const isItsTurn = await inTurn(response, networkOf(String(socket.remoteAddress)));
+    const body = isItsTurn ? await readBody(request, limits.bodyBytes) : 'aborted';
     if (body === 'aborted') {
       if (!refused.has(socket)) metrics.requested('aborted', 0);
       return;
