@@ -13,7 +13,7 @@ import { explainNoToken } from '../token/why-no-token.ts';
 import { examineCertificateFiles } from './certificates.ts';
 import { type About, about, type Examination, type Finding } from './examination.ts';
 import { mistakeInUrl, mistakeOf, refusalIn } from './mistakes.ts';
-import { examineMountedFiles } from './mounted-files.ts';
+import { examineMountedFiles, examineTokenFile } from './mounted-files.ts';
 import { reach } from './reach.ts';
 import { describeClock, describeToken, skewOf } from './token-facts.ts';
 
@@ -35,14 +35,13 @@ export async function examineCredential(
     ...(await examineCertificateFiles(config.tls, certificateOf(config), 'certificate_files', of, nowMs)),
   );
   const secret = await readCredentials(config);
-  if (secret.state !== 'loaded') {
-    // A problem between files: a key that does not belong to its certificate.
-    if (!findings.some((finding) => 'failure' in finding)) {
-      findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
-    }
-    return ended;
+  // A problem between files: a key that does not belong to its certificate.
+  if (secret.state !== 'loaded' && !findings.some((finding) => 'failure' in finding)) {
+    findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
   }
-  if (examination.isOffline) return ended;
+  // The sidecar does not start without it, whether it waits for the token or not.
+  findings.push(...(await examineTokenFile(config, about(`credential ${config.name}`))));
+  if (secret.state !== 'loaded' || examination.isOffline) return ended;
   const asked = config.tokenUrl ?? config.issuerUrl;
   if (asked !== undefined) {
     const way = await reachProvider(config, new URL(asked), secret.credentials, of, examination);

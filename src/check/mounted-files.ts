@@ -1,9 +1,10 @@
 /** A credential's files: present under their names, readable, and not mounted by mistake. */
 
-import { open, opendir, realpath, stat } from 'node:fs/promises';
+import { access, constants, open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { nearestName } from '../config/suggestion.ts';
+import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { shownValue } from '../platform/log/shown-text.ts';
 import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
 import { credentialFiles } from '../token/credentials.ts';
@@ -30,6 +31,22 @@ export async function examineMountedFiles(config: CredentialConfig, of: About): 
   const findings = (await Promise.all(names.map((name) => examineFile(directory, name, entries, of)))).flat();
   if (entries === undefined) return findings.slice(0, 1);
   return findings.length > 0 ? findings : [of.ok('mounted_secret', directory)];
+}
+
+/** Writes nothing: a running sidecar may have its token there. */
+export async function examineTokenFile({ output }: CredentialConfig, of: About): Promise<Finding[]> {
+  if (output?.file === undefined) return [];
+  const { path } = output.file;
+  const directory = dirname(path);
+  try {
+    await access(directory, constants.W_OK | constants.X_OK);
+    return [of.ok('token_file', path)];
+  } catch (error) {
+    const what = `${path} cannot be written: ${systemCodeOf(error) ?? messageOf(error)} of ${directory}`;
+    return [
+      of.failure('token_file', 'configuration', what, `mount a volume at ${directory} that may be written`),
+    ];
+  }
 }
 
 async function examineFile(

@@ -54,6 +54,13 @@ export const STEPS = {
       'A file is missing, empty, too large, unreadable or malformed; names that are nearly right are told',
     offline: true,
   },
+  token_file: {
+    title: 'token file',
+    of: 'credential',
+    looks: 'The directory of `output.file`, where there is one',
+    fails: 'It is missing, or may not be written: the sidecar does not start',
+    offline: true,
+  },
   certificate_files: {
     title: 'certificate files',
     of: 'credential',

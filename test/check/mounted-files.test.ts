@@ -1,9 +1,9 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { about } from '../../src/check/examination.ts';
-import { examineMountedFiles, nearName } from '../../src/check/mounted-files.ts';
+import { examineMountedFiles, examineTokenFile, nearName } from '../../src/check/mounted-files.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { lines } from './examined.ts';
@@ -29,6 +29,24 @@ it('tells of every file that is missing, and of what stands there in its place',
     `failure credential default: mounted Secret: ${directory}/client_id does not exist → there is client-id: the key must be client_id`,
     `failure credential default: mounted Secret: ${directory}/client_secret does not exist → there is password: the key must be client_secret`,
   ]);
+});
+
+it('tells whether the file of the token can be made, and makes none', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'tokens-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const told = async (path?: string) => {
+    const file = path === undefined ? {} : { file: { path, mode: 0o640 } };
+    const config = credentialConfig({ ...TOKEN_URL, output: { endpoint: true, ...file } });
+    return lines(await examineTokenFile(config, about('credential default')));
+  };
+  expect(await told(join(directory, 'kafka'))).toEqual([
+    `ok credential default: token file: ${directory}/kafka`,
+  ]);
+  expect(await readdir(directory)).toEqual([]);
+  expect(await told(join(directory, 'none', 'kafka'))).toEqual([
+    `failure credential default: token file: ${directory}/none/kafka cannot be written: ENOENT of ${directory}/none → mount a volume at ${directory}/none that may be written`,
+  ]);
+  expect(await told()).toEqual([]);
 });
 
 it('lists the keys that are there where none is near', async () => {
