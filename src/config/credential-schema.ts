@@ -1,7 +1,7 @@
 /** The shape of a credential in the configuration file. */
 
 import * as v from 'valibot';
-import type { AssertionAlgorithm } from './config.ts';
+import type { AssertionAlgorithm, ClientAuthentication, GrantConfig, JwtBearerGrant } from './config.ts';
 import {
   asWritten,
   fileName,
@@ -18,16 +18,32 @@ import {
 } from './value-schemas.ts';
 import { duration, recoveryTime, tokenEndpointUrl } from './values.ts';
 
-const CLIENT_AUTHENTICATION_METHODS = [
-  'client_secret_basic',
-  'client_secret_post',
-  'private_key_jwt',
-  'tls_client_auth',
-  'kubernetes_jwt',
-  'none',
-] as const;
+/** The keys of a table that the type holds complete. */
+function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
+  return words(Object.keys(all) as Word[]);
+}
 
-const GRANTS = ['client_credentials', 'jwt_bearer', 'token_exchange', 'static'] as const;
+const clientAuthenticationMethod = wordsOf<ClientAuthentication['method']>({
+  client_secret_basic: true,
+  client_secret_post: true,
+  private_key_jwt: true,
+  tls_client_auth: true,
+  kubernetes_jwt: true,
+  none: true,
+});
+
+const grantType = wordsOf<'client_credentials' | GrantConfig['type']>({
+  client_credentials: true,
+  jwt_bearer: true,
+  token_exchange: true,
+  static: true,
+});
+
+const jwtBearerKind = wordsOf<JwtBearerGrant['kind']>({
+  rfc7523: true,
+  google_service_account: true,
+  github_app: true,
+});
 
 const ASSERTION_ALGORITHMS = [
   'ES256',
@@ -56,7 +72,7 @@ const assertion = v.strictObject(
 
 const jwtBearer = v.strictObject(
   {
-    kind: v.optional(words(['rfc7523', 'google_service_account', 'github_app'])),
+    kind: v.optional(jwtBearerKind),
     keyFile: v.optional(fileName),
     certificateFile: v.optional(fileName),
     keyId: v.optional(text),
@@ -126,9 +142,9 @@ export const credential = v.strictObject(
     allowInsecureTokenUrl: v.optional(flag),
     dir: v.optional(path),
     clientId: v.optional(text),
-    clientAuth: v.optional(words(CLIENT_AUTHENTICATION_METHODS)),
+    clientAuth: v.optional(clientAuthenticationMethod),
     assertion: v.optional(assertion),
-    grant: v.optional(words(GRANTS)),
+    grant: v.optional(grantType),
     jwtBearer: v.optional(jwtBearer),
     tokenExchange: v.optional(tokenExchange),
     static: v.optional(staticToken),

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../time/clock.ts';
 
-export interface LruMapOptions<K, V> {
+interface LruMapOptions<K, V> {
   /** Entries. */
   readonly max: number;
   /** All weights together; an entry of more than an eighth of it is not kept at all. Needs `weigh`. */

@@ -21,6 +21,14 @@ import {
   signAssertion,
 } from './assertion.ts';
 
+/** What one request carries to show who the client is. */
+export interface ProofOfClient {
+  /** The Authorization field, for methods that use one. */
+  readonly authorization?: string;
+  /** Form parameters, for methods that use some. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
 /** A method with everything it takes: one of these is enough to prove who the client is. */
 export type ClientCredentials =
   | BasicClient
@@ -30,59 +38,100 @@ export type ClientCredentials =
   | AttestedClient
   | PublicClient;
 
-type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
+type MethodName = ClientAuthentication['method'];
+type Config<M extends MethodName> = Extract<ClientAuthentication, { readonly method: M }>;
+type Client<M extends MethodName> = Extract<ClientCredentials, { readonly method: M }>;
 
-/** Methods that name a client only if one is configured. */
-const NAMELESS: ReadonlySet<ClientAuthentication['method']> = new Set(['kubernetes_jwt', 'none']);
-
-/** The files that the method reads in the credential's directory. */
-export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
-  const own = methodFiles(clientAuth);
-  return clientId !== undefined || NAMELESS.has(clientAuth.method) ? own : ['client_id', ...own];
+interface Method<M extends MethodName> {
+  /** It names a client only if one is configured: no `client_id` is read. */
+  readonly isNameless?: true;
+  /** The files that it reads in the credential's directory, besides `client_id`. */
+  files(config: Config<M>): readonly string[];
+  /** What they hold; or what they should have held, without a secret value. */
+  understand(
+    config: Config<M>,
+    clientId: Client<M>['clientId'],
+    files: MountedFiles,
+  ): Client<M> | UnusableSecret;
+  /** An assertion is signed, or read, anew for each request. */
+  prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
-function methodFiles(clientAuth: ClientAuthentication): readonly string[] {
-  switch (clientAuth.method) {
-    case 'client_secret_basic':
-    case 'client_secret_post':
-      return ['client_secret'];
-    case 'private_key_jwt': {
-      const { keyFile, certificateFile } = clientAuth;
-      return certificateFile === undefined ? [keyFile] : [keyFile, certificateFile];
-    }
-    case 'tls_client_auth':
-      return CERTIFICATE_FILES;
-    case 'kubernetes_jwt':
-      return [clientAuth.tokenFile];
-    case 'none':
-      return [];
-  }
+/** Where the request goes, and when. */
+interface Occasion {
+  readonly tokenUrl: string;
+  readonly clock: Clock;
+}
+
+const METHODS: { readonly [M in MethodName]: Method<M> } = {
+  client_secret_basic: {
+    files: () => ['client_secret'],
+    understand: (config, clientId, files) => ({
+      ...config,
+      clientId,
+      clientSecret: files.content('client_secret'),
+    }),
+    prove: proveInHeader,
+  },
+  client_secret_post: {
+    files: () => ['client_secret'],
+    understand: (config, clientId, files) => ({
+      ...config,
+      clientId,
+      clientSecret: files.content('client_secret'),
+    }),
+    prove: proveInForm,
+  },
+  private_key_jwt: {
+    files: ({ keyFile, certificateFile }) =>
+      certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
+    understand: signingClient,
+    prove: proveBySignature,
+  },
+  tls_client_auth: {
+    // The names in a Secret of type `kubernetes.io/tls`.
+    files: () => ['tls.crt', 'tls.key'],
+    understand: certifiedClient,
+    prove: proveByCertificate,
+  },
+  kubernetes_jwt: {
+    isNameless: true,
+    files: ({ tokenFile }) => [tokenFile],
+    understand: attestedClient,
+    prove: proveByAttestation,
+  },
+  none: {
+    isNameless: true,
+    files: () => [],
+    understand: ({ method }, clientId) => ({ method, clientId }),
+    prove: nameClient,
+  },
+};
+
+function methodOf<M extends MethodName>({ method }: { readonly method: M }): Method<M> {
+  return METHODS[method];
+}
+
+type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
+
+/** The files that the client's method reads in the credential's directory. */
+export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
+  const method = methodOf(clientAuth);
+  const own = method.files(clientAuth);
+  return clientId !== undefined || method.isNameless ? own : ['client_id', ...own];
 }
 
 /** @param files contents of `clientFiles`. */
 export function understandClient(
-  settings: Settings,
+  { clientId, clientAuth }: Settings,
   files: MountedFiles,
 ): ClientCredentials | UnusableSecret {
-  const { clientAuth } = settings;
-  const clientId = settings.clientId ?? files.content('client_id');
-  switch (clientAuth.method) {
-    case 'client_secret_basic':
-    case 'client_secret_post':
-      return { ...clientAuth, clientId, clientSecret: files.content('client_secret') };
-    case 'private_key_jwt':
-      return signingClient(clientAuth, clientId, files);
-    case 'tls_client_auth':
-      return certifiedClient(clientId, files);
-    case 'kubernetes_jwt':
-      return attestedClient(clientAuth.tokenFile, settings.clientId, files);
-    case 'none':
-      return { method: 'none', clientId: settings.clientId };
-  }
+  const method = methodOf(clientAuth);
+  const mounted = method.isNameless ? undefined : files.content('client_id');
+  return method.understand(clientAuth, clientId ?? mounted, files);
 }
 
 /**
- * What one request carries to show who the client is. An assertion is signed, or read, anew for each request.
  * @param tokenUrl where the request goes.
  * @throws {UnusableFile} if the token that vouches for the client cannot be read now.
  */
@@ -91,28 +140,7 @@ export async function proveClient(
   tokenUrl: string,
   clock: Clock,
 ): Promise<ProofOfClient> {
-  switch (credentials.method) {
-    case 'client_secret_basic':
-      return proveInHeader(credentials);
-    case 'client_secret_post':
-      return proveInForm(credentials);
-    case 'private_key_jwt':
-      return proveBySignature(credentials, { tokenUrl, nowMs: clock.now().wallMs });
-    case 'tls_client_auth':
-      return proveByCertificate(credentials);
-    case 'kubernetes_jwt':
-      return proveByAttestation(credentials);
-    case 'none':
-      return nameClient(credentials);
-  }
-}
-
-/** What one request carries to show who the client is. */
-export interface ProofOfClient {
-  /** The Authorization field, for methods that use one. */
-  readonly authorization?: string;
-  /** Form parameters, for methods that use some. */
-  readonly parameters: Readonly<Record<string, string>>;
+  return await methodOf(credentials).prove(credentials, { tokenUrl, clock });
 }
 
 /** RFC 7523 §2.2. */
@@ -187,13 +215,13 @@ const LIFETIME_SECONDS = 60;
 
 function proveBySignature(
   { clientId, key, audience }: SigningClient,
-  { tokenUrl, nowMs }: { readonly tokenUrl: string; readonly nowMs: number },
+  { tokenUrl, clock }: Occasion,
 ): ProofOfClient {
   const assertion = signAssertion(key, {
     issuer: clientId,
     subject: clientId,
     audience: audience ?? tokenUrl,
-    nowMs,
+    nowMs: clock.now().wallMs,
     lifetimeSeconds: LIFETIME_SECONDS,
     assertionId: randomUUID(),
   });
@@ -208,10 +236,11 @@ export interface CertifiedClient {
   readonly privateKey: string;
 }
 
-/** The names in a Secret of type `kubernetes.io/tls`. */
-const CERTIFICATE_FILES = ['tls.crt', 'tls.key'] as const;
-
-function certifiedClient(clientId: string, files: MountedFiles): CertifiedClient | UnusableSecret {
+function certifiedClient(
+  { method }: Config<'tls_client_auth'>,
+  clientId: string,
+  files: MountedFiles,
+): CertifiedClient | UnusableSecret {
   const certificate = files.content('tls.crt');
   const privateKey = files.content('tls.key');
   const leaf = parseCertificate(certificate);
@@ -219,7 +248,7 @@ function certifiedClient(clientId: string, files: MountedFiles): CertifiedClient
   const key = parsePrivateKey(privateKey);
   if (key === undefined) return files.malformed('tls.key', 'an unencrypted private key in PEM');
   if (!leaf.checkPrivateKey(key)) return files.malformed('tls.key', 'the key of the certificate in tls.crt');
-  return { method: 'tls_client_auth', clientId, certificate, privateKey };
+  return { method, clientId, certificate, privateKey };
 }
 
 /** The handshake has shown the certificate; the id says whose it should be. */
@@ -241,12 +270,12 @@ interface AttestedClient {
 }
 
 function attestedClient(
-  tokenFile: string,
+  { method, tokenFile }: Config<'kubernetes_jwt'>,
   clientId: string | undefined,
   files: MountedFiles,
 ): AttestedClient | UnusableSecret {
   if (!isJwt(files.content(tokenFile))) return files.malformed(tokenFile, 'a signed JWT');
-  return { method: 'kubernetes_jwt', tokenFile, directory: files.directory, clientId };
+  return { method, tokenFile, directory: files.directory, clientId };
 }
 
 /** @throws {UnusableFile} if the token cannot be read now. */

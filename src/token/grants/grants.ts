@@ -1,8 +1,9 @@
-/** Every grant: the files it reads, what they must hold, and its request to the provider. */
+/** Every grant: the files it reads, what they must hold, and its request to the provider. One table. */
 
 import { join } from 'node:path';
 import type {
   CredentialSettings,
+  GrantConfig,
   JwtBearerGrant,
   StaticGrant,
   TokenExchangeGrant,
@@ -31,54 +32,93 @@ import {
 /** What a grant needs beside the client; for most, nothing. */
 export type GrantMaterial = SigningParty | ServiceAccount | GithubApp | MountedToken;
 
+type GrantName = 'client_credentials' | JwtBearerGrant['kind'] | Exclude<GrantConfig['type'], 'jwt_bearer'>;
+
+/** The settings of a grant. */
+type Config<N extends GrantName> = N extends 'client_credentials'
+  ? undefined
+  : Extract<JwtBearerGrant, { readonly kind: N }> | Extract<GrantConfig, { readonly type: N }>;
+type Material<N extends GrantName> = N extends GrantMaterial['grant']
+  ? Extract<GrantMaterial, { readonly grant: N }>
+  : undefined;
+
+interface Grant<N extends GrantName> {
+  /** The client is the one that signs, so that `client_id` is read unless it is configured. */
+  readonly signsAsClient?: (config: Config<N>) => boolean;
+  /** The files that it reads in the credential's directory, beside the client's. */
+  files(config: Config<N>): readonly string[];
+  /** What they hold, unless it is read anew each time; or what they should have held, without a secret value. */
+  understand(config: Config<N>, clientId: string, files: MountedFiles): Material<N> | UnusableSecret;
+  request(
+    config: Config<N>,
+    material: Material<N>,
+    credential: CredentialSettings,
+    occasion: GrantOccasion,
+  ): GrantRequest | Promise<GrantRequest>;
+}
+
+const GRANTS: { readonly [N in GrantName]: Grant<N> } = {
+  client_credentials: {
+    files: () => [],
+    understand: () => undefined,
+    request: (_config, _material, credential, occasion) => askForClient(credential, occasion),
+  },
+  rfc7523: {
+    signsAsClient: ({ issuer }) => issuer === undefined,
+    files: ({ keyFile, certificateFile }) =>
+      certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
+    understand: signingParty,
+    request: askByAssertion,
+  },
+  google_service_account: {
+    files: ({ keyFile }) => [keyFile],
+    understand: (config, _clientId, files) => serviceAccount(config, files),
+    request: askForServiceAccount,
+  },
+  github_app: {
+    signsAsClient: ({ issuer }) => issuer === undefined,
+    files: ({ keyFile }) => [keyFile],
+    understand: githubApp,
+    request: (config, material, _credential, occasion) => askForInstallation(config, material, occasion),
+  },
+  token_exchange: {
+    files: exchangedFiles,
+    understand: (config, _clientId, files) => unusableExchange(config, files),
+    request: (config, _material, credential, occasion) => askByExchange(config, credential, occasion),
+  },
+  static: {
+    files: ({ tokenFile }) => [tokenFile],
+    understand: (config, _clientId, files) => mountedToken(config, files),
+    request: () => {
+      throw new Error('no provider is asked for a mounted token');
+    },
+  },
+};
+
+function nameOf(grant: GrantConfig | undefined): GrantName {
+  if (grant === undefined) return 'client_credentials';
+  return grant.type === 'jwt_bearer' ? grant.kind : grant.type;
+}
+
+function grantOf<N extends GrantName>(name: N): Grant<N> {
+  return GRANTS[name];
+}
+
 type Settings = Pick<CredentialSettings, 'grant' | 'clientId'>;
 
 /** The files that the grant reads in the credential's directory, beside the client's. */
-export function grantFiles({ grant, clientId }: Settings): readonly string[] {
-  switch (grant?.type) {
-    case undefined:
-      return [];
-    case 'jwt_bearer':
-      return namesItself(grant) || clientId !== undefined
-        ? keyFiles(grant)
-        : ['client_id', ...keyFiles(grant)];
-    case 'token_exchange':
-      return exchangedFiles(grant);
-    case 'static':
-      return [grant.tokenFile];
-  }
-}
-
-/** Whether the grant names the signer, so that no client id has to be read. */
-function namesItself(grant: JwtBearerGrant): boolean {
-  return grant.kind === 'google_service_account' || grant.issuer !== undefined;
-}
-
-function keyFiles(grant: JwtBearerGrant): readonly string[] {
-  return grant.kind === 'rfc7523' && grant.certificateFile !== undefined
-    ? [grant.keyFile, grant.certificateFile]
-    : [grant.keyFile];
+export function grantFiles({ grant: config, clientId }: Settings): readonly string[] {
+  const grant = grantOf(nameOf(config));
+  const own = grant.files(config);
+  return clientId === undefined && grant.signsAsClient?.(config) ? ['client_id', ...own] : own;
 }
 
 /** @returns undefined for a grant that needs nothing of its own, or reads it anew each time. */
 export function understandGrant(
-  { grant, clientId }: Settings,
+  { grant: config, clientId }: Settings,
   files: MountedFiles,
 ): GrantMaterial | UnusableSecret | undefined {
-  const issuer = () => clientId ?? files.content('client_id');
-  switch (grant?.type) {
-    case undefined:
-      return undefined;
-    case 'jwt_bearer':
-      if (grant.kind === 'google_service_account') return serviceAccount(grant, files);
-      return grant.kind === 'github_app'
-        ? githubApp(grant, issuer(), files)
-        : signingParty(grant, issuer(), files);
-    case 'token_exchange':
-      return unusableExchange(grant, files);
-    case 'static':
-      return mountedToken(grant, files);
-  }
+  return grantOf(nameOf(config)).understand(config, clientId ?? files.content('client_id'), files);
 }
 
 /**
@@ -86,26 +126,17 @@ export function understandGrant(
  * @throws {UnusableFile} if a file that is read anew for each request cannot be read now.
  */
 export async function grantRequest(
-  config: CredentialSettings,
+  credential: CredentialSettings,
   material: GrantMaterial | undefined,
   occasion: GrantOccasion,
 ): Promise<GrantRequest> {
-  const { grant } = config;
-  if (grant === undefined) return askForClient(config, occasion);
-  if (grant.type === 'token_exchange') return await askByExchange(grant, config, occasion);
-  if (grant.type === 'jwt_bearer') {
-    if (grant.kind === 'rfc7523' && material?.grant === 'jwt_bearer') {
-      return askByAssertion(grant, material, config, occasion);
-    }
-    if (grant.kind === 'google_service_account' && material?.grant === 'google_service_account') {
-      return askForServiceAccount(grant, material, config, occasion);
-    }
-    if (grant.kind === 'github_app' && material?.grant === 'github_app') {
-      return askForInstallation(grant, material, occasion);
-    }
+  const { grant: config } = credential;
+  const name = nameOf(config);
+  if (material !== undefined && material.grant !== name) {
+    // Cannot happen: the credentials were understood by the same settings.
+    throw new Error(`the grant ${name} was given the credentials of another`);
   }
-  // Cannot happen: the credentials were understood by the same settings.
-  throw new Error(`the grant ${grant.type} was given the credentials of another`);
+  return await grantOf(name).request(config, material, credential, occasion);
 }
 
 /** `client_credentials`: the client asks for itself (RFC 6749 §4.4). */

@@ -15,7 +15,7 @@ const ASSERTION_SECONDS = 60;
 
 /** As RFC 7523 §2.1 has it; so does Salesforce. */
 export interface SigningParty {
-  readonly grant: 'jwt_bearer';
+  readonly grant: 'rfc7523';
   readonly key: AssertionKey;
   readonly issuer: string;
 }
@@ -33,7 +33,7 @@ export function signingParty(
   if ('expected' in key) {
     return files.malformed(key.in === 'certificate' ? (certificateFile ?? '') : keyFile, key.expected);
   }
-  return { grant: 'jwt_bearer', key, issuer: issuer ?? clientId };
+  return { grant: 'rfc7523', key, issuer: issuer ?? clientId };
 }
 
 export function askByAssertion(

@@ -211,7 +211,7 @@ function confidentialParts(credentials: Credentials): readonly string[] {
 
 function namesIn(material: GrantMaterial): readonly string[] {
   switch (material.grant) {
-    case 'jwt_bearer':
+    case 'rfc7523':
     case 'github_app':
       return [material.issuer];
     case 'google_service_account':
