@@ -28,6 +28,11 @@ export function hasField(fields: Fields, name: string): boolean {
   return false;
 }
 
+/** Whether a request with these fields waits for 100 before its body (RFC 9110 §10.1.1). */
+export function expectsContinue(fields: Fields): boolean {
+  return fieldValues(fields, 'expect').some((value) => value.toLowerCase() === '100-continue');
+}
+
 /** How many octets names and values have. */
 export function octetsOf(fields: Fields): number {
   let octets = 0;
@@ -86,6 +91,19 @@ export function isNamed(candidate: string, name: string): boolean {
 /** `name` in lower case: field names are case-insensitive (RFC 9110 §5.1). */
 export function lowerCaseName(name: string): string {
   return USUAL_SPELLINGS.get(name) ?? name.toLowerCase();
+}
+
+/** The fields with names in lower case; what came by HTTP/2 has them already, and is returned itself. */
+export function lowerCaseNames(fields: Fields): Fields {
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (lowerCaseName(name) !== name) return fields.map(lowerCaseAt);
+  }
+  return fields;
+}
+
+function lowerCaseAt(part: string, at: number): string {
+  return at % 2 === 0 ? lowerCaseName(part) : part;
 }
 
 /**

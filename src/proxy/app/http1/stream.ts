@@ -1,7 +1,7 @@
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
 import { ownAnswerMessage } from '../../exchange/local-reply.ts';
-import { type Fields, fieldValues } from '../../http/fields.ts';
+import { expectsContinue, type Fields, fieldValues } from '../../http/fields.ts';
 import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
 import type { RequestHead } from '../../http1/heads.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
@@ -91,7 +91,7 @@ export class Http1AppStream implements AppStream {
 
   get awaitsContinue(): boolean {
     if (this.requestWhole || this.#continued || this.#head.minorVersion === 0) return false;
-    return fieldValues(this.#head.fields, 'expect').some((value) => value.toLowerCase() === '100-continue');
+    return expectsContinue(this.#head.fields);
   }
 
   get offeredProtocols(): string | undefined {

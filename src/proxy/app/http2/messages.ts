@@ -1,6 +1,6 @@
 /** Field sections as HTTP/2 has them: `:status` first, names in lower case, nothing of the connection (RFC 9113 §8.2). */
 
-import { type Fields, joinCookies, lowerCaseName } from '../../http/fields.ts';
+import { type Fields, joinCookies, lowerCaseNames } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
 import type { RequestSection } from '../../http2/messages.ts';
 import type { AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/contract.ts';
@@ -29,26 +29,8 @@ export function ownAnswerSection(own: OwnAnswer): string[] {
   return section(own.status, own.fields);
 }
 
-/** Of trailers. */
-export function trailerSection(fields: Fields): Fields {
-  return withLowerCaseNames(fields);
-}
-
 function section(status: number, fields: Fields): string[] {
-  return [':status', String(status)].concat(withLowerCaseNames(fields));
-}
-
-/** What came by HTTP/2 is in lower case already. */
-function withLowerCaseNames(fields: Fields): Fields {
-  for (let at = 0; at < fields.length; at += 2) {
-    const name = fields[at] as string;
-    if (lowerCaseName(name) !== name) return fields.map(lowerCaseAt);
-  }
-  return fields;
-}
-
-function lowerCaseAt(part: string, at: number): string {
-  return at % 2 === 0 ? lowerCaseName(part) : part;
+  return [':status', String(status)].concat(lowerCaseNames(fields));
 }
 
 const NO_OPTIONS: readonly string[] = [];

@@ -2,7 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import type { ExchangeContext } from '../../exchange/context.ts';
 import { Exchange } from '../../exchange/exchange.ts';
-import { type Fields, fieldValues, permittedTrailers } from '../../http/fields.ts';
+import { expectsContinue, type Fields, lowerCaseNames, permittedTrailers } from '../../http/fields.ts';
 import { ErrorCode } from '../../http2/errors.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
@@ -18,7 +18,7 @@ import {
 } from '../../streams/contract.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { Http2Outlet, LeavingAnswer } from './connection-writer.ts';
-import { answerSection, informationSection, ownAnswerSection, trailerSection } from './messages.ts';
+import { answerSection, informationSection, ownAnswerSection } from './messages.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
@@ -93,9 +93,7 @@ export class Http2AppStream
 
   get awaitsContinue(): boolean {
     if (this.requestWhole || this.#continued) return false;
-    return fieldValues(this.#request.fields, 'expect').some(
-      (value) => value.toLowerCase() === '100-continue',
-    );
+    return expectsContinue(this.#request.fields);
   }
 
   takeData(data: Buffer, endStream: boolean): void {
@@ -157,7 +155,7 @@ export class Http2AppStream
 
   end(trailers: Fields, patienceMs: number): void {
     this.patienceMs = patienceMs;
-    this.#sender.end(trailerSection(trailers), patienceMs);
+    this.#sender.end(lowerCaseNames(trailers), patienceMs);
   }
 
   answer(own: OwnAnswer, patienceMs: number): void {

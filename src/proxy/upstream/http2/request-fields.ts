@@ -57,8 +57,3 @@ function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
   }
   return fields;
 }
-
-/** Trailers with names in lower case. */
-export function trailerFields(trailers: Fields): string[] {
-  return trailers.map((part, at) => (at % 2 === 0 ? lowerCaseName(part) : part));
-}

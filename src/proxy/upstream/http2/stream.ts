@@ -1,5 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
-import { type Fields, permittedMetadata, permittedTrailers } from '../../http/fields.ts';
+import { type Fields, lowerCaseNames, permittedMetadata, permittedTrailers } from '../../http/fields.ts';
 import { isGrpcCall } from '../../http/messages.ts';
 import type { Broken } from '../../http2/connection-output.ts';
 import { ErrorCode } from '../../http2/errors.ts';
@@ -19,7 +19,7 @@ import type { UpstreamFailures } from '../failures.ts';
 import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream } from './outlet.ts';
-import { requestFields, trailerFields } from './request-fields.ts';
+import { requestFields } from './request-fields.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
@@ -131,7 +131,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   end(trailers: Fields, nowMs: number): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    const fields = trailerFields(trailers);
+    const fields = lowerCaseNames(trailers);
     const tooLarge = this.#tooLarge('trailers', fields, busy.connection);
     if (tooLarge !== undefined) {
       this.#fail(busy, { error: tooLarge, delivery: 'lost' });
