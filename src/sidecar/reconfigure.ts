@@ -12,8 +12,8 @@ import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import { NO_ROUTE, type ProxyMetrics } from '../proxy/metrics.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { type InUse, servingOf } from './configuration.ts';
+import { withoutToken } from './health.ts';
 import type { Reconfigurable, ReconfigureOptions, WaitedFor } from './reload/follow-file.ts';
-import { withoutToken } from './sidecar-health.ts';
 import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sidecarHealth } from '../../src/sidecar/sidecar-health.ts';
+import { sidecarHealth } from '../../src/sidecar/health.ts';
 import type { OpenCredential } from '../../src/sidecar/token-sources.ts';
 
 /** A credential that is required, and has no token before `grant`. */
