@@ -31,10 +31,13 @@ interface Report {
 
 async function h2spec(port: number): Promise<Report> {
   const report = await temporaryFile('h2spec.xml', '');
-  const output = await new Promise<string>((resolve) => {
-    // It exits 1 where a case fails.
+  const output = await new Promise<string>((resolve, reject) => {
     const args = ['--strict', '--port', String(port), '--junit-report', report];
-    execFile(join(GO_PROGRAMS, 'h2spec'), args, (_, stdout) => resolve(stdout));
+    execFile(join(GO_PROGRAMS, 'h2spec'), args, (error, stdout) => {
+      // It exits 1 where a case fails.
+      if (typeof error?.code === 'string') reject(error);
+      else resolve(stdout);
+    });
   });
   const cases: string[] = [];
   const failed: string[] = [];
