@@ -1,4 +1,4 @@
-import { type Fields, hasField, joinCookies } from '../../http/fields.ts';
+import { type Fields, hasField } from '../../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
 import type { Member } from '../../io/collections.ts';
 import type { FieldSection, OutgoingRequest, UpstreamStream } from '../../streams/contract.ts';
@@ -51,7 +51,8 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     // A Content-Length would strip an HTTP/2 message of its trailers.
     this.#chunked =
       hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
-    const section = http2 ? asHttp1(from, this.#chunked) : from;
+    // The cookies of an HTTP/2 request have been joined where it came in.
+    const section = http2 && this.#chunked ? withoutLength(from) : from;
     const fields = upstreamFields(section, request, bodyForm(request, this.#chunked));
     connection.writer.text(serializeRequestHead(from.method, target, fields));
     if (!hasBody) connection.requestSent(nowMs);
@@ -113,12 +114,10 @@ function bodyForm({ from, hasBody }: OutgoingRequest, chunked: boolean): Request
   return hasBody || BODILESS.has(from.method) ? 'plain' : 'empty';
 }
 
-/** The fields of an HTTP/2 request in HTTP/1.1 form: one Cookie, and one way to say where the body ends. */
-function asHttp1({ fields, connectionOptions }: FieldSection, chunked: boolean): FieldSection {
-  const joined = joinCookies([...fields]);
-  if (!chunked) return { fields: joined, connectionOptions };
+/** Without Content-Length: of two ways to say where a body ends, HTTP/1.1 takes one. */
+function withoutLength({ fields, connectionOptions }: FieldSection): FieldSection {
   return {
-    fields: joined.filter((_, at) => joined[at - (at % 2)] !== 'content-length'),
+    fields: fields.filter((_, at) => fields[at - (at % 2)] !== 'content-length'),
     connectionOptions,
   };
 }
