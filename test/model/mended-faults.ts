@@ -27,7 +27,7 @@ export const MENDED_FAULTS = {
       {
         file: 'proxy/upstream/http1/connection.ts',
         mended: '        state.end ??= end;\n',
-        faulty: '        this.#state = state.busy;\n        this.#endStream(state.busy.answer, end);\n',
+        faulty: '        this.state = state.busy;\n        this.#endStream(state.busy.answer, end);\n',
       },
     ],
   },

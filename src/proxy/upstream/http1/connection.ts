@@ -3,9 +3,6 @@ import type { TLSSocket } from 'node:tls';
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../platform/errors.ts';
 import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../platform/time/clock.ts';
-import { challengesConnection } from '../../http/messages.ts';
-import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
-import { frameResponse, type ResponseHead } from '../../http1/heads.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import { afterPoll, Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
@@ -13,27 +10,13 @@ import { FailedWrite, sharedRead, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner, UpstreamUser } from '../../streams/contract.ts';
 import { type StreamEnd, wasSaid } from '../close-notify.ts';
-import { ANSWER_LIMITS, IDLE_MS } from '../connection-budget.ts';
+import { IDLE_MS } from '../connection-budget.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import {
-  type AnswerInProgress,
-  answerBodyOf,
-  type Busy,
-  beginAnswer,
-  deliveryOf,
-  type Idle,
-  type UpstreamState,
-} from './state.ts';
+import { AnswerReader } from './answer-reader.ts';
+import { type AnswerInProgress, deliveryOf, type Idle, type UpstreamState } from './state.ts';
 
-/** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
-const WORTH_READING_BYTES = 64 * 1024;
+/** How long the rest of an unwanted answer may take to come. */
 const WORTH_READING_MS = 1_000;
-
-/** A full TLS record (RFC 8446 §5.1): more of the same read is likely to follow. */
-const RECORD_BYTES = 16_384;
-
-/** What has come is flushed once it is this much. */
-const MAX_GATHERED_BYTES = 64 * 1024;
 
 interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
@@ -61,20 +44,20 @@ const GIVEN_UP: UpstreamState = { kind: 'given-up' };
 const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
 /** One connection to an upstream: a request at a time, and the answer to it. */
-export class UpstreamConnection {
+export class UpstreamConnection extends AnswerReader {
   readonly socket: Socket;
   readonly writer: GatheredWriter;
   readonly #options: UpstreamConnectionOptions;
   readonly #failures: UpstreamFailures;
-  readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
   readonly #deadline: Deadline;
   readonly #failed: FailedWrite;
-  #state: UpstreamState;
+  protected override state: UpstreamState;
   #retiresAt: Instant;
   #owner: ConnectionOwner | undefined;
-  #take: TakeBytes = this.#onBytes;
+  #take: TakeBytes = this.onBytes;
 
   constructor(user: UpstreamUser, options: UpstreamConnectionOptions) {
+    super();
     const socket = options.connect(sharedRead((chunk) => this.#take(chunk)));
     this.socket = socket;
     this.#failed = new FailedWrite(socket);
@@ -85,22 +68,22 @@ export class UpstreamConnection {
     this.#retiresAt = later(now, options.maxAgeMs);
     this.#deadline = new Deadline(options.clock, () => this.#tooLate());
     if (options.stands === true) {
-      this.#state = { kind: 'lent', user, idle: undefined };
+      this.state = { kind: 'lent', user, idle: undefined };
     } else {
-      this.#state = { kind: 'connecting', user };
+      this.state = { kind: 'connecting', user };
       this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
       socket.once('connect', () => {
         const refusal = options.refusal?.(socket);
         if (refusal !== undefined) socket.destroy(refusal);
         else if (options.route.upstream.protocol === 'http') this.#connected();
-        else if (this.#state.kind === 'connecting') this.#state = { ...this.#state, kind: 'securing' };
+        else if (this.state.kind === 'connecting') this.state = { ...this.state, kind: 'securing' };
       });
       socket.once('secureConnect', () => this.#connected());
     }
     socket.on('end', this.#onEnd);
     socket.on('drain', this.#onDrain);
     socket.on('error', (error) => {
-      const { user, kind } = { user: undefined, ...this.#state };
+      const { user, kind } = { user: undefined, ...this.state };
       if (
         kind === 'securing' &&
         options.onRefused !== undefined &&
@@ -116,24 +99,24 @@ export class UpstreamConnection {
     socket.on('close', () => {
       this.#deadline.dispose();
       // Most are given up by then, and need no error.
-      if (this.#state.kind !== 'given-up') this.#onEnded(this.#closed());
+      if (this.state.kind !== 'given-up') this.#onEnded(this.#closed());
       options.onGone(this);
     });
   }
 
   /** Whether a request may be sent. */
   get ready(): boolean {
-    return this.#state.kind === 'lent';
+    return this.state.kind === 'lent';
   }
 
   /** Whether reading has stopped until `proceed`. */
   get onHold(): boolean {
-    return this.#state.kind === 'held';
+    return this.state.kind === 'held';
   }
 
   /** Octets of a request that the system has not taken, and of an answer on hold. */
   get heldBytes(): number {
-    const held = this.#state.kind === 'held' ? this.#state.bytes.length : 0;
+    const held = this.state.kind === 'held' ? this.state.bytes.length : 0;
     return this.socket.writableLength + held;
   }
 
@@ -144,7 +127,7 @@ export class UpstreamConnection {
 
   /** Makes it the owner's whom it has been lent to: the request that follows authenticates it. */
   tie(): void {
-    if (this.#state.kind === 'lent') this.#tieTo(this.#state.user);
+    if (this.state.kind === 'lent') this.tieTo(this.state.user);
   }
 
   /**
@@ -153,7 +136,7 @@ export class UpstreamConnection {
    * a turn of the event loop; then `connected` is called.
    */
   lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
-    const idle = this.#state;
+    const idle = this.state;
     const { socket } = this;
     const dead = socket.destroyed || socket.readableEnded || socket.errored !== null;
     if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {
@@ -163,37 +146,37 @@ export class UpstreamConnection {
     this.#deadline.clear();
     if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {
       const examined: UpstreamState = { kind: 'examined', user, idle };
-      this.#state = examined;
+      this.state = examined;
       afterPoll(() => {
-        if (this.#state !== examined) return;
-        this.#state = { kind: 'lent', user, idle };
+        if (this.state !== examined) return;
+        this.state = { kind: 'lent', user, idle };
         user.connected();
       });
     } else {
-      this.#state = { kind: 'lent', user, idle };
+      this.state = { kind: 'lent', user, idle };
     }
     return true;
   }
 
   /** Takes the connection back, unused. */
   giveBack(): void {
-    const lent = this.#state;
+    const lent = this.state;
     if (lent.kind !== 'lent') return;
     if (lent.idle === undefined) {
       this.#becomeIdle(IDLE_MS, false);
       return;
     }
-    this.#state = lent.idle;
+    this.state = lent.idle;
     this.#deadline.set(lent.idle.since.monotonicMs + lent.idle.reusableForMs);
     this.#options.onReusable(this);
   }
 
   /** Begins a request; what is written from here on is its head and body. */
   begin(method: string): void {
-    const lent = this.#state;
+    const lent = this.state;
     if (lent.kind !== 'lent') throw new SidecarError('internal', `a request was begun on a ${lent.kind} one`);
     this.writer.beginMessage();
-    this.#state = {
+    this.state = {
       kind: 'busy',
       user: lent.user,
       method,
@@ -207,7 +190,7 @@ export class UpstreamConnection {
 
   /** Says that the request has been written whole: from now on the answer is due. */
   requestSent(nowMs: number): void {
-    const busy = this.#state;
+    const busy = this.state;
     if (busy.kind !== 'busy') return;
     busy.requestWhole = true;
     const { responseMs, idleMs } = this.#options.route.timeouts;
@@ -215,15 +198,15 @@ export class UpstreamConnection {
   }
 
   /** Says that bytes have moved, or that there was room for more. */
-  touch(): void {
-    const busy = this.#state;
+  override touch(): void {
+    const busy = this.state;
     if (busy.kind !== 'busy' || (busy.requestWhole && busy.answer === undefined)) return;
     this.#deadline.set(this.#nowMs() + this.#options.route.timeouts.idleMs);
   }
 
   /** Reads nothing more until `resume`: the app has to catch up. */
   pause(): void {
-    const busy = this.#state;
+    const busy = this.state;
     if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
     this.socket.pause();
   }
@@ -236,11 +219,11 @@ export class UpstreamConnection {
 
   /** Called amid `answered`: passes nothing on until `proceed`. */
   hold(): void {
-    const busy = this.#state;
+    const busy = this.state;
     if (busy.kind !== 'busy') return;
     // Nothing of this answer has been passed: what came of its head does not count as gathered from `proceed` on.
     busy.gatheredBytes = 0;
-    this.#state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
+    this.state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
     this.#deadline.clear();
     this.socket.pause();
@@ -248,35 +231,35 @@ export class UpstreamConnection {
 
   /** Goes on where `hold` stopped. */
   proceed(): void {
-    const held = this.#state;
+    const held = this.state;
     if (held.kind !== 'held') return;
     const { busy, bytes, end } = held;
     if (end !== undefined && busy.answer !== undefined) busy.answer.persistent = false;
-    this.#state = busy;
+    this.state = busy;
     this.touch();
-    this.#readHeld(bytes);
+    this.readHeld(bytes);
     if (end !== undefined) this.#onEnded(end);
     this.resume();
   }
 
   /** Releases a user who does not want the rest of the held answer, which is read out if near its end, otherwise cut. */
   discardAnswer(): void {
-    const held = this.#state;
+    const held = this.state;
     const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
     if (held.kind !== 'held' || held.end !== undefined || !answer?.persistent) {
       this.abandon();
       return;
     }
-    this.#state = { kind: 'discarding', answer, bytes: 0 };
+    this.state = { kind: 'discarding', answer, bytes: 0 };
     this.#deadline.set(this.#nowMs() + WORTH_READING_MS);
-    this.#readHeld(held.bytes);
+    this.readHeld(held.bytes);
     this.socket.resume();
   }
 
   /** Releases the user, and cuts the connection. */
-  abandon(): void {
-    if (this.#state.kind === 'given-up') return;
-    this.#state = GIVEN_UP;
+  override abandon(): void {
+    if (this.state.kind === 'given-up') return;
+    this.state = GIVEN_UP;
     this.writer.clear();
     this.socket.destroy();
     this.#options.onGone(this);
@@ -293,8 +276,8 @@ export class UpstreamConnection {
    */
   takeOver(take: TakeBytes): Buffer | undefined {
     const { socket } = this;
-    const bytes = this.#state.kind === 'switching' ? this.#state.bytes : undefined;
-    this.#state = { kind: 'taken-over' };
+    const bytes = this.state.kind === 'switching' ? this.state.bytes : undefined;
+    this.state = { kind: 'taken-over' };
     this.#take = take;
     this.#deadline.dispose();
     socket.off('end', this.#onEnd);
@@ -304,17 +287,17 @@ export class UpstreamConnection {
 
   /** Only the state knows the user: a listener on the socket would keep the user alive as long as the socket. */
   #connected(): void {
-    const made = this.#state;
+    const made = this.state;
     if (made.kind !== 'connecting' && made.kind !== 'securing') return;
     const { user } = made;
-    this.#state = { kind: 'lent', user, idle: undefined };
+    this.state = { kind: 'lent', user, idle: undefined };
     this.#deadline.clear();
     user.connected();
   }
 
   readonly #onDrain = (): void => {
     this.touch();
-    if (this.#state.kind === 'busy') this.#state.user.upstreamReady();
+    if (this.state.kind === 'busy') this.state.user.upstreamReady();
   };
 
   readonly #onEnd = (): void => {
@@ -325,14 +308,14 @@ export class UpstreamConnection {
 
   /** Nothing more will come. */
   #onEnded(end: StreamEnd): void {
-    const state = this.#state;
+    const state = this.state;
     switch (state.kind) {
       case 'held':
         state.end ??= end;
         break;
       case 'securing':
         // Node reports what this end means by an error of its own.
-        if (typeof end === 'object') this.#fail(end, true);
+        if (typeof end === 'object') this.fail(end, true);
         break;
       case 'busy':
       case 'discarding':
@@ -346,160 +329,33 @@ export class UpstreamConnection {
       case 'given-up':
         break;
       default:
-        this.#fail(typeof end === 'object' ? end : this.#closed(), true);
+        this.fail(typeof end === 'object' ? end : this.#closed(), true);
     }
   }
 
   #endStream(answer: AnswerInProgress | undefined, end: StreamEnd): void {
     if (typeof end === 'object' || answer === undefined) {
-      this.#fail(typeof end === 'object' ? end : this.#closed(), true);
+      this.fail(typeof end === 'object' ? end : this.#closed(), true);
     } else if (end === 'cut') {
-      this.#fail(this.#failures.cut(), true);
+      this.fail(this.#failures.cut(), true);
     } else {
       try {
         answer.persistent = false;
         answer.body.end();
-        this.#endAnswer(answer);
+        this.endAnswer(answer);
       } catch (error) {
-        this.#fail(asProxyError(error), false);
+        this.fail(asProxyError(error), false);
       }
     }
-  }
-
-  #onBytes(chunk: Buffer): void {
-    const state = this.#state;
-    switch (state.kind) {
-      case 'busy':
-      case 'discarding':
-        // The connection was broken before any of the request left: this does not answer it.
-        if (this.#failed.happened && !this.writer.anyLeft) {
-          this.#fail(this.#failures.unasked(), true);
-          break;
-        }
-        if (state.kind === 'busy') state.anyAnswer = true;
-        try {
-          this.#read(chunk);
-        } catch (error) {
-          this.#fail(asProxyError(error), false);
-        }
-        break;
-      case 'held':
-        state.bytes.add(chunk);
-        break;
-      case 'given-up':
-        break;
-      default:
-        // Unsolicited bytes are no answer to a later request.
-        this.#fail(this.#failures.unasked(), true);
-    }
-  }
-
-  /**
-   * Reads what came while on hold; an answer that was whole by then ends here, even if nothing came. It is read in one
-   * piece: what follows the end of the answer in another would pass for an answer to the next request.
-   */
-  #readHeld(bytes: ByteQueue): void {
-    const pieces = bytes.pieces();
-    this.#onBytes(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
-    bytes.clear();
-  }
-
-  #read(chunk: Buffer): void {
-    let at = 0;
-    for (;;) {
-      const state = this.#state;
-      if (state.kind === 'held') {
-        state.bytes.add(chunk.subarray(at));
-        return;
-      }
-      if (state.kind !== 'busy' && state.kind !== 'discarding') return;
-      const { answer } = state;
-      if (answer?.body.complete) {
-        // Bytes beyond the answer cannot be trusted to belong to the next one.
-        if (at < chunk.length) answer.persistent = false;
-        this.#endAnswer(answer);
-        return;
-      }
-      if (at === chunk.length) {
-        if (state.kind === 'discarding') return;
-        this.touch();
-        this.#passOn(state, chunk.length);
-        return;
-      }
-      if (answer !== undefined) {
-        const data = answer.body.read(chunk, at);
-        at = answer.body.position;
-        if (data !== undefined) this.#pass(data);
-      } else if (state.kind === 'busy') {
-        at = this.#readHead(state, chunk, at);
-      }
-    }
-  }
-
-  /** TLS delivers records one by one: those that came together leave in one write. */
-  #passOn(busy: Busy, cameBytes: number): void {
-    const isFirst = busy.gatheredBytes === 0;
-    busy.gatheredBytes += cameBytes;
-    if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MAX_GATHERED_BYTES) this.#flush(busy);
-    else if (isFirst) setImmediate(() => this.#flushLater(busy));
-  }
-
-  /** As during a read, a failure costs only this answer. */
-  #flushLater(busy: Busy): void {
-    try {
-      this.#flush(busy);
-    } catch (error) {
-      this.#fail(asProxyError(error), false);
-    }
-  }
-
-  #flush(busy: Busy): void {
-    if (this.#state !== busy || busy.gatheredBytes === 0) return;
-    busy.gatheredBytes = 0;
-    busy.user.flushAnswer();
-  }
-
-  #readHead(busy: Busy, chunk: Buffer, at: number): number {
-    const head = this.#heads.read(chunk, at);
-    if (head === undefined) return chunk.length;
-    const next = this.#heads.position;
-    const framing = frameResponse(head, busy.method);
-    if (head.status === 101) {
-      const bytes = next < chunk.length ? Buffer.from(chunk.subarray(next)) : undefined;
-      this.#state = { kind: 'switching', user: busy.user, bytes };
-      busy.user.switched(head);
-      return chunk.length;
-    }
-    if (head.status < 200) {
-      busy.user.informed(head);
-      return next;
-    }
-    if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
-    busy.answer = beginAnswer(head, framing);
-    if ((head.status === 401 || head.status === 407) && challengesConnection(head.fields)) {
-      this.#tieTo(busy.user);
-    }
-    busy.user.answered(head, answerBodyOf(framing));
-    return next;
   }
 
   /** Over HTTP/2 there is no owner, and no request that authenticates it: a challenge alone leaves it everybody's. */
-  #tieTo({ owner }: UpstreamUser): void {
+  protected override tieTo({ owner }: UpstreamUser): void {
     if (owner !== undefined) this.#owner = owner;
   }
 
-  #pass(data: Buffer): void {
-    const state = this.#state;
-    if (state.kind === 'busy') {
-      state.user.answerData(data);
-    } else if (state.kind === 'discarding') {
-      state.bytes += data.length;
-      if (state.bytes > WORTH_READING_BYTES) this.abandon();
-    }
-  }
-
-  #endAnswer(answer: AnswerInProgress): void {
-    const state = this.#state;
+  protected override endAnswer(answer: AnswerInProgress): void {
+    const state = this.state;
     const requestWhole = state.kind !== 'busy' || state.requestWhole;
     if (answer.persistent && requestWhole && answer.reusableForMs > 0) {
       this.#becomeIdle(answer.reusableForMs, answer.wasHeld);
@@ -516,7 +372,7 @@ export class UpstreamConnection {
       this.abandon();
       return;
     }
-    this.#state = { kind: 'idle', since: now, reusableForMs, doubtful };
+    this.state = { kind: 'idle', since: now, reusableForMs, doubtful };
     this.#deadline.set(now.monotonicMs + reusableForMs);
     // An app that was too slow for this answer must not hold up the next one.
     this.socket.resume();
@@ -524,11 +380,19 @@ export class UpstreamConnection {
   }
 
   /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
-  #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
-    const state = this.#state;
+  protected override fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
+    const state = this.state;
     const delivery = deliveryOf(state, byPeer, this.writer.anyLeft);
     this.abandon();
     if ('user' in state) state.user.upstreamFailed(error, delivery);
+  }
+
+  protected override failUnasked(): void {
+    this.fail(this.#failures.unasked(), true);
+  }
+
+  protected override get brokenUnsent(): boolean {
+    return this.#failed.happened && !this.writer.anyLeft;
   }
 
   #closed(): SidecarError<ProxyErrorCode> {
@@ -542,16 +406,16 @@ export class UpstreamConnection {
   }
 
   #tooLate(): void {
-    const state = this.#state;
+    const state = this.state;
     const { connectMs, responseMs } = this.#options.route.timeouts;
     switch (state.kind) {
       case 'connecting':
       case 'securing':
-        this.#fail(this.#failures.tooLate('connection', connectMs), false);
+        this.fail(this.#failures.tooLate('connection', connectMs), false);
         break;
       case 'busy':
         if (!state.requestWhole || state.answer !== undefined) state.user.stalled();
-        else this.#fail(this.#failures.tooLate('answer', responseMs), false);
+        else this.fail(this.#failures.tooLate('answer', responseMs), false);
         break;
       default:
         this.abandon();

@@ -1,12 +1,10 @@
 /** How far one HTTP/1.1 connection to an upstream is, and what that says of the request on it. */
 
 import type { Instant } from '../../../platform/time/clock.ts';
-import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
-import type { BodyFraming, ResponseHead } from '../../http1/heads.ts';
+import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
-import type { AnswerBody, Delivery, UpstreamUser } from '../../streams/contract.ts';
+import type { Delivery, UpstreamUser } from '../../streams/contract.ts';
 import type { StreamEnd } from '../close-notify.ts';
-import { ANSWER_LIMITS, reusableForMs } from '../connection-budget.ts';
 
 /** Carries no request, and may be lent out. */
 export interface Idle {
@@ -68,24 +66,6 @@ export interface AnswerInProgress {
   readonly reusableForMs: number;
   /** Whether reading stopped amid it: the end of the connection may have come unread. */
   wasHeld: boolean;
-}
-
-/** The answer that begins with this head. */
-export function beginAnswer(
-  head: ResponseHead,
-  framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
-): AnswerInProgress {
-  return {
-    body: bodyDecoder('response', framing, ANSWER_LIMITS),
-    persistent: head.persistent,
-    reusableForMs: reusableForMs(head.fields),
-    wasHeld: false,
-  };
-}
-
-/** What its user needs to know of the framing. */
-export function answerBodyOf({ kind }: BodyFraming): AnswerBody {
-  return kind === 'none' || kind === 'length' ? kind : 'open';
 }
 
 /**

@@ -1,0 +1,187 @@
+import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
+import { challengesConnection } from '../../http/messages.ts';
+import { bodyDecoder } from '../../http1/body-decoder.ts';
+import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
+import { type BodyFraming, frameResponse, type ResponseHead } from '../../http1/heads.ts';
+import type { ByteQueue } from '../../io/byte-queue.ts';
+import { asProxyError } from '../../proxy-error.ts';
+import type { AnswerBody, UpstreamUser } from '../../streams/contract.ts';
+import { ANSWER_LIMITS, reusableForMs } from '../connection-budget.ts';
+import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
+
+/** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
+const WORTH_READING_BYTES = 64 * 1024;
+
+/** A full TLS record (RFC 8446 §5.1): more of the same read is likely to follow. */
+const RECORD_BYTES = 16_384;
+
+/** What has come is flushed once it is this much. */
+const MAX_GATHERED_BYTES = 64 * 1024;
+
+/**
+ * Reads the answers that come on one connection, and passes them to whose request they answer. What their ends and
+ * failures mean for the connection is the connection's own to say.
+ */
+export abstract class AnswerReader {
+  readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
+  protected abstract state: UpstreamState;
+
+  /** Bytes have moved. */
+  abstract touch(): void;
+  /** Releases the user, and cuts the connection. */
+  abstract abandon(): void;
+  /** Whether the connection was broken before any of the request left: what comes does not answer it. */
+  protected abstract get brokenUnsent(): boolean;
+  /** Makes it the owner's whom it has been lent to. */
+  protected abstract tieTo(user: UpstreamUser): void;
+  /** The answer has been passed on whole. */
+  protected abstract endAnswer(answer: AnswerInProgress): void;
+  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
+  protected abstract fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
+  /** Bytes have come that nobody asked for. */
+  protected abstract failUnasked(): void;
+
+  protected onBytes(chunk: Buffer): void {
+    const state = this.state;
+    switch (state.kind) {
+      case 'busy':
+      case 'discarding':
+        if (this.brokenUnsent) {
+          this.failUnasked();
+          break;
+        }
+        if (state.kind === 'busy') state.anyAnswer = true;
+        try {
+          this.#read(chunk);
+        } catch (error) {
+          this.fail(asProxyError(error), false);
+        }
+        break;
+      case 'held':
+        state.bytes.add(chunk);
+        break;
+      case 'given-up':
+        break;
+      default:
+        // Unsolicited bytes are no answer to a later request.
+        this.failUnasked();
+    }
+  }
+
+  /**
+   * Reads what came while on hold; an answer that was whole by then ends here, even if nothing came. It is read in one
+   * piece: what follows the end of the answer in another would pass for an answer to the next request.
+   */
+  protected readHeld(bytes: ByteQueue): void {
+    const pieces = bytes.pieces();
+    this.onBytes(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+    bytes.clear();
+  }
+
+  #read(chunk: Buffer): void {
+    let at = 0;
+    for (;;) {
+      const state = this.state;
+      if (state.kind === 'held') {
+        state.bytes.add(chunk.subarray(at));
+        return;
+      }
+      if (state.kind !== 'busy' && state.kind !== 'discarding') return;
+      const { answer } = state;
+      if (answer?.body.complete) {
+        // Bytes beyond the answer cannot be trusted to belong to the next one.
+        if (at < chunk.length) answer.persistent = false;
+        this.endAnswer(answer);
+        return;
+      }
+      if (at === chunk.length) {
+        if (state.kind === 'discarding') return;
+        this.touch();
+        this.#passOn(state, chunk.length);
+        return;
+      }
+      if (answer !== undefined) {
+        const data = answer.body.read(chunk, at);
+        at = answer.body.position;
+        if (data !== undefined) this.#pass(data);
+      } else if (state.kind === 'busy') {
+        at = this.#readHead(state, chunk, at);
+      }
+    }
+  }
+
+  /** TLS delivers records one by one: those that came together leave in one write. */
+  #passOn(busy: Busy, cameBytes: number): void {
+    const isFirst = busy.gatheredBytes === 0;
+    busy.gatheredBytes += cameBytes;
+    if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MAX_GATHERED_BYTES) this.#flush(busy);
+    else if (isFirst) setImmediate(() => this.#flushLater(busy));
+  }
+
+  /** As during a read, a failure costs only this answer. */
+  #flushLater(busy: Busy): void {
+    try {
+      this.#flush(busy);
+    } catch (error) {
+      this.fail(asProxyError(error), false);
+    }
+  }
+
+  #flush(busy: Busy): void {
+    if (this.state !== busy || busy.gatheredBytes === 0) return;
+    busy.gatheredBytes = 0;
+    busy.user.flushAnswer();
+  }
+
+  #readHead(busy: Busy, chunk: Buffer, at: number): number {
+    const head = this.#heads.read(chunk, at);
+    if (head === undefined) return chunk.length;
+    const next = this.#heads.position;
+    const framing = frameResponse(head, busy.method);
+    if (head.status === 101) {
+      const bytes = next < chunk.length ? Buffer.from(chunk.subarray(next)) : undefined;
+      this.state = { kind: 'switching', user: busy.user, bytes };
+      busy.user.switched(head);
+      return chunk.length;
+    }
+    if (head.status < 200) {
+      busy.user.informed(head);
+      return next;
+    }
+    if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
+    busy.answer = beginAnswer(head, framing);
+    if ((head.status === 401 || head.status === 407) && challengesConnection(head.fields)) {
+      this.tieTo(busy.user);
+    }
+    busy.user.answered(head, answerBodyOf(framing));
+    return next;
+  }
+
+  #pass(data: Buffer): void {
+    const state = this.state;
+    if (state.kind === 'busy') {
+      state.user.answerData(data);
+    } else if (state.kind === 'discarding') {
+      state.bytes += data.length;
+      if (state.bytes > WORTH_READING_BYTES) this.abandon();
+    }
+  }
+}
+
+/** The answer that begins with this head. */
+function beginAnswer(
+  head: ResponseHead,
+  framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
+): AnswerInProgress {
+  return {
+    body: bodyDecoder('response', framing, ANSWER_LIMITS),
+    persistent: head.persistent,
+    reusableForMs: reusableForMs(head.fields),
+    wasHeld: false,
+  };
+}
+
+/** What its user needs to know of the framing. */
+function answerBodyOf({ kind }: BodyFraming): AnswerBody {
+  return kind === 'none' || kind === 'length' ? kind : 'open';
+}
