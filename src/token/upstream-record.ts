@@ -3,6 +3,8 @@
  * that it took before, the token was most likely revoked; if it refuses one token after another, more will not help.
  */
 
+import { doublingMs } from '../platform/time/async.ts';
+
 /** Undefined while the upstream has neither accepted nor refused. */
 export type UpstreamRecord =
   | {
@@ -18,12 +20,11 @@ export type UpstreamRecord =
       readonly futile: number;
     };
 
-const FIRST_COOLDOWN_MS = 30_000;
-const MAX_COOLDOWN_MS = 600_000;
+const COOLDOWN = { firstMs: 30_000, maxMs: 600_000 };
 
 /** How soon an upstream that refused the last forced token too may force another, after `futile` earlier ones. */
 export function refusalCooldownMs(futile: number): number {
-  return Math.min(MAX_COOLDOWN_MS, FIRST_COOLDOWN_MS * 2 ** Math.min(futile, 30));
+  return doublingMs(futile, COOLDOWN);
 }
 
 /** Whether a 401 of this upstream may force a renewal, as far as its record goes. */

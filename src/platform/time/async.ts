@@ -25,12 +25,22 @@ export interface BackoffOptions {
   readonly random: () => number;
 }
 
-const FIRST_MS = 1000;
-const MAX_MS = 30_000;
+/** A wait that grows with each failure. */
+interface Doubling {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}
+
+/** @param failures 0 gives the first wait. */
+export function doublingMs(failures: number, { firstMs, maxMs }: Doubling): number {
+  return Math.min(maxMs, firstMs * 2 ** failures);
+}
+
+const BACKOFF: Doubling = { firstMs: 1000, maxMs: 30_000 };
 
 /** Full jitter: anything up to 1 s after the first failure, 2 s after the second, … 30 s. */
 export function backoffMs(failures: number, random: () => number): number {
-  return random() * Math.min(MAX_MS, FIRST_MS * 2 ** Math.max(0, failures - 1));
+  return random() * doublingMs(Math.max(0, failures - 1), BACKOFF);
 }
 
 /** Resolves after `delayMs`, or at once when the signal aborts. */

@@ -265,7 +265,7 @@ function redirectTo(port: number): Expression {
 }
 
 /** Tells the sender at once that nobody listens there. */
-export function refuse(): Expression {
+function refuse(): Expression {
   return expression(
     'reject',
     attribute(1, number32(REJECT_BOTH_FAMILIES)),

@@ -197,7 +197,7 @@ export interface SigningClient {
   readonly audience?: string | undefined;
 }
 
-export function signingClient(
+function signingClient(
   { method, keyFile, certificateFile, keyId, algorithm, audience }: PrivateKeyJwt,
   clientId: string,
   files: MountedFiles,
