@@ -52,7 +52,7 @@ interface Share {
   readonly held: Held[];
 }
 
-const NOBODY: Share = { bytes: 0, isKnown: false, held: [] };
+const UNKNOWN: Share = { bytes: 0, isKnown: false, held: [] };
 
 /**
  * Bounds what all connections together hold that is unfinished or unread: heads, bodies, answers. Requests pay nothing for
@@ -130,8 +130,8 @@ export class HeldMemory {
 
 /** The caller that holds most or, where all without a caller hold more than that together, the address that does. */
 function whoPays(shares: readonly Share[]): Share {
-  let caller = NOBODY;
-  let address = NOBODY;
+  let caller = UNKNOWN;
+  let address = UNKNOWN;
   let unknownBytes = 0;
   for (const share of shares) {
     if (share.isKnown) {

@@ -90,7 +90,7 @@ export const FIRST_WORD_MS = 1_000;
 /** A connection not named this long after its first octet passes as it is. */
 const NAMING_MS = 10_000;
 
-/** The fate of a connection, reported once; `left` if it closed before any other. */
+/** What became of a connection, reported once; `left` if it closed before anything else did. */
 type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 interface RedirectedConnectionOptions {
