@@ -3,7 +3,7 @@ import type { Fields } from '../../http/fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import type { Delivery } from '../../streams/contract.ts';
 import type { Http2Connection } from './connection.ts';
-import type { CarriedStream, UpstreamOutlet, WireStream } from './outlet.ts';
+import type { CarriedStream, UpstreamOutlet, WireStream } from './connection-writer.ts';
 
 export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly delivery: Delivery };
 

@@ -15,8 +15,8 @@ import { asProxyError } from '../../proxy-error.ts';
 import { HTTP2_ANSWER_LIMITS, IDLE_MS } from '../connection-budget.ts';
 import type { Dialling } from '../dialer.ts';
 import type { UpstreamFailures } from '../failures.ts';
+import { type CarriedStream, UpstreamOutlet, type WireStream } from './connection-writer.ts';
 import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
-import { type CarriedStream, UpstreamOutlet, type WireStream } from './outlet.ts';
 
 /** How far one HTTP/2 connection to an upstream is. */
 type ConnectionState =

@@ -18,7 +18,7 @@ import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
 import type { Http2Connection } from './connection.ts';
-import type { CarriedStream } from './outlet.ts';
+import type { CarriedStream } from './connection-writer.ts';
 import { requestFields } from './request-fields.ts';
 
 export interface Http2StreamOptions {

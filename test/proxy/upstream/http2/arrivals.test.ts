@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Broken } from '../../../../src/proxy/http2/connection-output.ts';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 import type { AnswerSection } from '../../../../src/proxy/http2/messages.ts';
-import type { CarriedStream, WireStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
+import type { CarriedStream, WireStream } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 import { carried, connect, SETTINGS } from './bare-connection.ts';
 
 const ANSWER: AnswerSection = { kind: 'final', status: 200, fields: [], contentLength: undefined };

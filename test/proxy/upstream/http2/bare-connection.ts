@@ -4,7 +4,7 @@ import type { ProxyErrorCode, SidecarError } from '../../../../src/platform/erro
 import type { Dialling } from '../../../../src/proxy/upstream/dialer.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { Http2Connection } from '../../../../src/proxy/upstream/http2/connection.ts';
-import type { CarriedStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
+import type { CarriedStream } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 

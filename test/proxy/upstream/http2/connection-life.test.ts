@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
-import type { CarriedStream } from '../../../../src/proxy/upstream/http2/outlet.ts';
+import type { CarriedStream } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 import { frame, Setting, settings, Type } from '../../../wire/http2/frames.ts';
 import { framesIn } from '../../app/http2/sent-frames.ts';
 import { ANSWER, carried, connect, FIELDS, SETTINGS } from './bare-connection.ts';

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CarriedStream, SendTurns, UnreadBytes } from '../../../../src/proxy/upstream/http2/outlet.ts';
+import {
+  type CarriedStream,
+  SendTurns,
+  UnreadBytes,
+} from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 
 const socket = { takesMore: true };
 
