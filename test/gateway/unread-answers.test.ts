@@ -4,13 +4,14 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, constants, createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { MAX_RESETS } from '../../src/proxy/upstream/http2/liveness.ts';
 import { until } from '../support/until.ts';
 import { callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
 
 const MAX_SATURATED_CONNECTIONS = 3;
 
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
+/** Resets after which a connection upstream carries no further requests. */
+const MAX_RESETS = 32;
 
 const other = callers.issue('other', 'spiffe://cluster.local/ns/shop/sa/other');
 const OTHER_ENTRY = {

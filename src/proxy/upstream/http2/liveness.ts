@@ -23,7 +23,7 @@ const RESETS_WINDOW_MS = 30_000;
  * Resets in one window that retire a connection. Around the end of a window twice as many may come, and then one for each
  * of the requests (`MAX_STREAMS`) that it still carries: fewer than 200 in all.
  */
-export const MAX_RESETS = 32;
+const MAX_RESETS = 32;
 
 /** What a connection's way out says of it, as `UpstreamOutlet` does. */
 interface WayOut {
@@ -124,7 +124,7 @@ type Waits = Pick<Socket, 'writableLength' | 'bytesWritten'>;
  * Watches what waits in a socket for the system to take it. A socket does not report when some of it was taken: only
  * looking shows it.
  */
-export class StuckSocket {
+class StuckSocket {
   readonly #socket: Waits;
   #waits: { readonly sinceMs: number; readonly takenBytes: number } | undefined;
 
@@ -155,7 +155,7 @@ export class StuckSocket {
 }
 
 /** Tracks how long the connection's window, which its requests share, has held back what they have to send. */
-export class ShutWindow {
+class ShutWindow {
   #sinceMs: number | undefined;
 
   /** Says whether something waits and the window is shut. */
@@ -180,7 +180,7 @@ export class ShutWindow {
  * (rapid reset, CVE-2023-44487), and with it the requests of everybody who shares it: Netty, and so grpc-java, at the
  * 201st in 30 s, which is the least that is known.
  */
-export class SentResets {
+class SentResets {
   #count = 0;
   #windowEndsAtMs = Number.NEGATIVE_INFINITY;
 

@@ -1,8 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { MAX_STREAMS } from '../../../../src/proxy/upstream/http2/connection.ts';
-import { MAX_RESETS, SentResets, StuckSocket } from '../../../../src/proxy/upstream/http2/liveness.ts';
+import { Liveness } from '../../../../src/proxy/upstream/http2/liveness.ts';
+import { ManualClock } from '../../../support/manual-clock.ts';
 import { carried, connect, FIELDS, SETTINGS, WINDOW } from './bare-connection.ts';
+
+/** Of a connection with this socket, whose window is open. */
+function livenessOf(socket = { writableLength: 0, bytesWritten: 0 }, clock = new ManualClock()): Liveness {
+  return new Liveness(socket, { takesMore: true, windowShut: false }, clock, clock.now());
+}
 
 /** As much as an upstream takes that has granted nothing (RFC 9113 §6.9.2). */
 const WHOLE_WINDOW = Buffer.alloc(65_535);
@@ -31,7 +37,7 @@ const ALLOWED = 200;
 describe('a socket that takes nothing', () => {
   it('counts from when it was first seen that something waits', () => {
     const socket = { writableLength: 0, bytesWritten: 100 };
-    const stuck = new StuckSocket(socket);
+    const stuck = livenessOf(socket);
     expect([stuck.stuckMs(1_000), stuck.watches]).toEqual([0, false]);
     socket.bytesWritten = socket.writableLength = 200;
     expect([stuck.stuckMs(2_000), stuck.stuckMs(2_700), stuck.watches]).toEqual([0, 700, true]);
@@ -39,7 +45,7 @@ describe('a socket that takes nothing', () => {
 
   it('counts anew once some was taken, however much waits then', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
-    const stuck = new StuckSocket(socket);
+    const stuck = livenessOf(socket);
     stuck.stuckMs(0);
     socket.writableLength = 900;
     socket.bytesWritten = 1_000;
@@ -48,7 +54,7 @@ describe('a socket that takes nothing', () => {
 
   it('what is written behind what waits is nothing that was taken', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
-    const stuck = new StuckSocket(socket);
+    const stuck = livenessOf(socket);
     stuck.stuckMs(0);
     socket.writableLength += 100;
     socket.bytesWritten += 100;
@@ -57,7 +63,7 @@ describe('a socket that takes nothing', () => {
 
   it('a socket in which nothing waits is not watched', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
-    const stuck = new StuckSocket(socket);
+    const stuck = livenessOf(socket);
     stuck.stuckMs(0);
     socket.writableLength = 0;
     expect([stuck.stuckMs(20_000), stuck.watches]).toEqual([0, false]);
@@ -113,15 +119,24 @@ describe('a window that lets nothing leave', () => {
 });
 
 describe('streams that are reset', () => {
+  /** How many resets in one turn retire a connection. */
+  function countToRetire(liveness: Liveness): number {
+    for (let count = 1; ; count++) if (liveness.reset()) return count;
+  }
+
   it('a connection is retired so early that its server allows the resets around the end of a window, and of all that it still carries', () => {
-    expect(2 * MAX_RESETS + MAX_STREAMS).toBeLessThanOrEqual(ALLOWED);
+    expect(2 * countToRetire(livenessOf()) + MAX_STREAMS).toBeLessThanOrEqual(ALLOWED);
   });
 
-  it('resets of half a minute count, and older ones do not', () => {
-    const resets = new SentResets();
-    for (let count = 1; count < MAX_RESETS; count++) expect(resets.sent(1000)).toBe(false);
-    expect(resets.sent(31_000)).toBe(false);
-    for (let count = 2; count < MAX_RESETS; count++) expect(resets.sent(60_999)).toBe(false);
-    expect(resets.sent(60_999)).toBe(true);
+  it('resets of half a minute count, and older ones do not', async () => {
+    const most = countToRetire(livenessOf());
+    const clock = new ManualClock();
+    const liveness = livenessOf(undefined, clock);
+    for (let count = 1; count < most; count++) expect(liveness.reset()).toBe(false);
+    await clock.advance(30_000);
+    expect(liveness.reset()).toBe(false);
+    await clock.advance(29_999);
+    for (let count = 2; count < most; count++) expect(liveness.reset()).toBe(false);
+    expect(liveness.reset()).toBe(true);
   });
 });
