@@ -271,7 +271,9 @@ export const SETTINGS: Texts = {
   ),
   'routes[].name': say('Its name, by the same rules as that of a credential.'),
   'routes[].match': say('Which requests; all of them if absent.'),
-  'routes[].match.host': say('Host of the request, without port; any if absent.'),
+  'routes[].match.host': say(
+    'Host of the request, without port, in any case; a dot at its end counts. Any if absent.',
+  ),
   'routes[].match.pathPrefix': say(
     'Beginning of the path, by whole segments, as in a Kubernetes Ingress of type Prefix: /a matches /a and /a/x, not /ab.',
     '/',
