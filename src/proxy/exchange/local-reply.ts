@@ -111,7 +111,7 @@ const MAX_PUSHBACK_MS = 2 ** 31 - 1;
  * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
  * and message as it would the service's own.
  */
-export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
+function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
   const retryAfter = retryAfterSeconds(error);
   return {
     status: 200,

@@ -15,7 +15,7 @@ import {
  * Which connection a request is sent on. Each token gets one first attempt and at most one retry, whose kind depends on
  * how the first attempt failed.
  */
-export type Attempt =
+type Attempt =
   /** On any connection with room; one idle for too long is checked first. */
   | { readonly kind: 'first' }
   /** On a new connection: the previous one has closed, and most likely its neighbours too. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
-import { grpcRefusalOf } from '../../../src/proxy/exchange/local-reply.ts';
+import { localReplyFor } from '../../../src/proxy/exchange/local-reply.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
@@ -13,7 +13,8 @@ import type { Ports } from './ported-exchange.ts';
 
 const CODES = Object.keys(ERRORS).filter((code) => 'status' in ERRORS[code as keyof typeof ERRORS]);
 
-const refusal = (code: ProxyErrorCode, message = 'why') => grpcRefusalOf(new SidecarError(code, message));
+const refusal = (code: ProxyErrorCode, message = 'why') =>
+  localReplyFor(new SidecarError(code, message), true);
 const field = (name: string, { fields }: { fields: readonly string[] }) => fieldValues(fields, name);
 const messageOf = (message: string) => field('grpc-message', refusal('internal', message))[0] as string;
 
@@ -53,7 +54,7 @@ describe('a gRPC call that is refused', () => {
 
   it('is told when to try again, where that is known', () => {
     const pushback = (error: SidecarError<ProxyErrorCode>) =>
-      field('grpc-retry-pushback-ms', grpcRefusalOf(error));
+      field('grpc-retry-pushback-ms', localReplyFor(error, true));
     expect(pushback(new TokenUnavailable('none', 2500))).toEqual(['3000']);
     expect(pushback(new TokenUnavailable('none', 1e12))).toEqual(['2147483647']);
     expect(pushback(new SidecarError('overloaded', 'x'))).toEqual(['1000']);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { type Attempt, attemptAfter } from '../../../src/proxy/exchange/retry.ts';
+import { attemptAfter } from '../../../src/proxy/exchange/retry.ts';
 import { ErrorCode } from '../../../src/proxy/http2/errors.ts';
 import { type Delivery, UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 
@@ -10,7 +10,9 @@ const ALL = { whole: true, repeatable: true };
 const POST = { whole: true, repeatable: false };
 const TORN = { whole: false, repeatable: false };
 
-it.each<[Delivery, SidecarError<'upstream_protocol_error'>, typeof ALL, Attempt['kind'] | undefined]>([
+it.each<
+  [Delivery, SidecarError<'upstream_protocol_error'>, typeof ALL, 'anew' | 'after-refusal' | undefined]
+>([
   ['unsent', BROKEN, POST, 'anew'],
   ['unsent', BROKEN, TORN, undefined],
   ['unprocessed', BROKEN, POST, 'anew'],

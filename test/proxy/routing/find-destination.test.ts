@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import type { SidecarError } from '../../../src/platform/errors.ts';
 import { formOf } from '../../../src/proxy/http/syntax.ts';
-import type { RequestHead } from '../../../src/proxy/http1/heads.ts';
-import { destinationOf } from '../../../src/proxy/routing/destinations.ts';
+import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { type ActiveRoute, routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
 
 function route(name: string, pathPrefix: string, host?: string, basePath = '/v2'): ActiveRoute {
   const matcher = routeMatcher(host === undefined ? { pathPrefix } : { pathPrefix, host });
   const config = { name, stripPrefix: true, upstream: { basePath } };
   return { config, matcher } as unknown as ActiveRoute;
 }
+
+const NOTHING_LISTED = {
+  forwardProxy: undefined,
+  captured: undefined,
+  redirected: undefined,
+  ownNames: undefined,
+};
 
 const ROUTES = [route('named', '/', 'api.test'), route('a', '/a')];
 
@@ -19,9 +26,9 @@ function destination(
   host: string | undefined = 'app.test',
   routes = ROUTES,
 ): string[] {
-  const head = { target, host, targetForm: formOf(method, target) } as RequestHead;
+  const head = { target, host, targetForm: formOf(method, target) } as IncomingRequest;
   try {
-    const found = destinationOf(head, { routes, forwardProxy: undefined });
+    const found = new Destinations({ ...NOTHING_LISTED, routes }).find(head);
     return [found.route.config.name, found.target];
   } catch (error) {
     return [(error as SidecarError).code];
