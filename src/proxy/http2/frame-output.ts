@@ -11,20 +11,7 @@
  */
 
 import type { ErrorCode } from './errors.ts';
-import {
-  ACK,
-  CONTINUATION,
-  DATA,
-  END_HEADERS,
-  END_STREAM,
-  FRAME_HEADER_BYTES,
-  GOAWAY,
-  HEADERS,
-  PING,
-  RST_STREAM,
-  SETTINGS,
-  WINDOW_UPDATE,
-} from './frames.ts';
+import { Flag, FRAME_HEADER_BYTES, FrameType } from './frames.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 
@@ -67,7 +54,7 @@ export class FrameOutput {
 
   /** The header of a DATA frame; `payloadBytes` octets must follow at once. */
   dataHeader(streamId: number, payloadBytes: number, endStream: boolean): void {
-    this.#header(payloadBytes, DATA, endStream ? END_STREAM : 0, streamId);
+    this.#header(payloadBytes, FrameType.DATA, endStream ? Flag.END_STREAM : 0, streamId);
   }
 
   /**
@@ -89,9 +76,9 @@ export class FrameOutput {
   endHeaders(start: number, streamId: number, endStream: boolean, frameBytes: number): void {
     const blockStart = start + FRAME_HEADER_BYTES;
     const blockBytes = this.length - blockStart;
-    const flags = endStream ? END_STREAM : 0;
+    const flags = endStream ? Flag.END_STREAM : 0;
     if (blockBytes <= frameBytes) {
-      this.#headerAt(start, blockBytes, HEADERS, flags | END_HEADERS, streamId);
+      this.#headerAt(start, blockBytes, FrameType.HEADERS, flags | Flag.END_HEADERS, streamId);
       return;
     }
     const continuations = Math.ceil(blockBytes / frameBytes) - 1;
@@ -103,20 +90,26 @@ export class FrameOutput {
       const target = from + index * FRAME_HEADER_BYTES;
       this.bytes.copyWithin(target, from, to);
       const last = index === continuations;
-      this.#headerAt(target - FRAME_HEADER_BYTES, to - from, CONTINUATION, last ? END_HEADERS : 0, streamId);
+      this.#headerAt(
+        target - FRAME_HEADER_BYTES,
+        to - from,
+        FrameType.CONTINUATION,
+        last ? Flag.END_HEADERS : 0,
+        streamId,
+      );
     }
-    this.#headerAt(start, frameBytes, HEADERS, flags, streamId);
+    this.#headerAt(start, frameBytes, FrameType.HEADERS, flags, streamId);
     this.length += continuations * FRAME_HEADER_BYTES;
   }
 
   reset(streamId: number, code: ErrorCode): void {
-    this.#header(4, RST_STREAM, 0, streamId);
+    this.#header(4, FrameType.RST_STREAM, 0, streamId);
     this.#number(code);
   }
 
   /** @param settings pairs of identifier and value */
   settings(settings: readonly (readonly [identifier: number, value: number])[]): void {
-    this.#header(settings.length * 6, SETTINGS, 0, 0);
+    this.#header(settings.length * 6, FrameType.SETTINGS, 0, 0);
     for (const [identifier, value] of settings) {
       this.room(6);
       this.length = this.bytes.writeUInt16BE(identifier, this.length);
@@ -125,24 +118,24 @@ export class FrameOutput {
   }
 
   settingsAck(): void {
-    this.#header(0, SETTINGS, ACK, 0);
+    this.#header(0, FrameType.SETTINGS, Flag.ACK, 0);
   }
 
   /** @param opaque eight octets */
   ping(ack: boolean, opaque: Buffer): void {
-    this.#header(8, PING, ack ? ACK : 0, 0);
+    this.#header(8, FrameType.PING, ack ? Flag.ACK : 0, 0);
     this.octets(opaque);
   }
 
   goaway(lastStreamId: number, code: ErrorCode): void {
-    this.#header(8, GOAWAY, 0, 0);
+    this.#header(8, FrameType.GOAWAY, 0, 0);
     this.#number(lastStreamId);
     this.#number(code);
   }
 
   /** @param streamId 0 for the connection's window */
   windowUpdate(streamId: number, increment: number): void {
-    this.#header(4, WINDOW_UPDATE, 0, streamId);
+    this.#header(4, FrameType.WINDOW_UPDATE, 0, streamId);
     this.#number(increment);
   }
 

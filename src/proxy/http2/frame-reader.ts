@@ -22,28 +22,15 @@ import {
   streamFault,
 } from './errors.ts';
 import {
-  ACK,
-  CONTINUATION,
-  DATA,
   type DataPiece,
-  END_HEADERS,
-  END_STREAM,
+  Flag,
   FRAME_HEADER_BYTES,
   type Frame,
-  GOAWAY,
-  HEADERS,
+  FrameType,
   type HeadersFrame,
   type IgnoredFrame,
   MAX_31_BITS,
-  PADDED,
-  PING,
-  PRIORITY,
-  PRIORITY_FLAG,
-  PUSH_PROMISE,
-  RST_STREAM,
-  SETTINGS,
   type SettingsAck,
-  WINDOW_UPDATE,
 } from './frames.ts';
 
 export interface FrameLimits extends BlockLimits {
@@ -95,7 +82,7 @@ export class FrameReader {
 
   /** Whether the partial frame is DATA: its payload has been passed on as far as it came. */
   get midData(): boolean {
-    return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === DATA;
+    return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === FrameType.DATA;
   }
 
   /** Reads on at `chunk[start]`: the next frame or fault, or undefined once all of the chunk is taken. */
@@ -108,9 +95,9 @@ export class FrameReader {
         if (this.#headerBytes < FRAME_HEADER_BYTES) return undefined;
         const fault = this.#headerFault();
         if (fault !== undefined) return connectionFault(fault);
-        if (this.#type === DATA) this.#beginData();
+        if (this.#type === FrameType.DATA) this.#beginData();
       }
-      const frame = this.#type === DATA ? this.#readData(chunk, at) : this.#readPayload(chunk, at);
+      const frame = this.#type === FrameType.DATA ? this.#readData(chunk, at) : this.#readPayload(chunk, at);
       at = this.position;
       if (frame !== undefined) return frame;
       if (this.#headerBytes === FRAME_HEADER_BYTES) return undefined;
@@ -142,35 +129,35 @@ export class FrameReader {
   /** What is wrong with a frame before its payload has come; all of it ends the connection. */
   #headerFault(): FaultReason | undefined {
     if (this.#block.streamId !== 0) {
-      if (this.#type !== CONTINUATION) return 'continuation_missing';
+      if (this.#type !== FrameType.CONTINUATION) return 'continuation_missing';
       if (this.#streamId !== this.#block.streamId) return 'continuation_unexpected';
     }
     // Always the connection's fault: the sender has not read SETTINGS, and its payload is not waited for.
     if (this.#length > this.#limits.frameBytes) return 'frame_too_large';
     const onStream = this.#streamId !== 0;
     switch (this.#type) {
-      case DATA:
-      case HEADERS:
-      case PRIORITY:
+      case FrameType.DATA:
+      case FrameType.HEADERS:
+      case FrameType.PRIORITY:
         return onStream ? undefined : 'stream_missing';
-      case RST_STREAM:
+      case FrameType.RST_STREAM:
         if (!onStream) return 'stream_missing';
         return this.#length === 4 ? undefined : 'frame_length_wrong';
-      case SETTINGS:
+      case FrameType.SETTINGS:
         if (onStream) return 'stream_unexpected';
-        if (this.#has(ACK)) return this.#length === 0 ? undefined : 'frame_length_wrong';
+        if (this.#has(Flag.ACK)) return this.#length === 0 ? undefined : 'frame_length_wrong';
         return this.#length % 6 === 0 ? undefined : 'frame_length_wrong';
-      case PUSH_PROMISE:
+      case FrameType.PUSH_PROMISE:
         return 'push_refused';
-      case PING:
+      case FrameType.PING:
         if (onStream) return 'stream_unexpected';
         return this.#length === 8 ? undefined : 'frame_length_wrong';
-      case GOAWAY:
+      case FrameType.GOAWAY:
         if (onStream) return 'stream_unexpected';
         return this.#length >= 8 ? undefined : 'frame_length_wrong';
-      case WINDOW_UPDATE:
+      case FrameType.WINDOW_UPDATE:
         return this.#length === 4 ? undefined : 'frame_length_wrong';
-      case CONTINUATION:
+      case FrameType.CONTINUATION:
         return this.#block.streamId === 0 ? 'continuation_unexpected' : undefined;
       default:
         return undefined;
@@ -178,7 +165,7 @@ export class FrameReader {
   }
 
   #beginData(): void {
-    this.#padding = this.#has(PADDED) ? -1 : 0;
+    this.#padding = this.#has(Flag.PADDED) ? -1 : 0;
     this.#unreported = 0;
   }
 
@@ -192,7 +179,7 @@ export class FrameReader {
       this.#taken = 1;
       this.#unreported = 1;
     }
-    const first = this.#has(PADDED) ? 1 : 0;
+    const first = this.#has(Flag.PADDED) ? 1 : 0;
     const dataLength = this.#length - first - this.#padding;
     const dataEnd = Math.min(chunk.length, at + Math.max(0, first + dataLength - this.#taken));
     const end = Math.min(chunk.length, at + this.#length - this.#taken);
@@ -205,7 +192,7 @@ export class FrameReader {
 
     const windowBytes = this.#unreported;
     this.#unreported = 0;
-    const endStream = whole && this.#has(END_STREAM);
+    const endStream = whole && this.#has(Flag.END_STREAM);
     return {
       kind: 'data',
       streamId: this.#streamId,
@@ -222,7 +209,7 @@ export class FrameReader {
     this.position = end;
     if (this.#taken === 0 && end - at === this.#length) return this.#finish(chunk, at, end);
     // Unknown types are not held.
-    if (this.#type <= CONTINUATION) {
+    if (this.#type <= FrameType.CONTINUATION) {
       if (this.#taken === 0) this.#held = Buffer.allocUnsafe(this.#length);
       chunk.copy(this.#held, this.#taken, at, end);
     }
@@ -238,27 +225,27 @@ export class FrameReader {
     this.#headerBytes = 0;
     const streamId = this.#streamId;
     switch (this.#type) {
-      case HEADERS:
+      case FrameType.HEADERS:
         return this.#headers(bytes, start, end);
-      case CONTINUATION:
-        return this.#block.append(bytes, start, end, this.#has(END_HEADERS));
-      case PRIORITY:
+      case FrameType.CONTINUATION:
+        return this.#block.append(bytes, start, end, this.#has(Flag.END_HEADERS));
+      case FrameType.PRIORITY:
         if (this.#length !== PRIORITY_BYTES) return streamFault(streamId, 'frame_length_wrong');
         return this.#dependsOnItself(bytes, start) ? streamFault(streamId, 'self_dependency') : IGNORED;
-      case RST_STREAM:
+      case FrameType.RST_STREAM:
         return { kind: 'reset', streamId, code: numberAt(bytes, start) >>> 0 };
-      case SETTINGS:
-        return this.#has(ACK) ? SETTINGS_ACK : { kind: 'settings', payload: bytes.subarray(start, end) };
-      case PING:
-        return { kind: 'ping', ack: this.#has(ACK), opaque: bytes.subarray(start, end) };
-      case GOAWAY:
+      case FrameType.SETTINGS:
+        return this.#has(Flag.ACK) ? SETTINGS_ACK : { kind: 'settings', payload: bytes.subarray(start, end) };
+      case FrameType.PING:
+        return { kind: 'ping', ack: this.#has(Flag.ACK), opaque: bytes.subarray(start, end) };
+      case FrameType.GOAWAY:
         return {
           kind: 'goaway',
           lastStreamId: numberAt(bytes, start) & MAX_31_BITS,
           code: numberAt(bytes, start + 4) >>> 0,
           debugData: bytes.subarray(start + 8, end),
         };
-      case WINDOW_UPDATE: {
+      case FrameType.WINDOW_UPDATE: {
         const increment = numberAt(bytes, start) & MAX_31_BITS;
         if (increment > 0) return { kind: 'window_update', streamId, increment };
         return streamId === 0 ? connectionFault('increment_zero') : streamFault(streamId, 'increment_zero');
@@ -271,19 +258,19 @@ export class FrameReader {
   #headers(bytes: Buffer, start: number, end: number): Frame | undefined {
     let from = start;
     let padding = 0;
-    if (this.#has(PADDED)) {
+    if (this.#has(Flag.PADDED)) {
       if (from === end) return connectionFault('frame_length_wrong');
       padding = bytes[from++] as number;
     }
     let selfDependent = false;
-    if (this.#has(PRIORITY_FLAG)) {
+    if (this.#has(Flag.PRIORITY)) {
       if (end - from < PRIORITY_BYTES) return connectionFault('frame_length_wrong');
       selfDependent = this.#dependsOnItself(bytes, from);
       from += PRIORITY_BYTES;
     }
     if (padding > end - from) return connectionFault('padding_too_long');
-    this.#block.begin(this.#streamId, this.#has(END_STREAM), selfDependent);
-    return this.#block.append(bytes, from, end - padding, this.#has(END_HEADERS));
+    this.#block.begin(this.#streamId, this.#has(Flag.END_STREAM), selfDependent);
+    return this.#block.append(bytes, from, end - padding, this.#has(Flag.END_HEADERS));
   }
 
   #dependsOnItself(bytes: Buffer, at: number): boolean {

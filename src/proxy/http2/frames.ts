@@ -89,23 +89,31 @@ export type Frame =
   | Fault;
 
 /** Types of frames (RFC 9113 §6); all others are ignored (§5.5). */
-export const DATA = 0x0;
-export const HEADERS = 0x1;
-export const PRIORITY = 0x2;
-export const RST_STREAM = 0x3;
-export const SETTINGS = 0x4;
-export const PUSH_PROMISE = 0x5;
-export const PING = 0x6;
-export const GOAWAY = 0x7;
-export const WINDOW_UPDATE = 0x8;
-export const CONTINUATION = 0x9;
+export const FrameType = {
+  DATA: 0x0,
+  HEADERS: 0x1,
+  PRIORITY: 0x2,
+  RST_STREAM: 0x3,
+  SETTINGS: 0x4,
+  PUSH_PROMISE: 0x5,
+  PING: 0x6,
+  GOAWAY: 0x7,
+  WINDOW_UPDATE: 0x8,
+  CONTINUATION: 0x9,
+} as const;
 
-/** Flags: of DATA and HEADERS; of SETTINGS and PING; of HEADERS and CONTINUATION; of DATA and HEADERS; of HEADERS. */
-export const END_STREAM = 0x1;
-export const ACK = 0x1;
-export const END_HEADERS = 0x4;
-export const PADDED = 0x8;
-export const PRIORITY_FLAG = 0x20;
+export const Flag = {
+  /** Of DATA and HEADERS. */
+  END_STREAM: 0x1,
+  /** Of SETTINGS and PING. */
+  ACK: 0x1,
+  /** Of HEADERS and CONTINUATION. */
+  END_HEADERS: 0x4,
+  /** Of DATA and HEADERS. */
+  PADDED: 0x8,
+  /** Of HEADERS. */
+  PRIORITY: 0x20,
+} as const;
 
 /** Octets of the header of every frame (RFC 9113 §4.1). */
 export const FRAME_HEADER_BYTES = 9;
