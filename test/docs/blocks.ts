@@ -93,7 +93,7 @@ const BY_LANGUAGE: Readonly<Record<string, Kind>> = { sh: 'shell', json: 'json',
 /** Kinds that a block says itself, because its text alone does not: ```` ```yaml routes ````. */
 const SAID: readonly Kind[] = ['credential', 'routes', 'values', 'release', 'template', 'dependencies'];
 
-const POD_KEYS = ['initContainers', 'containers', 'volumes', 'hostAliases'];
+const POD_KEYS = ['initContainers', 'containers', 'volumes', 'hostAliases', 'securityContext'];
 
 /** @returns undefined where nobody knows what it is: then the page has to say. */
 export function kindOf(block: Block): Kind | undefined {
