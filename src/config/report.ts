@@ -1,6 +1,4 @@
-/**
- * What is told of all that is wrong with a configuration: each problem once, with its code, its place and what to do.
- */
+/** Everything that is wrong with a configuration, for a person: each problem with its code, its place and what to do. */
 
 import { styleText } from 'node:util';
 import { codeOf, describeProblem, type Place, type Problem, remedyOf } from '../platform/problems.ts';
@@ -57,42 +55,4 @@ function frame(
     `${paint('blue', String(line))} ${bar} ${text}`,
     `${empty} ${bar} ${' '.repeat(from)}${paint(['red', 'bold'], '^'.repeat(length))}`,
   ];
-}
-
-/** Nobody mends more at once, and each is compared with the others. */
-const MAX_PROBLEMS = 1000;
-
-/**
- * Leaves out problems that only follow from another: a setting that was not understood, or has a misspelt name, is not
- * missing as well.
- */
-export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
-  const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
-  const seen = new Set<string>();
-  const firsts = problems.filter(({ key }) => !seen.has(key) && seen.add(key)).slice(0, MAX_PROBLEMS);
-  const keys = new Set(firsts.map(({ key }) => key));
-  return firsts.filter((problem) => {
-    if (codeOf(problem) !== 'missing_value') return true;
-    const { key, instead = [] } = problem;
-    if ([key, ...instead].some((name) => meant.has(name))) return false;
-    if (instead.some((name) => keys.has(name))) return false;
-    return !firsts.some((other) => other.key !== key && isWithin(key, other.key));
-  });
-}
-
-/** Whether nothing is known of an entry, or of a part of it, because it was not understood. */
-export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
-  return problems.some(({ key, meant }) =>
-    [key, meant].some(
-      (name) =>
-        name !== undefined &&
-        (name === entry ||
-          (part !== undefined && isWithin(name, `${entry}.${part}`)) ||
-          isWithin(entry, name)),
-    ),
-  );
-}
-
-function isWithin(key: string, outer: string): boolean {
-  return key === outer || key.startsWith(`${outer}.`) || key.startsWith(`${outer}[`);
 }

@@ -10,10 +10,9 @@ import type {
   RenewalPolicy,
 } from './config.ts';
 import type { CredentialEntry } from './credential-schema.ts';
-import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
+import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
-import { isDoubtful } from './report.ts';
 import { DEFAULT_GRANT, resolveGrant } from './resolve-grant.ts';
 import { resolveOutput } from './resolve-outputs.ts';
 import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-policy.ts';

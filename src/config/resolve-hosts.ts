@@ -14,10 +14,9 @@ import type {
   InterceptionConfig,
   RedirectConfig,
 } from './config.ts';
-import type { Keyed } from './entries.ts';
+import { isDoubtful, type Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, CapturedHostEntry, FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
-import { isDoubtful } from './report.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';

@@ -1,10 +1,9 @@
 import type { Problem } from '../platform/problems.ts';
 import type { RouteConfig, Upstream } from './config.ts';
 import type { CredentialEntry } from './credential-schema.ts';
-import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
+import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { isDoubtful } from './report.ts';
 import { resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { protocolProblems, upstream, upstreamProtocol } from './values.ts';

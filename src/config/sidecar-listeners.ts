@@ -5,8 +5,8 @@ import { networkInterfaces } from 'node:os';
 import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { CapturedHost, Config } from './config.ts';
+import { isDoubtful } from './entries.ts';
 import type { PROXY_SETTINGS, ProxyValues } from './proxy-settings.ts';
-import { isDoubtful } from './report.ts';
 
 export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */

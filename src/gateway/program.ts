@@ -11,7 +11,7 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { loadSidecarConfiguration, namedListeners } from '../sidecar/configuration.ts';
 import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
-import { readPod } from '../sidecar/status/read-status.ts';
+import { readPod } from '../sidecar/status/pod.ts';
 import { gatewayFrontend } from './frontend.ts';
 
 /** Callers, routes and credentials are many, so they are set in the file. */

@@ -5,7 +5,7 @@ import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import { didYouMean } from '../config/suggestion.ts';
-import { ALIASES, expectedYaml } from '../config/yaml.ts';
+import { ALIASES, expectedYaml } from '../config/yaml-mistakes.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';

@@ -13,7 +13,7 @@ import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { type NoToken, whyNeverGranted } from '../token/why-no-token.ts';
 import { loadSidecarConfiguration, namedListeners } from './configuration.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
-import { readPod } from './status/read-status.ts';
+import { readPod } from './status/pod.ts';
 
 const SETTINGS = {
   ...PROXY_SETTINGS,

@@ -27,7 +27,7 @@ import { namesByDns, openLeaves, openLookups, openRedirect } from './dependencie
 import { required, sidecarHealth } from './health.ts';
 import type { Outputs } from './outputs.ts';
 import type { FollowedFile } from './reload/follow-file.ts';
-import { readPod } from './status/read-status.ts';
+import { readPod } from './status/pod.ts';
 import type { Pod } from './status/report.ts';
 import { TrafficHistory } from './status/traffic-history.ts';
 import { statusEndpoints } from './status-endpoints.ts';

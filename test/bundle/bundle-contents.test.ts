@@ -127,6 +127,8 @@ it('the status page is in a part of its own, with what runs in the browser in it
   expect(page).not.toContain('HTMLElement');
   expect(page).not.toContain('stripTypeScriptTypes');
   expect(await read('proxy.js')).not.toContain('parseFromString');
+  // Nor what the page and its report are made from.
+  expect(await sourcesOf('proxy.js')).not.toContain('../src/sidecar/status/read-status.ts');
 });
 
 describe('what profiles come to', () => {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/file.ts';
-import { resolveConfig } from '../../src/config/load.ts';
+import { resolveConfig } from '../../src/config/resolve-config.ts';
 import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { type Manifest, manifests, NAMESPACE, template } from './manifests.ts';
 

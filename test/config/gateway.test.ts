@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RouteConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/file.ts';
 import type { FileConfig } from '../../src/config/file-schema.ts';
-import { resolveConfig } from '../../src/config/load.ts';
+import { resolveConfig } from '../../src/config/resolve-config.ts';
 import { resolveGateway } from '../../src/config/resolve-gateway.ts';
 import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 

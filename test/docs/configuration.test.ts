@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { parseConfig } from '../../src/config/file.ts';
-import { resolveConfig } from '../../src/config/load.ts';
+import { resolveConfig } from '../../src/config/resolve-config.ts';
 import { describeProblem, type Problem } from '../../src/platform/problems.ts';
 import { type Block, blocksOfKind } from './blocks.ts';
 

@@ -3,7 +3,7 @@
 import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
 import { fileSchema } from '../../config/file-schema.ts';
-import { resolveConfig } from '../../config/load.ts';
+import { resolveConfig } from '../../config/resolve-config.ts';
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';

@@ -13,7 +13,7 @@ import { EVERY_ADDRESS, formatAddress, type ListenAddress } from './address.ts';
  * Connections that wait to be accepted; as many as Linux lets wait by default. A further one comes again after a second or more,
  * when its caller's system sends its first packet again.
  */
-const MOST_WAITING = 4096;
+const MAX_WAITING = 4096;
 
 /**
  * Resolves to the address once `server` accepts connections there, with the port that the system picked for 0.
@@ -30,7 +30,7 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
     server.once('error', onError);
     // Naming `::` would be an error on a machine without IPv6; without a host, Node uses it where it exists.
     const host = listen.host === EVERY_ADDRESS ? {} : { host: listen.host };
-    server.listen({ ...host, port: listen.port, backlog: MOST_WAITING }, () => {
+    server.listen({ ...host, port: listen.port, backlog: MAX_WAITING }, () => {
       server.off('error', onError);
       resolve();
     });

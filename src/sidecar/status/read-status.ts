@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { readMemoryUse } from '../../admin/process-metrics.ts';
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../platform/net/address.ts';
@@ -271,38 +269,4 @@ function isoTime(atMs: number | undefined): string | undefined {
 
 function toIso(atMs: number): string {
   return new Date(atMs).toISOString();
-}
-
-/** Where Kubernetes puts it, beside the token of the pod's account. */
-const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
-
-/**
- * The pod's names: by POD_NAME, POD_NAMESPACE and NODE_NAME, as the downward API sets them, else from what every
- * container has. Only names that Kubernetes allows; anything else is left out.
- */
-export function readPod(
-  env: Readonly<Record<string, string | undefined>>,
-  namespaceFile = NAMESPACE_FILE,
-): Pod {
-  const namespace = named(env['POD_NAMESPACE']) ?? named(readText(namespaceFile));
-  const node = named(env['NODE_NAME']);
-  return {
-    name: named(env['POD_NAME']) ?? hostname(),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(node === undefined ? {} : { node }),
-  };
-}
-
-/** RFC 1123 §2.1 */
-function named(text: string | undefined): string | undefined {
-  return text !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(text) ? text : undefined;
-}
-
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    // Not in a pod, or in one without its account's token.
-    return undefined;
-  }
 }

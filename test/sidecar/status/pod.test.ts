@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { expect, it } from 'vitest';
-import { readPod } from '../../../src/sidecar/status/read-status.ts';
+import { readPod } from '../../../src/sidecar/status/pod.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 
 it('is called as the downward API says', () => {
