@@ -1,4 +1,7 @@
-/** Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification, *SDK environment variables*). */
+/**
+ * Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification,
+ * *SDK environment variables*).
+ */
 
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
@@ -18,7 +21,9 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
-/** What is decided here; endpoint, headers, service and resource the exporter reads from the same variables by itself. */
+/**
+ * What is decided here; endpoint, headers, service and resource the exporter reads from the same variables by itself.
+ */
 export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
   readonly files: CollectorFiles;
@@ -35,14 +40,19 @@ export interface TracingConfig {
   readonly mostAtOnce: number;
 }
 
-/** Paths of PEM files by the options of `tls.connect`: whom the collector must be certified by, and what it is shown. */
+/**
+ * Paths of PEM files by the options of `tls.connect`: whom the collector must be certified by, and what it is shown.
+ */
 export interface CollectorFiles {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
-/** A value that no setting has: it counts as unset, and whoever runs the program is told (OpenTelemetry specification, *Type-specific guidance*). */
+/**
+ * A value that no setting has: it counts as unset, and whoever runs the program is told (OpenTelemetry specification,
+ * *Type-specific guidance*).
+ */
 export interface IgnoredVariable {
   readonly key: string;
   readonly value: string;
@@ -108,7 +118,10 @@ function given(env: Environment, key: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-/** Of each kind the one for traces, where it is set. One that cannot be read is a problem: without it others would be trusted. */
+/**
+ * Of each kind the one for traces, where it is set. One that cannot be read is a problem: without it others would be
+ * trusted.
+ */
 function checkFiles(env: Environment, problems: Problem[]): CollectorFiles {
   const check = (name: keyof typeof FILES): CollectorFiles => {
     const key = [`OTEL_EXPORTER_OTLP_TRACES_${FILES[name]}`, `OTEL_EXPORTER_OTLP_${FILES[name]}`].find(

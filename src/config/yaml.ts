@@ -134,7 +134,10 @@ const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b
 /** Lexemes read in one turn: a few milliseconds. */
 const LEXEMES_AT_ONCE = 2000;
 
-/** Like the library's `parseDocument`. Errors in the text are in the document. @throws {RangeError} if the text overflows the parser's stack. */
+/**
+ * Like the library's `parseDocument`. Errors in the text are in the document.
+ * @throws {RangeError} if the text overflows the parser's stack.
+ */
 async function parseInParts(text: string): Promise<Document.Parsed> {
   // Loaded here, so that a sidecar without a file does not carry the parser.
   const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');

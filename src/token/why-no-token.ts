@@ -128,8 +128,8 @@ function firstFor(detail: string, remedies: Remedies): string | undefined {
 }
 
 /**
- * Why a credential has never had a token, for readers of `kubectl describe pod`; undefined once it had one. The code decides the exit status of the process; the message names the
- * credential.
+ * Why a credential has never had a token, for readers of `kubectl describe pod`; undefined once it had one. The code
+ * decides the exit status of the process; the message names the credential.
  * @param config of the credential that the snapshot shows.
  */
 export function whyNeverGranted(

@@ -127,7 +127,8 @@ export function watchCollection<T extends ApiObject>(
 type ObjectWatchOptions = CollectionWatchOptions;
 
 /**
- * One object as a live value: a collection of which one name is watched. Calls back with it now and after each change; with undefined while it does not exist. Never gives up.
+ * One object as a live value: a collection of which one name is watched. Calls back with it now and after each change;
+ * with undefined while it does not exist. Never gives up.
  * @param path of the collection.
  * @returns a function that stops it.
  */

@@ -12,8 +12,8 @@ import { connectTcp, connectTls } from '../net/connect.ts';
 import { type Clock, elapsedMs, type Instant } from '../time/clock.ts';
 
 /**
- * Connects by the product's rules, but through a proxy of the kubeconfig by the client's, and verifies the server unless
- * the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide.
+ * Connects by the product's rules, but through a proxy of the kubeconfig by the client's, and verifies the server
+ * unless the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide.
  */
 class OwnKubeConfig extends KubeConfig {
   readonly #clock: Clock;
@@ -166,8 +166,8 @@ export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted:
 const READ_EVERY_MS = 60_000;
 
 /**
- * A service account's token, which the kubelet renews in its file. Read again after a minute by either clock: the wall clock may be set back by hours, and the monotonic one stands
- * still while the machine is suspended.
+ * A service account's token, which the kubelet renews in its file. Read again after a minute by either clock: the wall
+ * clock may be set back by hours, and the monotonic one stands still while the machine is suspended.
  */
 export class TokenFile {
   readonly #path: string;

@@ -28,8 +28,8 @@ export interface Leadership {
 }
 
 /**
- * Without a leader nobody writes a CA bundle that Helm has replaced, and pods are refused meanwhile: a replica takes over within 15 s
- * of the last sign of one that is gone. Each step is safe even with two leaders.
+ * Without a leader nobody writes a CA bundle that Helm has replaced, and pods are refused meanwhile: a replica takes
+ * over within 15 s of the last sign of one that is gone. Each step is safe even with two leaders.
  */
 const LEASE_SECONDS = 12;
 const RENEW_EVERY_MS = 2_500;

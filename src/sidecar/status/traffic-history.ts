@@ -279,7 +279,10 @@ const FAILING = 0.1;
 /** A missing token is the credential's problem, and reported there. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
 
-/** The worst fault of the last minute, for the verdict and its start time alike; undefined if there is none, or no request. */
+/**
+ * The worst fault of the last minute, for the verdict and its start time alike; undefined if there is none, or no
+ * request.
+ */
 export function routeFault({
   requests,
   errorsByCode,

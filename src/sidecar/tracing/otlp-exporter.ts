@@ -22,7 +22,10 @@ export function openOtlpExporter(
   let agent: Agent | undefined;
   const settings = {
     timeoutMillis: timeoutMs,
-    /** Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the first export. */
+    /**
+     * Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the
+     * first export.
+     */
     httpAgentOptions(scheme: string): Agent {
       // Verification is said aloud, too, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off.
       agent = byTheRules(
@@ -43,7 +46,10 @@ export function openOtlpExporter(
   };
 }
 
-/** What the files hold by now. @throws {Error} if one cannot be read or holds nothing of use, which fails the export. */
+/**
+ * What the files hold by now.
+ * @throws {Error} if one cannot be read or holds nothing of use, which fails the export.
+ */
 function read(files: CollectorFiles): CollectorFiles {
   return Object.fromEntries(Object.entries(files).map(([name, path]) => [name, readPem(path)]));
 }
@@ -81,8 +87,8 @@ interface UnderWay {
 const MAX_CONCURRENT = 30;
 
 /**
- * @param open makes an exporter. Each runs one export at a time. One that has failed or run out of time is never used again:
- * nothing that it may still do counts, and its certificates may be outdated.
+ * @param open makes an exporter. Each runs one export at a time. One that has failed or run out of time is never used
+ * again: nothing that it may still do counts, and its certificates may be outdated.
  * @param timeoutMs for one export, all of it.
  */
 export function exportsInTime(open: () => EndableExporter, timeoutMs: number, clock: Clock): EndableExporter {

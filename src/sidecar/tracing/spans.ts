@@ -186,8 +186,9 @@ function contextOf(span: Span): TraceContext {
 
 /**
  * Makes spans of grants by way of `tracer`: what the provider was asked for, and what came of it; never a token, and
- * nothing of what proves the client. Each has a trace of its own, since many requests may wait for one grant. It is not named by a method as
- * a single request would be: a grant may take two, where the issuer is asked for its endpoint or a kept connection has ended.
+ * nothing of what proves the client. Each has a trace of its own, since many requests may wait for one grant. It is not
+ * named by a method as a single request would be: a grant may take two, where the issuer is asked for its endpoint or a
+ * kept connection has ended.
  */
 export function grantSpans(tracer: OtelTracer): GrantTracer {
   return {

@@ -14,7 +14,10 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /** From the moment the request was sent; infinite for a mounted token that states no end; 0 for the `ending` one in its last second. */
+  /**
+   * From the moment the request was sent; infinite for a mounted token that states no end; 0 for the `ending` one in
+   * its last second.
+   */
   readonly lifetimeMs: number;
   /** For a token that another process requested: how long ago its request was sent. Absent for our own. */
   readonly sharedAgeMs?: number;
