@@ -143,6 +143,15 @@ const ATTACKS: Readonly<Record<string, (gateway: RunningGateway) => Promise<void
       () => gateway.raw(web),
       (socket) => socket.write(`${HEAD}\r\n${HEAD}x: ${'a'.repeat(60_000)}`),
     ),
+  'trailers that do not end': (gateway) =>
+    onEach(
+      50,
+      () => gateway.raw(web),
+      (socket) =>
+        socket.write(
+          `${HEAD.replace('GET', 'POST')}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: ${'a'.repeat(60_000)}`,
+        ),
+    ),
   'field blocks that do not end': (gateway) =>
     onEach(
       25,

@@ -27,6 +27,8 @@ export interface BodyDecoder {
   readonly complete: boolean;
   /** Trailer fields that may be passed on; complete once the message is. */
   readonly trailers: FieldLines;
+  /** Octets of trailers that are not whole. */
+  readonly heldBytes: number;
 
   /**
    * Reads on at `chunk[start]`: the next piece of the body, not empty, or undefined when only framing was read. May
@@ -67,6 +69,7 @@ class LengthDecoder implements BodyDecoder {
   position = 0;
   complete: boolean;
   readonly trailers = NO_TRAILERS;
+  readonly heldBytes = 0;
   readonly #kind: MessageKind;
   #remaining: number;
 
@@ -94,6 +97,7 @@ class CloseDecoder implements BodyDecoder {
   position = 0;
   complete = false;
   readonly trailers = NO_TRAILERS;
+  readonly heldBytes = 0;
 
   read(chunk: Buffer, start: number): Buffer | undefined {
     this.position = this.complete ? start : chunk.length;
@@ -147,6 +151,10 @@ class ChunkedDecoder implements BodyDecoder {
   constructor(kind: MessageKind, limits: HeadLimits) {
     this.#kind = kind;
     this.#limits = limits;
+  }
+
+  get heldBytes(): number {
+    return this.#trailerSection?.length ?? 0;
   }
 
   read(chunk: Buffer, start: number): Buffer | undefined {

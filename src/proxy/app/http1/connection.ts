@@ -64,7 +64,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   get heldBytes(): number {
     const stage = this.#stage;
     const unread = (this.#ahead?.length ?? 0) + this.#heads.heldBytes;
-    return stage.kind === 'serving' ? unread + stage.exchange.heldBytes : unread;
+    if (stage.kind !== 'serving') return unread;
+    return unread + stage.exchange.heldBytes + (stage.body?.heldBytes ?? 0);
   }
 
   /** What was another caller's ends: a proxy may send requests of several callers on one connection. */
