@@ -39,7 +39,7 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   // Longer than most clients' idle pools, so that they close first.
   keepAliveTimeoutMs: 75_000,
   answerTimeoutMs: 10_000,
-  // With two whole heads and forms on each, 100 MB.
+  // With two whole heads and forms on each, 100 MB of the chart's 192 MiB.
   connections: 768,
   pipelined: 2,
 };
