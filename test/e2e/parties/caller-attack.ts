@@ -5,6 +5,7 @@
 
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
@@ -32,6 +33,11 @@ const AT_ONCE = 50;
 const AGAIN_MS = 1000;
 /** Each with its request under way. */
 const ASKING = 100;
+/** Fewer than any of them lets stand. */
+const ASKING_TOGETHER = 250;
+/** Of those that are begun and left, at a time; all wait to be accepted. */
+const LEAVING = 1500;
+const LEAVING_BESIDE = 500;
 /** Enough of them fill the memory of who keeps what is unread. */
 const NOT_READING = 300;
 
@@ -50,7 +56,17 @@ export const ATTACKS = {
         if (socket.destroyed) clearInterval(again);
       }, 20);
     }),
-  costlyRequests: (target) => asking(target, target.costly),
+  costlyRequests: (target) => asking(target, target.costly, ASKING),
+  unfinishedHeads: (target) =>
+    everMore(target, target.connections, async (socket) => {
+      socket.write(headOf(target).slice(0, -2));
+    }),
+  leftConnections: (target) => leaving(target, LEAVING),
+  /** As many connections as ask all the time without displacing each other, and others that are begun and left. */
+  fullRate: async (target) => {
+    await asking(target, [target.request], ASKING_TOGETHER);
+    await leaving(target, LEAVING_BESIDE);
+  },
 } satisfies Record<string, Attack>;
 
 /** From an address of its own. Resolves once it is made, or refused. */
@@ -92,7 +108,7 @@ async function everMore(target: Target, most: number, act: (socket: Socket) => P
 }
 
 /** One request after the other, as fast as they are answered. */
-async function asking(target: Target, requests: readonly string[]): Promise<void> {
+async function asking(target: Target, requests: readonly string[], askers: number): Promise<void> {
   const begun = Promise.withResolvers<void>();
   let asked = 0;
   const ask = async (): Promise<void> => {
@@ -101,14 +117,50 @@ async function asking(target: Target, requests: readonly string[]): Promise<void
       const gone = goneOf(socket).then(() => 'gone' as const);
       for (;;) {
         socket.write(requests[asked++ % requests.length] as string);
-        if (asked >= ASKING) begun.resolve();
+        if (asked >= askers) begun.resolve();
         const next = await Promise.race([once(socket, 'data').catch(() => 'gone' as const), gone]);
         if (next === 'gone') break;
       }
     }
   };
-  for (let asker = 0; asker < ASKING; asker++) void ask();
+  for (let asker = 0; asker < askers; asker++) void ask();
   await begun.promise;
+}
+
+/** Connections without end that are left at the first byte of an answer: of a handshake, or to what is none of HTTP. */
+async function leaving(target: Target, atOnce: number): Promise<void> {
+  const begun = Promise.withResolvers<void>();
+  const hello = await firstMessage(target);
+  let made = 0;
+  const leave = async (): Promise<void> => {
+    for (;;) {
+      const socket = connectTcp({ host: '127.0.0.1', port: target.port, localAddress: '127.0.0.2' });
+      socket.on('error', () => {});
+      const gone = goneOf(socket);
+      socket.write(hello);
+      await Promise.race([once(socket, 'data').catch(() => {}), gone]);
+      // Without a trace: closed ones would soon take all ports.
+      socket.resetAndDestroy();
+      if (++made >= atOnce) begun.resolve();
+      await gone;
+    }
+  };
+  for (let maker = 0; maker < atOnce; maker++) void leave();
+  await begun.promise;
+}
+
+async function firstMessage({ tls }: Target): Promise<Buffer> {
+  if (tls === undefined) return Buffer.from('nothing\r\n\r\n');
+  const message = Promise.withResolvers<Buffer>();
+  const wire = new Duplex({
+    read: () => {},
+    write(bytes: Buffer, _encoding, done) {
+      message.resolve(bytes);
+      done();
+    },
+  });
+  connectTls({ ...tls, socket: wire }).on('error', () => {});
+  return await message.promise;
 }
 
 function headOf({ request, bodyBytes }: Target): string {

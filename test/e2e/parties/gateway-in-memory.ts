@@ -68,7 +68,7 @@ export async function startGatewayInMemory(cell: Cell, main: string): Promise<Pa
     '',
   );
   const { flags, env } = await readShippedNode();
-  const through = [...placeOf('gateway'), ...withinMemory(MEMORY_BYTES, flags)];
+  const through = [...placeOf('program'), ...withinMemory(MEMORY_BYTES, flags)];
   const gateway = new RunningCommand(['gateway', '--config', path], env, through, main);
   const [, port] = await gateway.output(/"proxy":"127\.0\.0\.1:(\d+)".*"msg":"ready"/s);
   const target = (caller: { readonly cert: string; readonly key: string }): Target => ({

@@ -9,7 +9,7 @@ import { type ATTACKS, REQUESTS_PER_SECOND, type Target } from './attack.ts';
 import { type Asked, REQUESTS, type Version } from './bystander.ts';
 import { type Cell, startGatewayInMemory } from './gateway-in-memory.ts';
 import { builtProgram } from './in-memory.ts';
-import { runIn } from './placed.ts';
+import { measuredAlone, runIn } from './placed.ts';
 import type { Spoken } from './upstream.ts';
 
 /** The first version, of the one that is measured, and the first upstream are the cell that is representative. */
@@ -61,6 +61,7 @@ async function asked(version: Version, target: Target): Promise<Asked> {
   return JSON.parse(line) as Asked;
 }
 
+measuredAlone();
 const built = builtProgram();
 
 it.each(CELLS)(

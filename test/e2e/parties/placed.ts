@@ -1,15 +1,20 @@
 /**
- * Who has which processor, so that what is measured is what the gateway makes of an attack: the gateway has one to itself,
+ * Who has which processor, so that what is measured is what a program makes of an attack: the program has one to itself,
  * as in a pod, and the others share the rest, where attackers get what the caller that is measured, and the upstream, leave.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { onTestFinished } from 'vitest';
+import { createServer, type Server } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { SURROUNDINGS } from '../../support/run-command.ts';
 
-export type Party = 'gateway' | 'bystander' | 'attacker';
+export type Party = 'program' | 'bystander' | 'attacker';
+
+/** With every cell of every row, and then some. */
+const LONGEST_FILE_MS = 30 * 60_000;
 
 /** As the kernel lists them: `0-1,4`. */
 const PROCESSORS = (
@@ -31,21 +36,39 @@ function turnOf(party: Party): readonly string[] {
 /** A command that runs the one it is given in a party's place. */
 export function placeOf(party: Party): readonly string[] {
   const [own = 0, ...rest] = PROCESSORS;
-  const processors = party === 'gateway' || rest.length === 0 ? [own] : rest;
+  const processors = party === 'program' || rest.length === 0 ? [own] : rest;
   return ['taskset', '--cpu-list', processors.join(), ...turnOf(party)];
 }
 
-/** Runs a program of this folder, and resolves to it and its first line. It ends with the test. */
+/** The tests of a file begin when no other file's measure on this machine, and none do until they are over. */
+export function measuredAlone(): void {
+  let holder: Server | undefined;
+  beforeAll(async () => {
+    while (holder === undefined) {
+      const asking = createServer();
+      const isHeld = new Promise<boolean>((resolve) => {
+        asking.once('error', () => resolve(false));
+        asking.listen('\0token-sidecar-parties', () => resolve(true));
+      });
+      if (await isHeld) holder = asking;
+      else await pause(100);
+    }
+  }, LONGEST_FILE_MS);
+  afterAll(() => void holder?.close());
+}
+
+/** Runs a program of this folder, which may read its input, and resolves to it and its first line. It ends with the test. */
 export async function runIn(
   party: Party,
   file: string,
   args: readonly string[],
+  input = '',
 ): Promise<{ readonly child: ChildProcess; readonly line: string }> {
   const [command = '', ...rest] = placeOf(party);
   const program = new URL(file, import.meta.url).pathname;
   const child = spawn(command, [...rest, process.execPath, program, ...args], {
     env: SURROUNDINGS,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) {
@@ -53,6 +76,7 @@ export async function runIn(
       await once(child, 'exit');
     }
   });
+  child.stdin.on('error', () => {}).end(input);
   let line = '';
   for await (const text of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     line += text;

@@ -18,6 +18,7 @@ import { readShippedNode } from '../../support/shipped-node.ts';
 import { until } from '../../support/until.ts';
 import type { Target } from './caller-attack.ts';
 import { withinMemory } from './in-memory.ts';
+import { placeOf } from './placed.ts';
 
 export type Program = 'injector' | 'broker' | 'issuer';
 
@@ -48,7 +49,7 @@ export async function startInMemory(program: Program, main: string): Promise<InM
   const { args, own, ...rest } = await STARTS[program]();
   const { flags, env } = await readShippedNode();
   const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
-  const through = withinMemory(await memoryOf(program), flags);
+  const through = [...placeOf('program'), ...withinMemory(await memoryOf(program), flags)];
   const running = new RunningCommand([program, ...listen, ...args], env, through, main);
   const [, port, admin] = await running.output(/"listen":"127\.0\.0\.1:(\d+)".*"admin":"(127\.0\.0\.1:\d+)"/);
   await until(async () => (await fetch(`http://${admin}/readyz`)).status === 200);
