@@ -85,7 +85,7 @@ export async function listenForRedirected(
 }
 
 /** An app silent for this long may be waiting for its server to speak first, so the server is dialled. */
-export const FIRST_WORD_MS = 1_000;
+const FIRST_WORD_MS = 1_000;
 
 /** A connection not named this long after its first octet passes as it is. */
 const NAMING_MS = 10_000;

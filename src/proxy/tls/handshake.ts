@@ -9,7 +9,7 @@ import type { GivenUpConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 
 /** Limit for the whole handshake, including the wait for an upstream that is asked first. */
-export const HANDSHAKE_MS = 10_000;
+const HANDSHAKE_MS = 10_000;
 
 /** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);

@@ -78,7 +78,7 @@ const BACKDATED_MS = 7 * 24 * HOUR_MS;
 /** Longer than any pod lives: apps read what they trust when they start. */
 const AUTHORITY_MS = 10 * YEAR_MS;
 
-export const LEAF_MS = 24 * HOUR_MS;
+const LEAF_MS = 24 * HOUR_MS;
 
 /** Every address (RFC 5280 §4.2.1.10). */
 const ADDRESSES = ['0.0.0.0/0', '::/0'];

@@ -20,7 +20,7 @@ import { Handshake, VERDICT_MS } from './handshake.ts';
 import type { LeafContexts } from './interception-ca.ts';
 
 /** Handshakes under way at once. Each costs a signature. */
-export const MAX_HANDSHAKES = 256;
+const MAX_HANDSHAKES = 256;
 
 interface TlsTerminationOptions {
   /** The source of the certificates that apps are shown. */

@@ -3,10 +3,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { CLIENTS } from './programs.ts';
 import { startWorld, type World } from './start-world.ts';
 import { API, BODY } from './surroundings.ts';
+
+const MAX_HANDSHAKES = 256;
 
 const MANY = 10_000;
 /** Each well under the time that a client has in the world. */

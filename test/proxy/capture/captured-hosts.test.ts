@@ -11,9 +11,7 @@ import { dnsLookup, exceptFor } from '../../../src/platform/dns/dns-lookup.ts';
 import type { CountedErrorCode } from '../../../src/platform/errors.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { networkWithLookup } from '../../../src/proxy/io/network.ts';
-import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
 import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
-import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -26,6 +24,10 @@ import { RawClient } from '../../wire/raw-client.ts';
 import { startUpstream } from '../../wire/raw-upstream.ts';
 import { forwardTo, type SidecarSettings, startSidecar } from '../../wire/sidecar.ts';
 import { HOST, startTlsUpstream, tlsOf, type Upstream } from '../tls/intercepting.ts';
+
+const MAX_HANDSHAKES = 256;
+
+const HANDSHAKE_MS = 10_000;
 
 const ADDRESS = '127.99.0.2';
 

@@ -3,13 +3,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import type { RawClient } from '../../wire/raw-client.ts';
 import { startTlsUpstream } from '../tls/intercepting.ts';
 import { redirecting } from './redirecting.ts';
+
+const FIRST_WORD_MS = 1_000;
 
 const CONNECTIONS = 40;
 const FIRST_BYTES = 48_000;

@@ -5,9 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, createServer, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/platform/net/address.ts';
-import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
@@ -20,6 +18,10 @@ import { readBySidecar } from '../../wire/sidecar-socket.ts';
 import { helloOf } from '../tls/hello.ts';
 import { HOST, startTlsUpstream, tlsOf, type Upstream } from '../tls/intercepting.ts';
 import { redirecting } from './redirecting.ts';
+
+const MAX_HANDSHAKES = 256;
+
+const FIRST_WORD_MS = 1_000;
 
 const NAMING_MS = 10_000;
 

@@ -27,10 +27,11 @@ import {
 import {
   type Authority,
   createAuthority,
-  LEAF_MS,
   type LeafCertificate,
 } from '../../../src/proxy/tls/interception-ca.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
+
+const LEAF_MS = 24 * 3_600_000;
 
 const NOW_MS = Date.now();
 const DAY_MS = 24 * 3_600_000;

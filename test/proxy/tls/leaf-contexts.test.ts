@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createAuthority, LEAF_MS, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+const LEAF_MS = 24 * 3_600_000;
 
 const MAX_LEAVES = 128;
 

@@ -1,7 +1,7 @@
 /** What else an app, or an upstream, may come with where TLS is intercepted: nothing leaves with a token that should not. */
 
 import { describe, expect, it } from 'vitest';
-import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority } from '../../../src/proxy/tls/interception-ca.ts';
 import { until } from '../../support/until.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
@@ -9,6 +9,8 @@ import { expectProblem } from '../../wire/problem.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 import { helloOf } from './hello.ts';
 import { connectTo, HOST, intercepting, startTlsUpstream, tlsOf } from './intercepting.ts';
+
+const LEAF_MS = 24 * 3_600_000;
 
 const get = (port: number) => message('GET / HTTP/1.1', [`Host: ${HOST}:${port}`]);
 

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { CountedErrorCode } from '../../../src/platform/errors.ts';
-import { HANDSHAKE_MS, VERDICT_MS } from '../../../src/proxy/tls/handshake.ts';
-import { MAX_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { VERDICT_MS } from '../../../src/proxy/tls/handshake.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { startUpstream } from '../../wire/raw-upstream.ts';
 import { helloOf } from './hello.ts';
 import { connectTo, HOST, type Interception, intercepting, startTlsUpstream } from './intercepting.ts';
+
+const MAX_HANDSHAKES = 256;
+
+const HANDSHAKE_MS = 10_000;
 
 const counted = (interception: Interception, error: CountedErrorCode) =>
   until(async () => (await interception.sidecar.metric('proxy_errors_total', { error })) === 1);
