@@ -109,11 +109,14 @@ export function boundCallerConnections({
     begin(socket) {
       const connection = connections.get(keyOf(socket));
       if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) {
-        onDropped('sent_ahead');
-        log.warn(
-          { address: connection.address },
-          'a connection was ended: it sent more before it had its answers',
-        );
+        // Once a connection: the rest of what was read at once comes here, too.
+        if (!socket.destroyed) {
+          onDropped('sent_ahead');
+          log.warn(
+            { address: connection.address },
+            'a connection was ended: it sent more before it had its answers',
+          );
+        }
         socket.destroy();
         return false;
       }

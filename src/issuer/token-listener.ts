@@ -115,8 +115,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       socket.destroy();
       return;
     }
-    const isItsTurn = await inTurn(response, networkOf(String(socket.remoteAddress)));
-    const body = isItsTurn ? await readBody(request, limits.bodyBytes) : 'aborted';
+    const body = await readBody(request, limits.bodyBytes);
     if (body === 'aborted') {
       if (!refused.has(socket)) metrics.requested('aborted', 0);
       return;
@@ -127,6 +126,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       answering.remove(socket);
       bound.answered(socket);
     });
+    if (!(await inTurn(response, networkOf(String(socket.remoteAddress))))) {
+      metrics.requested('aborted', 0);
+      return;
+    }
     if (hostIsAmbiguous(request)) {
       await send(request, response, count('malformed', 400, 'the request needs one Host header'));
       return;

@@ -213,6 +213,7 @@ it('ends a caller that asks on while its answers are unread', async () => {
     connect: call,
     dropped,
     listener,
+    until,
   } = await start({
     endpoint() {
       most = Math.max(most, listener.inFlight);
@@ -239,6 +240,7 @@ it('ends a caller that asks on while its answers are unread', async () => {
   }
   expect(most).toBe(2);
   expect(dropped).toEqual(['sent_ahead']);
+  await until(() => listener.inFlight === 0);
 });
 
 it('of more connections than there may be, one of the address with most gives way', async () => {

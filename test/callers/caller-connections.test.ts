@@ -140,7 +140,8 @@ it('a connection is busy with one request at a time', async () => {
   bound.end(second.local());
   expect(bound.begin(second.local())).toBe(true);
   expect(dropped).toEqual([]);
-  expect(bound.begin(first.local())).toBe(false);
+  // What was read at once with it counts no more.
+  for (let further = 0; further < 3; further++) expect(bound.begin(first.local())).toBe(false);
   await first.closed;
   expect(dropped).toEqual(['sent_ahead']);
 });

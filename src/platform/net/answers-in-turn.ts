@@ -39,6 +39,7 @@ export function answersInTurn(): AnswersInTurn {
       setImmediate(beginNext);
       return Promise.resolve(true);
     }
+    const { socket } = response.req;
     return new Promise((resolve) => {
       const line = lines.get(address) ?? new Set();
       lines.set(address, line);
@@ -47,11 +48,12 @@ export function answersInTurn(): AnswersInTurn {
         resolve(false);
       };
       const begin = (): void => {
-        response.off('close', onClose);
+        socket.off('close', onClose);
         resolve(true);
       };
       line.add(begin);
-      response.once('close', onClose);
+      // Older Nodes do not tell an answer that waits behind another of it.
+      socket.once('close', onClose);
     });
   };
 }

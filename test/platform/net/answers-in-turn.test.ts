@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { answersInTurn } from '../../../src/platform/net/answers-in-turn.ts';
 
-/** Requests by name, whose first letter is the address; what became of each, and in which turn of the event loop. */
+/** Requests by name, whose first letter is the address, each on a connection; what became of each, and in which turn of the event loop. */
 function asking() {
   const inTurn = answersInTurn();
   const outcomes: string[] = [];
@@ -12,11 +12,11 @@ function asking() {
   return {
     outcomes,
     ask(name: string): EventEmitter {
-      const response = new EventEmitter();
-      inTurn(response as ServerResponse, name.slice(0, 1)).then((isItsTurn) =>
+      const socket = new EventEmitter();
+      inTurn({ req: { socket } } as unknown as ServerResponse, name.slice(0, 1)).then((isItsTurn) =>
         outcomes.push(isItsTurn ? `${name} in ${turn}` : `${name} left`),
       );
-      return response;
+      return socket;
     },
     async turns(count: number): Promise<void> {
       for (let n = 0; n < count; n++) {
@@ -53,7 +53,7 @@ it('whoever leaves takes no turn', async () => {
   ask('a1');
   const left = [ask('b1'), ask('a2')];
   ask('a3');
-  for (const response of left) response.emit('close');
+  for (const socket of left) socket.emit('close');
   await turns(4);
   expect(outcomes.map((outcome) => outcome.replace(/in \d/, 'begun'))).toEqual([
     'a1 begun',
