@@ -95,6 +95,15 @@ it('who has a port is not looked for beyond the time there is', async () => {
   expect(await holderOf(address, AbortSignal.abort())).toBeUndefined();
 });
 
+/** Which nobody has at any address: the system gives the port of one address to somebody else at another. */
+async function freePort(): Promise<number> {
+  const everywhere = createServer();
+  await once(everywhere.listen(0, '::'), 'listening');
+  const { port } = everywhere.address() as AddressInfo;
+  await once(everywhere.close(), 'close');
+  return port;
+}
+
 describe('who has the port at one address', () => {
   const held = { pid: process.pid };
   it.each([
@@ -104,10 +113,10 @@ describe('who has the port at one address', () => {
     ['::', { '127.0.0.4': held, '::1': held }],
     ['::ffff:127.0.0.3', { '127.0.0.3': held, '127.0.0.4': undefined }],
   ])('is not who has it at another one: %s', async (listening, asked) => {
+    const port = await freePort();
     const server = createServer();
-    await once(server.listen(0, listening), 'listening');
+    await once(server.listen(port, listening), 'listening');
     onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
     const found = Object.keys(asked).map(async (host) => [host, await holderOf({ host, port })] as const);
     const pids = (await Promise.all(found)).map(([host, holder]) => [host, holder && { pid: holder.pid }]);
     expect(Object.fromEntries(pids)).toEqual(asked);
