@@ -9,7 +9,7 @@ import { type ATTACKS, REQUESTS_PER_SECOND, type Target } from './attack.ts';
 import { type Asked, REQUESTS, type Version } from './bystander.ts';
 import { type Cell, startGatewayInMemory } from './gateway-in-memory.ts';
 import { builtProgram } from './in-memory.ts';
-import { measuredAlone, runIn } from './placed.ts';
+import { measuredAgain, measuredAlone, runIn } from './placed.ts';
 import type { Spoken } from './upstream.ts';
 
 /** The first version, of the one that is measured, and the first upstream are the cell that is representative. */
@@ -70,9 +70,10 @@ it.each(CELLS)(
     const { attacker, bystander, gateway } = await startGatewayInMemory(cell, built());
     const quiet = await asked(version, bystander);
     await runIn('attacker', 'attack.ts', [attack, JSON.stringify(attacker)]);
-    const attacked = await asked(version, bystander);
+    const limitMs = Math.max(3 * quiet.p99Ms, atMostMs?.[cell.upstream] ?? UNNOTICED_MS);
+    const attacked = await measuredAgain(limitMs, () => asked(version, bystander));
     expect([gateway.process.exitCode, gateway.process.signalCode]).toEqual([null, null]);
-    expect(attacked.statuses).toEqual({ 200: REQUESTS });
-    expect(attacked.p99Ms).toBeLessThan(Math.max(3 * quiet.p99Ms, atMostMs?.[cell.upstream] ?? UNNOTICED_MS));
+    for (const { statuses } of attacked) expect(statuses).toEqual({ 200: REQUESTS });
+    expect(attacked[0].p99Ms).toBeLessThan(limitMs);
   },
 );

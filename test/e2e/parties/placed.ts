@@ -57,6 +57,19 @@ export function measuredAlone(): void {
   afterAll(() => void holder?.close());
 }
 
+/**
+ * Measures again, up to three times, while 99 of 100 answers take longer than is allowed: an attack goes on all the time, what
+ * else a machine does passes. Resolves to all that was measured, the last first.
+ */
+export async function measuredAgain<A extends { readonly p99Ms: number }>(
+  atMostMs: number,
+  measure: () => Promise<A>,
+): Promise<readonly [A, ...A[]]> {
+  const measured: [A, ...A[]] = [await measure()];
+  while (measured.length < 3 && measured[0].p99Ms >= atMostMs) measured.unshift(await measure());
+  return measured;
+}
+
 /** Runs a program of this folder, which may read its input, and resolves to it and its first line. It ends with the test. */
 export async function runIn(
   party: Party,
