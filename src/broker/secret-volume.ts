@@ -9,6 +9,7 @@ import type { ApiObject, KubernetesApi } from '../platform/kubernetes/api.ts';
 import { type CollectionWatchOptions, watchObject } from '../platform/kubernetes/collection-watch.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type KubeletSecret, layOutSecret, type SecretValues } from '../platform/mounted/secret-layout.ts';
+import { doublingMs } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 
 export interface LiveVolume {
@@ -20,9 +21,8 @@ export interface LiveVolume {
   close(): Promise<void>;
 }
 
-/** The wait before a failed write, for example to a full disk, is retried: doubled each time. */
-const RETRY_MS = 1000;
-const MAX_RETRY_MS = 60_000;
+/** The wait before a failed write, for example to a full disk, is retried. */
+const RETRY = { firstMs: 1000, maxMs: 60_000 };
 
 interface LiveVolumeOptions {
   readonly objects: WatchedObjects;
@@ -62,7 +62,7 @@ export function openLiveVolume(
       if (isKnown) await layout.update(contents());
       failures = 0;
     } catch (error) {
-      const retryInMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** failures++);
+      const retryInMs = doublingMs(failures++, RETRY);
       const what =
         layout === undefined
           ? 'the directory of a credential cannot be made'

@@ -6,7 +6,7 @@
 import * as v from 'valibot';
 import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/api.ts';
 import type { Logger } from '../platform/log/logger.ts';
-import type { BackoffOptions } from '../platform/time/async.ts';
+import { type BackoffOptions, doublingMs } from '../platform/time/async.ts';
 import { isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { ServiceAccountCaller } from './caller.ts';
 import { createFairLine, type FairLineLimits } from './fair-line.ts';
@@ -40,7 +40,7 @@ export const REVIEW_LINE: FairLineLimits = {
 const TIMEOUT_MS = 3000;
 
 /** The pause after a failure: long enough to spare an ailing API server, short enough to be back soon. */
-const PAUSE = { firstMs: 100, longestMs: 2000 };
+const PAUSE = { firstMs: 100, maxMs: 2000 };
 
 const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
 
@@ -83,10 +83,9 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
       metrics.reviewed(kind, (clock.monotonicMs() - startedAtMs) / 1000);
       return { kind };
     } catch (error) {
-      failures++;
-      const growing = Math.min(PAUSE.longestMs, PAUSE.firstMs * 2 ** Math.min(failures - 1, 10));
+      const growing = doublingMs(failures++, PAUSE);
       const asked = error instanceof KubernetesApiError ? (error.retryAfterMs ?? 0) : 0;
-      const pauseMs = Math.min(PAUSE.longestMs, Math.max(asked, growing * (0.5 + 0.5 * random())));
+      const pauseMs = Math.min(PAUSE.maxMs, Math.max(asked, growing * (0.5 + 0.5 * random())));
       pausedUntil = later(clock.now(), pauseMs);
       metrics.reviewed('unavailable', (clock.monotonicMs() - startedAtMs) / 1000);
       // A schema's message would quote the answer, and with it the token.

@@ -13,7 +13,7 @@ import {
 import { systemCodeOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { serverNameOf } from '../../platform/net/address.ts';
-import { nextTurn, pause, within } from '../../platform/time/async.ts';
+import { doublingMs, nextTurn, pause, within } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { MeasuredConnection, UnaskedBytes } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
@@ -49,8 +49,7 @@ interface RedisStoreOptions {
 /** Bounds a connection attempt, up to the first answer. Nobody waits for it. */
 const CONNECT_MS = 1000;
 /** From the end of one connection to the next attempt. */
-const FIRST_RETRY_MS = 250;
-const MAX_RETRY_MS = 4000;
+const RETRY = { firstMs: 250, maxMs: 4000 };
 /** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
 /** Unanswered commands; each grant sends a few, one after the other. */
@@ -179,10 +178,9 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       if (closing.signal.aborted) return;
       if (failure === CHANGED) continue;
       if ('steady' in failure) failures = 0;
-      failures += 1;
       metrics.storeFailed(failure.reason);
       tell(failure);
-      const retryMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+      const retryMs = doublingMs(failures++, RETRY);
       await pause(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
     }
   }

@@ -4,7 +4,7 @@ import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kub
 import { watchAsLeader } from '../../platform/kubernetes/leadership.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { describeProblem } from '../../platform/problems.ts';
-import type { BackoffOptions } from '../../platform/time/async.ts';
+import { type BackoffOptions, doublingMs } from '../../platform/time/async.ts';
 import { PROFILE_LABEL, PROFILES_IN_USE } from '../pod/annotations.ts';
 import {
   type JudgedProfile,
@@ -36,9 +36,8 @@ const QUERY = {
 const MAX_WRITES = 50;
 /** Per look: an API server that refuses this many writes is not asked for the rest. */
 const MAX_FAILURES = 5;
-/** The pause after a failed write of a profile: doubled each time. */
-const PAUSE_MS = 30_000;
-const MAX_PAUSE_MS = 600_000;
+/** The pause after a failed write of a profile. */
+const PAUSE = { firstMs: 30_000, maxMs: 600_000 };
 const MAX_MESSAGE_LENGTH = 4096;
 
 interface Failing {
@@ -114,7 +113,7 @@ export function startProfileReports(
     error: unknown,
   ): void {
     const before = failing.get(uid)?.failures ?? 0;
-    const delayMs = Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** before);
+    const delayMs = doublingMs(before, PAUSE);
     failing.set(uid, { failures: before + 1, notBeforeMs: clock.monotonicMs() + delayMs });
     const of = { kind, namespace, name, retryInMs: delayMs };
     log.warn({ err: error, ...of }, 'status of a profile not written');

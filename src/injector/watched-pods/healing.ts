@@ -5,6 +5,7 @@
  */
 
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
+import { doublingMs } from '../../platform/time/async.ts';
 import { ownerPath, readOwner } from '../cluster/owner-events.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import type { Injection } from '../pod/inject.ts';
@@ -36,8 +37,7 @@ const REPLACING: readonly string[] = [
 const APART_MS = 5000;
 /** A replacement that has not come by then has been refused, or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
-const BACKOFF_MS = 60_000;
-const MAX_BACKOFF_MS = 1_800_000;
+const BACKOFF = { firstMs: 60_000, maxMs: 1_800_000 };
 const MAX_OWNERS = 1000;
 
 /**
@@ -63,8 +63,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
     givenUp.add(uid);
     owners.delete(uid);
     onGivenUp(pod);
-    notBeforeMs = nowMs + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** failuresInARow);
-    failuresInARow++;
+    notBeforeMs = nowMs + doublingMs(failuresInARow++, BACKOFF);
   }
 
   return {
