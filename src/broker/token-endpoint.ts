@@ -1,11 +1,11 @@
 /** From a request to a token: who asks, whether the profile is for them, and then the one token that everybody gets. */
 
-import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
+import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
+import { TokenBuckets } from '../platform/limits/token-bucket.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protocol.ts';
-import { createCallerRates } from './caller-rates.ts';
 import type { Grants } from './grants.ts';
 import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
@@ -25,6 +25,16 @@ export type TokenEndpoint = (
 /** Sidecars wait 10 s. */
 export const DECISION_MS = 8000;
 
+/**
+ * How often one pod may ask: a sidecar asks once in a token's life, and a few times after a failure. Profiles may give a pod
+ * 32 credentials, each of which asks at the start, twice in the seconds after it, and then every 2.5 to 5 s while it has no
+ * token.
+ */
+export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
+
+/** Callers whose rate is remembered. */
+const MAX_CALLERS = 20_000;
+
 export interface TokenEndpointOptions {
   /**
    * At once if the token is known.
@@ -42,7 +52,7 @@ const READ_SOON_MS = 1000;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
   const { verify, credentials, grants, clock, log } = options;
-  const rates = createCallerRates(clock);
+  const rates = new TokenBuckets(OF_ONE_CALLER, MAX_CALLERS);
   const wholeLog = withoutRepeatLimit(log);
   const places = new WaitingPlaces();
 
@@ -147,7 +157,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
 
   /** Who the cluster has signed the caller to be, and that it asked once more. */
   function proved(caller: Caller | undefined): Proved | undefined {
-    return caller?.kind === 'service_account' ? { caller, isWithinRate: rates.take(caller) } : undefined;
+    if (caller?.kind !== 'service_account') return undefined;
+    return { caller, isWithinRate: rates.take(callerKey(caller), clock.monotonicMs()) };
   }
 
   function answerFor(

@@ -1,7 +1,7 @@
 /** Tracks and bounds what each caller has in use, so that none takes what the others need. */
 
 import type { CallerLimits } from '../config/config.ts';
-import { type Allowance, createAllowance } from '../platform/limits/allowance.ts';
+import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { CallerHeldBack } from '../proxy/exchange/authorizer.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
@@ -19,11 +19,10 @@ const BREAK_OFFS = DEFAULT_ABUSE_LIMITS.reset;
 class CallerUse {
   inFlight = 0;
   connections = 0;
-  /** Requests that its rate allows now. */
-  allowance = Number.POSITIVE_INFINITY;
-  filledAtMs = 0;
+  /** Requests that it may send; only where its entry bounds them. */
+  requests: TokenBucket | undefined;
   /** Requests that it may break off. Made when it breaks off the first: most never do. */
-  breakOffs: Allowance | undefined;
+  breakOffs: TokenBucket | undefined;
 
   get isResting(): boolean {
     return this.inFlight === 0 && this.connections === 0;
@@ -54,13 +53,14 @@ export class CallerBounds {
    * A caller's request begins.
    * @param onNewConnection whether it is its caller's first on this connection, which counts from here on.
    * @returns the function that ends the request.
-   * @throws {CallerHeldBack} having changed only the allowance.
+   * @throws {CallerHeldBack} having changed only what its rate allows.
    */
   begin(key: string, limits: CallerLimits, onNewConnection: boolean): () => void {
     const caller = this.#find(key);
     const { inFlight } = limits;
-    this.#takeAllowance(caller, limits);
-    assertStays(caller);
+    const nowMs = this.#clock.monotonicMs();
+    assertRate(caller, limits, nowMs);
+    assertStays(caller, nowMs);
     if (caller.inFlight >= inFlight) throw heldBack(`${inFlight} requests in flight`);
     if (onNewConnection) {
       const connections = limits.connections ?? this.#mostConnections();
@@ -79,8 +79,8 @@ export class CallerBounds {
   brokenOff(key: string): void {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
-    caller.breakOffs ??= createAllowance(this.#clock, BREAK_OFFS.burst, BREAK_OFFS.perSecond);
-    caller.breakOffs.take();
+    caller.breakOffs ??= new TokenBucket(BREAK_OFFS);
+    caller.breakOffs.take(this.#clock.monotonicMs());
   }
 
   /** A counted connection has closed. */
@@ -117,28 +117,22 @@ export class CallerBounds {
     if (caller.isResting) to.delete(key);
     to.set(key, caller);
   }
+}
 
-  /** A bucket that fills by `requestsPerSecond` up to `burst`; each request takes one. */
-  #takeAllowance(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits): void {
-    if (requestsPerSecond === undefined) return;
-    const nowMs = this.#clock.monotonicMs();
-    const filled = ((nowMs - caller.filledAtMs) / 1000) * requestsPerSecond;
-    caller.allowance = Math.min(burst, caller.allowance + filled);
-    caller.filledAtMs = nowMs;
-    if (caller.allowance < 1) {
-      throw new CallerHeldBack(
-        'too_many_requests',
-        `the caller may send ${requestsPerSecond} requests in a second`,
-        ((1 - caller.allowance) / requestsPerSecond) * 1000,
-      );
-    }
-    caller.allowance -= 1;
-  }
+/** What its entry says now counts for a caller that is known already, too. */
+function assertRate(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits, nowMs: number): void {
+  if (requestsPerSecond === undefined) return;
+  const rate = { burst, perSecond: requestsPerSecond };
+  caller.requests ??= new TokenBucket(rate);
+  caller.requests.rate = rate;
+  if (caller.requests.take(nowMs)) return;
+  const what = `the caller may send ${requestsPerSecond} requests in a second`;
+  throw new CallerHeldBack('too_many_requests', what, caller.requests.waitMs(nowMs));
 }
 
 /** Each request that is broken off costs others a part of an upstream connection. */
-function assertStays({ breakOffs }: CallerUse): void {
-  const waitMs = breakOffs?.waitMs() ?? 0;
+function assertStays({ breakOffs }: CallerUse, nowMs: number): void {
+  const waitMs = breakOffs?.waitMs(nowMs) ?? 0;
   if (waitMs === 0) return;
   const { burst, perSecond } = BREAK_OFFS;
   const what = `the caller has broken off ${burst} requests, and may break off ${perSecond} in a second`;

@@ -1,7 +1,7 @@
 /** Answers admission reviews: the two webhooks, mutating and validating. */
 
 import type { OwnerReference } from '../platform/kubernetes/api.ts';
-import { createAllowance } from '../platform/limits/allowance.ts';
+import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
@@ -125,7 +125,7 @@ function answering(
   { metrics, clock, log }: AdmissionOptions,
   admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
 ): Webhook {
-  const complaints = createAllowance(clock, 10, 1);
+  const complaints = new TokenBucket({ burst: 10, perSecond: 1 });
   return async (review, caller) => {
     const startedAt = clock.now();
     const seconds = (): number => (clock.now().monotonicMs - startedAt.monotonicMs) / 1000;
@@ -133,7 +133,8 @@ function answering(
     if (typeof request === 'string') {
       metrics.admitted('error', 'malformed', seconds());
       // Anybody can send these: the metric counts them all.
-      if (complaints.take()) log.error({ reason: request }, 'admission review not understood');
+      if (complaints.take(clock.monotonicMs()))
+        log.error({ reason: request }, 'admission review not understood');
       return { status: 400, body: request };
     }
     try {

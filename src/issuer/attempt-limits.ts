@@ -4,6 +4,7 @@
  */
 
 import { isIPv6 } from 'node:net';
+import { type Rate, TokenBuckets } from '../platform/limits/token-bucket.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { sha256 } from './clients.ts';
 
@@ -27,47 +28,43 @@ export interface Attempt {
   forgiven(): void;
 }
 
-interface Allowance {
-  /** Attempts at once, and seconds until one more is allowed. */
-  readonly burst: number;
-  readonly refillSeconds: number;
-}
-
-const OF_CLIENT: Allowance = { burst: 10, refillSeconds: 1 };
+const OF_CLIENT: Rate = { burst: 10, perSecond: 1 };
 /** Many clients share a gateway's address; but a scan for client ids also comes from one. */
-const OF_ADDRESS: Allowance = { burst: 100, refillSeconds: 0.1 };
+const OF_ADDRESS: Rate = { burst: 100, perSecond: 10 };
 /** Joining costs no derivation, but waits as long as a wrong secret does. Rollouts behind a gateway join. */
-const OF_JOINERS: Allowance = { burst: 256, refillSeconds: 0.1 };
+const OF_JOINERS: Rate = { burst: 256, perSecond: 10 };
 
 /** Of each kind; beyond that the least recently used is forgotten. */
 const MAX_KEPT = 4096;
 
 export function createAttemptLimits(clock: Clock): AttemptLimits {
-  const clients = createBuckets(OF_CLIENT, clock);
-  const addresses = createBuckets(OF_ADDRESS, clock);
-  const joiners = createBuckets(OF_JOINERS, clock);
+  const clients = new TokenBuckets(OF_CLIENT, MAX_KEPT);
+  const addresses = new TokenBuckets(OF_ADDRESS, MAX_KEPT);
+  const joiners = new TokenBuckets(OF_JOINERS, MAX_KEPT);
   return {
     begin(address, clientId) {
       const network = networkOf(address);
       // Ids may be long, but what is kept must be short.
       const client = `${network} ${sha256(clientId).toString('base64')}`;
-      const retryAfterSeconds = Math.max(
-        addresses.secondsUntilFree(network),
-        clients.secondsUntilFree(client),
-      );
-      if (retryAfterSeconds > 0) return { retryAfterSeconds };
-      clients.add(client, 1);
+      const nowMs = clock.monotonicMs();
+      const waitMs = Math.max(addresses.waitMs(network, nowMs), clients.waitMs(client, nowMs));
+      if (waitMs > 0) return { retryAfterSeconds: Math.ceil(waitMs / 1000) };
+      clients.charge(client, nowMs);
       return {
-        failed: () => addresses.add(network, 1),
-        forgiven: () => clients.add(client, -1),
+        failed: () => addresses.charge(network, clock.monotonicMs()),
+        forgiven: () => clients.refund(client, clock.monotonicMs()),
       };
     },
     join(address) {
       const network = networkOf(address);
-      const retryAfterSeconds = joiners.secondsUntilFree(network);
-      if (retryAfterSeconds > 0) return { retryAfterSeconds };
-      joiners.add(network, 1);
-      return { failed: () => undefined, forgiven: () => joiners.add(network, -1) };
+      const nowMs = clock.monotonicMs();
+      const waitMs = joiners.waitMs(network, nowMs);
+      if (waitMs > 0) return { retryAfterSeconds: Math.ceil(waitMs / 1000) };
+      joiners.charge(network, nowMs);
+      return {
+        failed: () => undefined,
+        forgiven: () => joiners.refund(network, clock.monotonicMs()),
+      };
     },
   };
 }
@@ -86,35 +83,4 @@ export function networkOf(address: string): string {
 
 function groupsOf(half: string): string[] {
   return half === '' ? [] : half.split(':');
-}
-
-interface Bucket {
-  /** Attempts that still count at `atMs`. */
-  level: number;
-  atMs: number;
-}
-
-/** Leaky buckets by name. */
-function createBuckets({ burst, refillSeconds }: Allowance, clock: Clock) {
-  /** Least recently filled first. */
-  const buckets = new Map<string, Bucket>();
-
-  function levelOf(name: string): number {
-    const bucket = buckets.get(name);
-    if (bucket === undefined) return 0;
-    return Math.max(0, bucket.level - (clock.monotonicMs() - bucket.atMs) / 1000 / refillSeconds);
-  }
-
-  return {
-    /** Whole seconds; 0 if there is room now. */
-    secondsUntilFree(name: string): number {
-      return Math.max(0, Math.ceil((levelOf(name) + 1 - burst) * refillSeconds));
-    },
-    add(name: string, count: number): void {
-      const level = Math.max(0, levelOf(name) + count);
-      buckets.delete(name);
-      buckets.set(name, { level, atMs: clock.monotonicMs() });
-      if (buckets.size > MAX_KEPT) buckets.delete(buckets.keys().next().value as string);
-    },
-  };
 }

@@ -6,7 +6,7 @@ import type { LookupFunction } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
+import { OF_ONE_CALLER } from '../../src/broker/token-endpoint.ts';
 import { createCredentialsMetrics } from '../../src/platform/mounted/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import type { Clock } from '../../src/platform/time/clock.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import {
   createTokenEndpoint,
   DECISION_MS,
+  OF_ONE_CALLER,
   type TokenEndpointOptions,
 } from '../../src/broker/token-endpoint.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';

@@ -6,7 +6,6 @@ import { createSecretExistence } from '../../src/injector/cluster/secret-existen
 import type { KubernetesApi } from '../../src/platform/kubernetes/api.ts';
 import { readLines } from '../../src/platform/kubernetes/client.ts';
 import { watchObject } from '../../src/platform/kubernetes/collection-watch.ts';
-import { createAllowance } from '../../src/platform/limits/allowance.ts';
 import { backoffMs, pause } from '../../src/platform/time/async.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
@@ -97,19 +96,6 @@ describe('waits', () => {
     await pause(clock, 1000, caller.signal);
     expect(clock.pendingTimers).toBe(0);
   });
-});
-
-it('an allowance fills up over time, to its burst', async () => {
-  const clock = new ManualClock();
-  const allowance = createAllowance(clock, 3, 2);
-  const taken = () => Array.from({ length: 5 }, () => allowance.take()).filter(Boolean).length;
-  expect(taken()).toBe(3);
-  await clock.advance(499);
-  expect(taken()).toBe(0);
-  await clock.advance(1);
-  expect(taken()).toBe(1);
-  await clock.advance(60_000);
-  expect(taken()).toBe(3);
 });
 
 describe('lines of a stream', () => {

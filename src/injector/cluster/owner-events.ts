@@ -11,8 +11,8 @@ import {
   type OwnerReference,
   statusOf,
 } from '../../platform/kubernetes/api.ts';
-import { createAllowance } from '../../platform/limits/allowance.ts';
 import { ExpiringMap } from '../../platform/limits/lru-map.ts';
+import { TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { ClusterContact } from '../admission.ts';
@@ -43,8 +43,7 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
 const LOOKS_APART_MS = 10_000;
 /** Further ones are dropped: Events are a courtesy, and the API server has other work. */
 const MAX_IN_FLIGHT = 8;
-const LOOKS_AT_ONCE = 50;
-const LOOKS_PER_SECOND = 5;
+const LOOKS = { burst: 50, perSecond: 5 };
 
 interface Workload extends ApiObject {
   readonly metadata: ApiObject['metadata'] & { readonly uid?: string };
@@ -56,14 +55,14 @@ export function createOwnerEvents(
   { clock, log, tell, verdictOf, secretExists }: OwnerEventsOptions,
 ): NonNullable<ClusterContact['lookAtOwner']> {
   const looked = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
-  const looks = createAllowance(clock, LOOKS_AT_ONCE, LOOKS_PER_SECOND);
+  const looks = new TokenBucket(LOOKS);
   let inFlight = 0;
 
   return (owner, namespace) => {
     const path = ownerPath(owner, namespace);
     if (path === undefined || inFlight >= MAX_IN_FLIGHT) return;
     const key = `${path} ${owner.uid}`;
-    if (looked.get(key) || !looks.take()) return;
+    if (looked.get(key) || !looks.take(clock.monotonicMs())) return;
     looked.set(key, true, LOOKS_APART_MS);
     inFlight++;
     look(path, owner, namespace)

@@ -7,7 +7,7 @@
 import { messageOf } from '../../platform/errors.ts';
 import { type KubernetesApi, KubernetesApiError, statusOf } from '../../platform/kubernetes/api.ts';
 import { type LeadershipOptions, watchAsLeader } from '../../platform/kubernetes/leadership.ts';
-import { createAllowance } from '../../platform/limits/allowance.ts';
+import { TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import type { Finding, Subject, TellEvent } from '../cluster/owner-events.ts';
@@ -43,8 +43,7 @@ const PODS = '/api/v1/pods';
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
 /** Of both kinds together. Further pods are not examined. */
 const MAX_KEPT = 5000;
-const TELLINGS_AT_ONCE = 50;
-const TELLINGS_PER_SECOND = 5;
+const TELLINGS = { burst: 50, perSecond: 5 };
 /** The default, unless a PodDisruptionBudget says how long. */
 const BLOCKED_FOR_MS = 30_000;
 /** When to look again at an owner whose new pod would have no sidecar, or at a webhook that does not answer. */
@@ -67,7 +66,7 @@ export function startPodController(
   /** Evicted in vain; their owners have yet to be told. */
   const givenUp: WatchedPod[] = [];
   const healing = createHealing((pod) => givenUp.push(pod));
-  const tellings = createAllowance(clock, TELLINGS_AT_ONCE, TELLINGS_PER_SECOND);
+  const tellings = new TokenBucket(TELLINGS);
   /** By uid: pods that lack the sidecar, and pods whose sidecar gets no token. */
   const kept = new Map<string, Kept>();
 
@@ -144,7 +143,8 @@ export function startPodController(
     let hasFailed = false;
     /** @param about findings with the same value count as one: one pod is named for all like it. */
     return async (one: Kept, about: string, finding: () => Promise<Finding>): Promise<void> => {
-      if (tell === undefined || hasFailed || one.told === about || !tellings.take()) return;
+      if (tell === undefined || hasFailed || one.told === about || !tellings.take(clock.monotonicMs()))
+        return;
       const { metadata } = one.pod;
       try {
         await tell(subjectOf(one.pod), metadata.namespace, await finding(), about);

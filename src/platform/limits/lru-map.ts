@@ -40,6 +40,11 @@ export class LruMap<K, V> {
     return entry.value;
   }
 
+  /** Leaves the entry where it is. */
+  peek(key: K): V | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
   /** Makes the entry the most recently used, in place of one with the same key. */
   set(key: K, value: V): void {
     this.delete(key);

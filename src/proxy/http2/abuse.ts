@@ -1,5 +1,5 @@
 /**
- * Bounds on what costs a peer less than it costs this side, and achieves nothing. Each kind has an allowance that refills
+ * Bounds on what costs a peer less than it costs this side, and achieves nothing. Each kind has a token bucket that refills
  * with time and with useful work, so that a busy connection may do more of it than an idle one. Going beyond it is an
  * attack, or a fault that looks like one: ENHANCE_YOUR_CALM.
  *
@@ -9,14 +9,8 @@
  * ```
  */
 
+import { type Rate, TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { FaultReason } from './errors.ts';
-
-interface Allowance {
-  /** How many at once. */
-  readonly burst: number;
-  /** How many per second in the long run. */
-  readonly perSecond: number;
-}
 
 /** Each kind, and the reason for too much of it. */
 const REASONS = {
@@ -38,7 +32,7 @@ const REASONS = {
 
 export type AbuseKind = keyof typeof REASONS;
 
-export type AbuseLimits = Readonly<Record<AbuseKind, Allowance>>;
+export type AbuseLimits = Readonly<Record<AbuseKind, Rate>>;
 
 /** Far above what well-meaning clients do, far below what hurts. */
 export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
@@ -52,16 +46,10 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   ignored_frame: { burst: 2000, perSecond: 100 },
 };
 
-interface Account {
-  readonly allowance: Allowance;
-  left: number;
-  asOfMs: number;
-}
-
-/** One for each connection. Accounts are opened when first spent from: most never are. */
+/** One for each connection. Buckets are made when first spent from: most never are. */
 export class AbuseCounter {
   readonly #limits: AbuseLimits;
-  readonly #accounts: Partial<Record<AbuseKind, Account>> = {};
+  readonly #buckets: Partial<Record<AbuseKind, TokenBucket>> = {};
 
   constructor(limits: AbuseLimits) {
     this.#limits = limits;
@@ -69,27 +57,13 @@ export class AbuseCounter {
 
   /** Spends one of a kind; returns the reason to end the connection if that is one too many. */
   spend(kind: AbuseKind, nowMs: number): FaultReason | undefined {
-    const account = this.#accountOf(kind, nowMs);
-    const { burst, perSecond } = account.allowance;
-    account.left = Math.min(burst, account.left + ((nowMs - account.asOfMs) * perSecond) / 1000);
-    account.asOfMs = nowMs;
-    if (account.left < 1) return REASONS[kind];
-    account.left--;
-    return undefined;
+    const bucket = this.#buckets[kind] ?? new TokenBucket(this.#limits[kind]);
+    this.#buckets[kind] = bucket;
+    return bucket.take(nowMs) ? undefined : REASONS[kind];
   }
 
   /** Useful work was done, which allows for `count` more of a kind. */
   earn(kind: AbuseKind, count: number): void {
-    const account = this.#accounts[kind];
-    if (account !== undefined) account.left = Math.min(account.allowance.burst, account.left + count);
-  }
-
-  #accountOf(kind: AbuseKind, nowMs: number): Account {
-    const account = this.#accounts[kind];
-    if (account !== undefined) return account;
-    const allowance = this.#limits[kind];
-    const opened = { allowance, left: allowance.burst, asOfMs: nowMs };
-    this.#accounts[kind] = opened;
-    return opened;
+    this.#buckets[kind]?.refund(count);
   }
 }

@@ -10,6 +10,7 @@ const key = fc.integer({ min: 0, max: 19 });
 const operation = fc.oneof(
   fc.record({ do: fc.constant('set' as const), key, value: fc.integer({ min: 0, max: 12 }) }),
   fc.record({ do: fc.constant('get' as const), key }),
+  fc.record({ do: fc.constant('peek' as const), key }),
   fc.record({ do: fc.constant('delete' as const), key }),
 );
 const sequence = fc.array(operation, { minLength: 200, maxLength: 400 });
@@ -22,6 +23,10 @@ class PlainLru {
 
   constructor(weigh: (value: number) => number) {
     this.#weigh = weigh;
+  }
+
+  peek(key: number): number | undefined {
+    return this.entries.find(([own]) => own === key)?.[1];
   }
 
   get(key: number): number | undefined {
@@ -66,6 +71,7 @@ it.each([
           map.set(step.key, step.value);
           plain.set(step.key, step.value);
         } else if (step.do === 'get') expect(map.get(step.key)).toBe(plain.get(step.key));
+        else if (step.do === 'peek') expect(map.peek(step.key)).toBe(plain.peek(step.key));
         else {
           map.delete(step.key);
           plain.delete(step.key);

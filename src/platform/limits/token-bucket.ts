@@ -1,0 +1,99 @@
+/** Token buckets: so much at once, and so much over time. All times are monotonic. */
+
+import { LruMap } from './lru-map.ts';
+
+export interface Rate {
+  /** How many at once. */
+  readonly burst: number;
+  /** How many per second in the long run. */
+  readonly perSecond: number;
+}
+
+/** Full at first. */
+export class TokenBucket {
+  /** May change at any time: what is left stays, as far as the new burst allows. */
+  rate: Rate;
+  /** Negative after a charge for one that was not there. */
+  #left = Number.POSITIVE_INFINITY;
+  #asOfMs = 0;
+
+  constructor(rate: Rate) {
+    this.rate = rate;
+  }
+
+  /** Takes one, if there is one. */
+  take(nowMs: number): boolean {
+    if (this.#refilled(nowMs) < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  /** Takes one, whether there is one or not. */
+  charge(nowMs: number): void {
+    this.#left = this.#refilled(nowMs) - 1;
+  }
+
+  /** Gives back so many, as far as there is room. */
+  refund(count: number): void {
+    this.#left = Math.min(this.rate.burst, this.#left + count);
+  }
+
+  /** In how many ms there is one; 0 if there is one now. */
+  waitMs(nowMs: number): number {
+    return (Math.max(0, 1 - this.#refilled(nowMs)) * 1000) / this.rate.perSecond;
+  }
+
+  isFull(nowMs: number): boolean {
+    return this.#refilled(nowMs) === this.rate.burst;
+  }
+
+  #refilled(nowMs: number): number {
+    const { burst, perSecond } = this.rate;
+    this.#left = Math.min(burst, this.#left + ((nowMs - this.#asOfMs) * perSecond) / 1000);
+    this.#asOfMs = nowMs;
+    return this.#left;
+  }
+}
+
+/** A bucket for each name. Full ones are forgotten, and beyond `max` the one used longest ago: it is full again then. */
+export class TokenBuckets {
+  readonly #rate: Rate;
+  readonly #buckets: LruMap<string, TokenBucket>;
+
+  constructor(rate: Rate, max: number) {
+    this.#rate = rate;
+    this.#buckets = new LruMap({ max });
+  }
+
+  /** Those that are remembered: the ones that are not full, and those used after them. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  take(name: string, nowMs: number): boolean {
+    return this.#use(name, nowMs).take(nowMs);
+  }
+
+  charge(name: string, nowMs: number): void {
+    this.#use(name, nowMs).charge(nowMs);
+  }
+
+  refund(name: string, nowMs: number): void {
+    this.#use(name, nowMs).refund(1);
+  }
+
+  waitMs(name: string, nowMs: number): number {
+    return this.#buckets.peek(name)?.waitMs(nowMs) ?? 0;
+  }
+
+  /** Makes it the one used last. */
+  #use(name: string, nowMs: number): TokenBucket {
+    for (const [other, bucket] of this.#buckets.entries()) {
+      if (!bucket.isFull(nowMs)) break;
+      this.#buckets.delete(other);
+    }
+    const bucket = this.#buckets.peek(name) ?? new TokenBucket(this.#rate);
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+}
