@@ -42,7 +42,7 @@ const MAY_IMPORT_IN_PLATFORM: Readonly<Record<string, readonly string[]>> = {
   mounted: ['time'],
   kubernetes: ['net', 'log', 'time'],
   dns: ['net', 'limits', 'time'],
-  net: ['process', 'time'],
+  net: ['process', 'limits', 'time'],
   x509: ['log', 'limits', 'time'],
   process: ['log', 'time'],
   log: ['time'],

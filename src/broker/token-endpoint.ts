@@ -1,6 +1,7 @@
 /** From a request to a token: who asks, whether the profile is for them, and then the one token that everybody gets. */
 
 import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
+import { Quota } from '../platform/limits/fair-queue.ts';
 import { TokenBuckets } from '../platform/limits/token-bucket.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
@@ -9,7 +10,6 @@ import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protoco
 import type { Grants } from './grants.ts';
 import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
-import { WaitingPlaces } from './waiting-places.ts';
 
 /**
  * Never throws or rejects, and answers within `DECISION_MS` of the request's head: at once where the caller is known and a token
@@ -35,6 +35,15 @@ export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 /** Callers whose rate is remembered. */
 const MAX_CALLERS = 20_000;
 
+/**
+ * Requests that wait for the verdict on their tokens, including those whose callers have gone: no connection bounds them. A
+ * request whose token is known does not wait.
+ */
+const MAX_WAITING = 2048;
+
+/** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
+const MAX_WAITING_OF_TOKEN = 128;
+
 export interface TokenEndpointOptions {
   /**
    * At once if the token is known.
@@ -54,7 +63,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const { verify, credentials, grants, clock, log } = options;
   const rates = new TokenBuckets(OF_ONE_CALLER, MAX_CALLERS);
   const wholeLog = withoutRepeatLimit(log);
-  const places = new WaitingPlaces();
+  const places = new Quota(MAX_WAITING, MAX_WAITING_OF_TOKEN);
 
   function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;

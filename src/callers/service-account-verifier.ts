@@ -6,12 +6,12 @@
 
 import { hash } from 'node:crypto';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
+import type { FairQueueLimits } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type BackoffOptions, within } from '../platform/time/async.ts';
 import { elapsedMs, isPast, later } from '../platform/time/clock.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
-import type { FairLineLimits } from './fair-line.ts';
 import { type ConfirmedToken, createKnownTokens } from './known-tokens.ts';
 import type { CallerMetrics } from './metrics.ts';
 import { type ServiceAccountClaims, verifyServiceAccountToken } from './service-account-token.ts';
@@ -50,7 +50,7 @@ export interface CrowdLimits {
   /** Examined at the same moment. */
   readonly mostAtOnce: number;
   /** Reviewed, if the cluster has signed them. */
-  readonly line: FairLineLimits;
+  readonly line: FairQueueLimits & { readonly mostWaitingOfOne: number };
 }
 
 export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };

@@ -5,11 +5,11 @@
 
 import * as v from 'valibot';
 import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/api.ts';
+import { FairQueue, type FairQueueLimits } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type BackoffOptions, doublingMs } from '../platform/time/async.ts';
 import { isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { ServiceAccountCaller } from './caller.ts';
-import { createFairLine, type FairLineLimits } from './fair-line.ts';
 import type { CallerMetrics } from './metrics.ts';
 
 export type ReviewOutcome =
@@ -26,16 +26,16 @@ interface TokenReviewsOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
-  readonly line: FairLineLimits;
+  readonly line: FairQueueLimits;
 }
 
 /** A rollout of two thousand pods in one namespace fits, and leaves as much to the others. */
-export const REVIEW_LINE: FairLineLimits = {
+export const REVIEW_LINE = {
   atOnce: 16,
   mostWaiting: 4000,
   mostWaitingOfOne: 2000,
   patienceMs: 3000,
-};
+} satisfies FairQueueLimits;
 
 const TIMEOUT_MS = 3000;
 
@@ -60,7 +60,7 @@ type Status = v.InferOutput<typeof answer>['status'];
 
 export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
-  const line = createFairLine(clock, options.line);
+  const line = new FairQueue(clock, options.line);
   let failures = 0;
   let pausedUntil = clock.now();
 
@@ -98,8 +98,8 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
   return {
     async review(token, caller) {
       if (!isPast(pausedUntil, clock.now())) return unavailable();
-      const leave = await line.enter(caller.namespace);
-      if (leave === undefined) {
+      const place = line.enter(caller.namespace);
+      if ((await place.turn) !== 'come') {
         metrics.reviewed('queue_full', 0);
         return unavailable();
       }
@@ -108,7 +108,7 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
         if (!isPast(pausedUntil, clock.now())) return unavailable();
         return await ask(token, caller);
       } finally {
-        leave();
+        place.end();
       }
     },
   };

@@ -2,6 +2,7 @@ import type { Caller, CertificateCaller, Verdict } from '../callers/caller.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { CallerMatch, GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
+import { Quota } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type Clock, isPast } from '../platform/time/clock.ts';
 import {
@@ -47,9 +48,8 @@ const MAX_WAITING_OF_ADDRESS = 500;
 /** State shared by the gates of all connections. */
 export class CallerGates {
   readonly #options: CallerGatesOptions;
-  /** By address. */
-  readonly #waiting = new Map<string, number>();
-  #waitingInAll = 0;
+  /** By address: requests waiting for the cluster's verdict on their token. */
+  readonly #waiting = new Quota(MAX_WAITING, MAX_WAITING_OF_ADDRESS);
 
   constructor(options: CallerGatesOptions) {
     this.#options = options;
@@ -61,19 +61,7 @@ export class CallerGates {
 
   /** @returns the function that ends the wait, safe to call again; undefined if there is no room. */
   #wait(address: string): (() => void) | undefined {
-    const ofAddress = this.#waiting.get(address) ?? 0;
-    if (this.#waitingInAll >= MAX_WAITING || ofAddress >= MAX_WAITING_OF_ADDRESS) return undefined;
-    this.#waiting.set(address, ofAddress + 1);
-    this.#waitingInAll += 1;
-    let waits = true;
-    return () => {
-      if (!waits) return;
-      waits = false;
-      this.#waitingInAll -= 1;
-      const left = (this.#waiting.get(address) ?? 1) - 1;
-      if (left === 0) this.#waiting.delete(address);
-      else this.#waiting.set(address, left);
-    };
+    return this.#waiting.hasOneFor(address) ? this.#waiting.take(address) : undefined;
   }
 }
 

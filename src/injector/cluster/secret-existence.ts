@@ -1,4 +1,5 @@
 import { type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
+import { FairQueue } from '../../platform/limits/fair-queue.ts';
 import { ExpiringMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
@@ -11,8 +12,7 @@ const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
 const MAX_KNOWN = 1000;
 
-/** Requests under way at once; the others wait in line. */
-const LOOKUPS_AT_ONCE = 8;
+const LOOKUPS = { atOnce: 8, mostWaiting: Number.POSITIVE_INFINITY, patienceMs: TIMEOUT_MS };
 
 /** The Secret's metadata alone: its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
@@ -30,35 +30,7 @@ export function createSecretExistence(
   const known = new ExpiringMap<string, boolean>(clock, MAX_KNOWN);
   /** By path: concurrent callers share one request. */
   const asking = new Map<string, Promise<boolean | undefined>>();
-  const line = new Set<(isMyTurn: boolean) => void>();
-  let underWay = 0;
-
-  async function whenItsTurn(): Promise<boolean> {
-    if (underWay < LOOKUPS_AT_ONCE) {
-      underWay++;
-      return true;
-    }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    line.add(resolve);
-    const cancel = clock.after(TIMEOUT_MS, () => {
-      line.delete(resolve);
-      resolve(false);
-    });
-    const isMyTurn = await promise;
-    cancel();
-    return isMyTurn;
-  }
-
-  /** The next in line takes over the turn. */
-  function endTurn(): void {
-    const [next] = line;
-    if (next === undefined) {
-      underWay--;
-      return;
-    }
-    line.delete(next);
-    next(true);
-  }
+  const line = new FairQueue(clock, LOOKUPS);
 
   async function find(namespace: string, name: string): Promise<boolean | undefined> {
     const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
@@ -71,7 +43,8 @@ export function createSecretExistence(
   }
 
   async function ask(path: string): Promise<boolean | undefined> {
-    if (!(await whenItsTurn())) {
+    const place = line.enter();
+    if ((await place.turn) !== 'come') {
       log.warn('whether a Secret exists was not asked: too many are asked about');
       return undefined;
     }
@@ -83,7 +56,7 @@ export function createSecretExistence(
       log.warn({ err: error }, 'whether a Secret exists could not be asked');
       return undefined;
     } finally {
-      endTurn();
+      place.end();
     }
   }
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { FairRing } from '../limits/fair-queue.ts';
 
 /** Resolves to whether it is this answer's turn: false if its caller leaves before. @param address its caller's. */
 export type AnswersInTurn = (response: ServerResponse, address: string) => Promise<boolean>;
@@ -8,29 +9,15 @@ export type AnswersInTurn = (response: ServerResponse, address: string) => Promi
  * connection in a turn: with a crowd answered in each, whoever connects would wait for seconds (docs/decisions/0034).
  */
 export function answersInTurn(): AnswersInTurn {
-  /** By address, the one whose turn is next first. */
-  const lines = new Map<string, Set<() => void>>();
+  const waiting = new FairRing<() => void>();
   let hasBegun = false;
 
   function beginNext(): void {
-    const [next] = lines;
-    hasBegun = next !== undefined;
-    if (next === undefined) return;
+    const begin = waiting.next();
+    hasBegun = begin !== undefined;
+    if (begin === undefined) return;
     setImmediate(beginNext);
-    const [address, line] = next;
-    const [begin] = line;
-    // It goes to the end.
-    leave(address, line, begin as () => void);
-    if (line.size > 0) {
-      lines.delete(address);
-      lines.set(address, line);
-    }
-    begin?.();
-  }
-
-  function leave(address: string, line: Set<() => void>, begin: () => void): void {
-    line.delete(begin);
-    if (line.size === 0) lines.delete(address);
+    begin();
   }
 
   return (response, address) => {
@@ -41,17 +28,15 @@ export function answersInTurn(): AnswersInTurn {
     }
     const { socket } = response.req;
     return new Promise((resolve) => {
-      const line = lines.get(address) ?? new Set();
-      lines.set(address, line);
       const onClose = (): void => {
-        leave(address, line, begin);
+        waiting.remove(address, begin);
         resolve(false);
       };
       const begin = (): void => {
         socket.off('close', onClose);
         resolve(true);
       };
-      line.add(begin);
+      waiting.add(address, begin);
       // Older Nodes do not tell an answer that waits behind another of it.
       socket.once('close', onClose);
     });

@@ -6,12 +6,12 @@
 
 import { createHash } from 'node:crypto';
 import { SidecarError } from '../../platform/errors.ts';
+import { FairQueue, type Place, type Turn } from '../../platform/limits/fair-queue.ts';
 import { type Clock, type Instant, isPast, later } from '../../platform/time/clock.ts';
 import { type AwaitsGrant, type GrantTrace, TokenUnavailable, type TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/token-response.ts';
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
 import { untilGone } from '../waiters.ts';
-import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
 const MAX_SUBJECTS = 1000;
@@ -133,7 +133,7 @@ export class SubjectTokens {
   readonly #held = new Map<string, Held>();
   /** In the order of their failures. */
   readonly #failed = new Map<string, Failed>();
-  readonly #line: ExchangeLine;
+  readonly #line: FairQueue;
   #bytes = 0;
   /** Set while the provider is believed to be away, or to reject the client. */
   #away: Away | undefined;
@@ -145,8 +145,10 @@ export class SubjectTokens {
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
-    this.#line = new ExchangeLine(options.clock, {
+    this.#line = new FairQueue(options.clock, {
       ...options,
+      // The others get a turn even if one caller has all the rest.
+      spared: 1,
       mostWaiting: MAX_EXCHANGES - options.atOnce,
     });
   }

@@ -1,0 +1,189 @@
+/** What parties share fairly: turns, one party after the other, and places, of which one party has only so many. */
+
+import type { Clock } from '../time/clock.ts';
+
+/** For whom work is done; undefined where parties are not told apart. */
+type Party = string | undefined;
+
+/** Entries of parties that take turns. */
+export class FairRing<E> {
+  /** The party whose turn is next first. */
+  readonly #lines = new Map<Party, Set<E>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How many entries a party has. */
+  sizeOf(party: Party): number {
+    return this.#lines.get(party)?.size ?? 0;
+  }
+
+  /** @param entry none that is in it. */
+  add(party: Party, entry: E): void {
+    const line = this.#lines.get(party) ?? new Set();
+    this.#lines.set(party, line.add(entry));
+    this.#size++;
+  }
+
+  /** Does nothing if it is not in it. */
+  remove(party: Party, entry: E): void {
+    const line = this.#lines.get(party);
+    if (line?.delete(entry) !== true) return;
+    this.#size--;
+    if (line.size === 0) this.#lines.delete(party);
+  }
+
+  /** Takes out the first entry of the first party that may have its turn: all may by default. It goes to the end. */
+  next(may: (party: Party) => boolean = () => true): E | undefined {
+    for (const [party, line] of this.#lines) {
+      if (!may(party)) continue;
+      const [first] = line;
+      this.#lines.delete(party);
+      this.#lines.set(party, line);
+      this.remove(party, first as E);
+      return first;
+    }
+    return undefined;
+  }
+
+  /** The newest entry of the party with the most, if it has more than so many. */
+  newestOfMost(than: number): E | undefined {
+    let most: ReadonlySet<E> = new Set();
+    for (const line of this.#lines.values()) if (line.size > most.size) most = line;
+    return most.size > than ? [...most].at(-1) : undefined;
+  }
+}
+
+export interface FairQueueLimits {
+  /** Under way at once. */
+  readonly atOnce: number;
+  /** Of those, that are always left to others than one party. None by default. */
+  readonly spared?: number;
+  /** In the queue. */
+  readonly mostWaiting: number;
+  /** Of those, for one party. Without it a full queue makes room: the party with the most loses its newest to one with fewer. */
+  readonly mostWaitingOfOne?: number;
+  /** How long work waits for its turn. */
+  readonly patienceMs: number;
+}
+
+/** How the wait for a turn ended. */
+export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
+
+export interface Place {
+  readonly turn: Promise<Turn>;
+  /** Leaves the queue, if its turn has not come. @returns whether it has left. */
+  leave(): boolean;
+  /** The work that began at this turn is over. Safe to call again. */
+  end(): void;
+}
+
+type Waiting = (turn: Turn) => void;
+
+/** Bounds the work under way. The rest waits for its turn, and may leave. */
+export class FairQueue {
+  readonly #clock: Pick<Clock, 'after'>;
+  readonly #limits: FairQueueLimits;
+  readonly #waiting = new FairRing<Waiting>();
+  /** Under way, by party. */
+  readonly #runningOf = new Map<Party, number>();
+  #running = 0;
+
+  constructor(clock: Pick<Clock, 'after'>, limits: FairQueueLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  enter(party?: Party): Place {
+    const { promise: turn, resolve } = Promise.withResolvers<Turn>();
+    let stage: 'waiting' | 'running' | 'over' = 'waiting';
+    let cancel: (() => void) | undefined;
+    const settle: Waiting = (how) => {
+      cancel?.();
+      this.#waiting.remove(party, settle);
+      stage = how === 'come' ? 'running' : 'over';
+      if (how === 'come') this.#count(party, 1);
+      resolve(how);
+    };
+    if (this.#mayRun(party)) settle('come');
+    else if (!this.#makesRoom(party)) settle('crowded_out');
+    else {
+      this.#waiting.add(party, settle);
+      cancel = this.#clock.after(this.#limits.patienceMs, () => settle('too_late'));
+    }
+    return {
+      turn,
+      leave() {
+        if (stage !== 'waiting') return false;
+        settle('left');
+        return true;
+      },
+      end: () => {
+        if (stage !== 'running') return;
+        stage = 'over';
+        this.#count(party, -1);
+        this.#waiting.next((next) => this.#mayRun(next))?.('come');
+      },
+    };
+  }
+
+  #mayRun(party: Party): boolean {
+    const { atOnce, spared = 0 } = this.#limits;
+    const most = party === undefined ? atOnce : atOnce - spared;
+    return this.#running < atOnce && (this.#runningOf.get(party) ?? 0) < most;
+  }
+
+  #makesRoom(party: Party): boolean {
+    const { mostWaiting, mostWaitingOfOne } = this.#limits;
+    const own = this.#waiting.sizeOf(party);
+    if (own >= (mostWaitingOfOne ?? mostWaiting)) return false;
+    if (this.#waiting.size < mostWaiting) return true;
+    if (mostWaitingOfOne !== undefined) return false;
+    const newest = this.#waiting.newestOfMost(own + 1);
+    newest?.('crowded_out');
+    return newest !== undefined;
+  }
+
+  #count(party: Party, change: 1 | -1): void {
+    this.#running += change;
+    const count = (this.#runningOf.get(party) ?? 0) + change;
+    if (count === 0) this.#runningOf.delete(party);
+    else this.#runningOf.set(party, count);
+  }
+}
+
+/** So many places, of which one party has only so many. */
+export class Quota {
+  readonly #max: number;
+  readonly #maxOfOne: number;
+  readonly #takenBy = new Map<string, number>();
+  #taken = 0;
+
+  constructor(max: number, maxOfOne: number) {
+    this.#max = max;
+    this.#maxOfOne = maxOfOne;
+  }
+
+  hasOneFor(party: string): boolean {
+    return this.#taken < this.#max && (this.#takenBy.get(party) ?? 0) < this.#maxOfOne;
+  }
+
+  /** Takes one, whether there is one or not. @returns what gives it back; safe to call again. */
+  take(party: string): () => void {
+    this.#count(party, 1);
+    let isTaken = true;
+    return () => {
+      if (isTaken) this.#count(party, -1);
+      isTaken = false;
+    };
+  }
+
+  #count(party: string, change: 1 | -1): void {
+    this.#taken += change;
+    const left = (this.#takenBy.get(party) ?? 0) + change;
+    if (left === 0) this.#takenBy.delete(party);
+    else this.#takenBy.set(party, left);
+  }
+}

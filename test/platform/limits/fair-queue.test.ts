@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  FairQueue,
+  type FairQueueLimits,
+  FairRing,
+  type Place,
+  Quota,
+  type Turn,
+} from '../../../src/platform/limits/fair-queue.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const PARTIES = ['a', 'b', 'c', 'd'];
+const PATIENCE_MS = 100;
+
+const party = fc.constantFrom(...PARTIES);
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('enter' as const), party }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('end' as const), which: fc.nat(50) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), which: fc.nat(50) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(40) }) },
+);
+const sequence = fc.array(step, { minLength: 200, maxLength: 300 });
+
+interface Work {
+  readonly party: string;
+  readonly sinceMs: number;
+  turn?: Turn | 'over';
+}
+
+/** Looks through lists at each step. */
+class PlainQueue {
+  readonly #limits: FairQueueLimits;
+  readonly all: Work[] = [];
+  /** Parties with work that waits, the one whose turn is next first. */
+  #order: string[] = [];
+  nowMs = 0;
+
+  constructor(limits: FairQueueLimits) {
+    this.#limits = limits;
+  }
+
+  #of(party: string): readonly Work[] {
+    return this.all.filter((work) => work.turn === undefined && work.party === party);
+  }
+
+  #mayRun(party: string): boolean {
+    const { atOnce, spared = 0 } = this.#limits;
+    const running = this.all.filter(({ turn }) => turn === 'come');
+    return running.length < atOnce && running.filter((work) => work.party === party).length < atOnce - spared;
+  }
+
+  enter(party: string): void {
+    const { mostWaiting, mostWaitingOfOne } = this.#limits;
+    const work: Work = { party, sinceMs: this.nowMs };
+    const waiting = this.all.filter(({ turn }) => turn === undefined).length;
+    const own = this.#of(party).length;
+    if (this.#mayRun(party)) work.turn = 'come';
+    else if (mostWaitingOfOne !== undefined) {
+      if (waiting >= mostWaiting || own >= mostWaitingOfOne) work.turn = 'crowded_out';
+    } else if (waiting >= mostWaiting) {
+      const most = Math.max(0, ...this.#order.map((one) => this.#of(one).length));
+      if (most > own + 1) {
+        const greediest = this.#order.find((one) => this.#of(one).length === most) as string;
+        this.#settle(this.#of(greediest).at(-1) as Work, 'crowded_out');
+      } else work.turn = 'crowded_out';
+    }
+    this.all.push(work);
+    if (work.turn === undefined && !this.#order.includes(party)) this.#order.push(party);
+  }
+
+  end(work: Work): void {
+    work.turn = 'over';
+    const next = this.#order.find((party) => this.#mayRun(party));
+    if (next === undefined) return;
+    const [first] = this.#of(next) as readonly [Work];
+    this.#order = [...this.#order.filter((party) => party !== next), next];
+    this.#settle(first, 'come');
+  }
+
+  leave(work: Work): void {
+    this.#settle(work, 'left');
+  }
+
+  wait(ms: number): void {
+    this.nowMs += ms;
+    for (const work of this.all) {
+      if (work.turn === undefined && work.sinceMs + PATIENCE_MS <= this.nowMs) this.#settle(work, 'too_late');
+    }
+  }
+
+  #settle(work: Work, turn: Turn): void {
+    work.turn = turn;
+    if (this.#of(work.party).length === 0) this.#order = this.#order.filter((party) => party !== work.party);
+  }
+}
+
+const LIMITS: Readonly<Record<string, FairQueueLimits>> = {
+  'one at a time': { atOnce: 1, mostWaiting: 6, mostWaitingOfOne: 4, patienceMs: PATIENCE_MS },
+  'some at a time': { atOnce: 3, mostWaiting: 5, mostWaitingOfOne: 2, patienceMs: PATIENCE_MS },
+  'a place spared, and room that is made': { atOnce: 3, spared: 1, mostWaiting: 5, patienceMs: PATIENCE_MS },
+  'no room to wait': { atOnce: 2, mostWaiting: 0, patienceMs: PATIENCE_MS },
+};
+
+describe('a fair queue', () => {
+  it.each(Object.entries(LIMITS))('with %s gives the turns that lists would', async (_, limits) => {
+    await fc.assert(
+      fc.asyncProperty(sequence, async (steps) => {
+        const clock = new ManualClock(() => Promise.resolve());
+        const queue = new FairQueue(clock, limits);
+        const places: Place[] = [];
+        const turns: (Turn | undefined)[] = [];
+        const plain = new PlainQueue(limits);
+        const chosen = (turn: Turn | undefined, which: number): number => {
+          const those = plain.all.flatMap((work, index) => (work.turn === turn ? [index] : []));
+          return those[which % Math.max(1, those.length)] ?? -1;
+        };
+        for (const step of steps) {
+          if (step.do === 'enter') {
+            const index = places.length;
+            const place = queue.enter(step.party);
+            places.push(place);
+            turns.push(undefined);
+            void place.turn.then((turn) => {
+              turns[index] = turn;
+            });
+            plain.enter(step.party);
+          } else if (step.do === 'end') {
+            const index = chosen('come', step.which);
+            places[index]?.end();
+            // Once more, which does nothing.
+            places[index]?.end();
+            if (index >= 0) plain.end(plain.all[index] as Work);
+          } else if (step.do === 'leave') {
+            const index = chosen(undefined, step.which);
+            if (index >= 0) {
+              expect(places[index]?.leave()).toBe(true);
+              plain.leave(plain.all[index] as Work);
+            }
+            expect(places[index]?.leave() ?? false).toBe(false);
+          } else {
+            await clock.advance(step.ms);
+            plain.wait(step.ms);
+          }
+          await Promise.resolve();
+          expect(turns.map((turn, index) => (plain.all[index]?.turn === 'over' ? 'over' : turn))).toEqual(
+            plain.all.map(({ turn }) => turn),
+          );
+          expect(clock.pendingTimers).toBe(plain.all.filter(({ turn }) => turn === undefined).length);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('that does not tell parties apart spares no place', async () => {
+    const queue = new FairQueue(new ManualClock(), {
+      ...LIMITS['one at a time'],
+      atOnce: 2,
+      spared: 1,
+    } as never);
+    expect(await Promise.all([queue.enter().turn, queue.enter().turn])).toEqual(['come', 'come']);
+    queue.enter();
+    expect(queue.enter().leave()).toBe(true);
+  });
+});
+
+it('a fair ring passes over those that may not have their turn, which keep it', () => {
+  const ring = new FairRing<string>();
+  for (const entry of ['a1', 'a2', 'b1', 'c1']) ring.add(entry[0], entry);
+  expect(ring.next((party) => party !== 'a')).toBe('b1');
+  expect([ring.next(), ring.next(), ring.next(), ring.next()]).toEqual(['a1', 'c1', 'a2', undefined]);
+  expect(ring.size).toBe(0);
+});
+
+it('a quota gives a place back once, and counts what each party has taken', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(party, fc.boolean(), fc.nat(20)), { minLength: 200 }), (steps) => {
+      const quota = new Quota(5, 2);
+      const taken: { readonly of: string; readonly giveBack: () => void; isTaken: boolean }[] = [];
+      for (const [of, takes, which] of steps) {
+        const held = taken.filter(({ isTaken }) => isTaken);
+        const hasOne = held.length < 5 && held.filter((one) => one.of === of).length < 2;
+        expect(quota.hasOneFor(of)).toBe(hasOne);
+        const one = taken[which];
+        if (takes && hasOne) taken.push({ of, giveBack: quota.take(of), isTaken: true });
+        else if (one !== undefined) {
+          one.giveBack();
+          one.isTaken = false;
+        }
+      }
+    }),
+  );
+});
