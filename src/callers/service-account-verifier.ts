@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
 import type { FairQueueLimits } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
-import { type BackoffOptions, within } from '../platform/time/async.ts';
+import { type BackoffOptions, SingleFlight, within } from '../platform/time/async.ts';
 import { elapsedMs, isPast, later } from '../platform/time/clock.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
@@ -79,7 +79,7 @@ export function createServiceAccountVerifier(
   const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
   /** By hash: concurrent calls with the same token share one verdict. */
-  const underWay = new Map<string, Promise<Verdict>>();
+  const underWay = new SingleFlight<Verdict>();
 
   async function look(token: string, hash: string): Promise<Verdict> {
     const reading = await verifyServiceAccountToken(token, { keys, audience, now: clock.now() });
@@ -112,12 +112,8 @@ export function createServiceAccountVerifier(
   }
 
   function shared(hash: string, begin: () => Promise<Verdict>): Promise<Verdict> {
-    const same = underWay.get(hash);
-    if (same !== undefined) return same;
-    if (underWay.size >= crowd.mostAtOnce) return Promise.resolve(ASK_SOON);
-    const verdict = begin().finally(() => underWay.delete(hash));
-    underWay.set(hash, verdict);
-    return verdict;
+    const isOneTooMany = underWay.size >= crowd.mostAtOnce && underWay.get(hash) === undefined;
+    return isOneTooMany ? Promise.resolve(ASK_SOON) : underWay.run(hash, begin);
   }
 
   /** For a token that was confirmed a while ago. */

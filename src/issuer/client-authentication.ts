@@ -7,6 +7,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { decodeFormComponent } from '../platform/form.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import { SingleFlight } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { createAttemptLimits, networkOf } from './attempt-limits.ts';
 import { type Client, type ClientSet, type ClientStore, sha256 } from './clients.ts';
@@ -68,7 +69,7 @@ export function createCallerVerification(
 
   let clients: ClientSet | undefined;
   /** By set, so that nobody joins a check against clients that have since been replaced. */
-  let inFlight = new Map<string, Promise<Client | undefined>>();
+  let checks = new SingleFlight<Client | undefined>();
 
   return async (field, address) => {
     if (field === undefined) return { client: ABSENT };
@@ -88,18 +89,14 @@ export function createCallerVerification(
     const startedAtMs = clock.monotonicMs();
     // A rollout's pods all come at once with the same field: they share one check.
     const same = createHmac('sha256', key).update(field).digest('base64');
-    let check = inFlight.get(same);
+    const isFirst = checks.get(same) === undefined;
     // The last reading, so that another encoding of an id does not count as another name.
-    const attempt = check === undefined ? limits.begin(address, last.clientId) : limits.join(address);
+    const attempt = isFirst ? limits.begin(address, last.clientId) : limits.join(address);
     if ('retryAfterSeconds' in attempt) {
-      if (check === undefined) settleInSpareTime(standing.open);
+      if (isFirst) settleInSpareTime(standing.open);
       return { client: tooMany(attempt.retryAfterSeconds), ...named };
     }
-    if (check === undefined) {
-      const checks = inFlight;
-      check = verify(standing.open, set, networkOf(address)).finally(() => checks.delete(same));
-      checks.set(same, check);
-    }
+    const check = checks.run(same, () => verify(standing.open, set, networkOf(address)));
     try {
       const client = stillRight(await check, set, claimsIn);
       if (client !== undefined) {
@@ -121,7 +118,7 @@ export function createCallerVerification(
     const current = store.current();
     if (current !== clients) {
       clients = current;
-      inFlight = new Map();
+      checks = new SingleFlight();
       memory.keepOnly(current.hashes);
     }
     return current;

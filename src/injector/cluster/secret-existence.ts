@@ -2,6 +2,7 @@ import { type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
 import { FairQueue } from '../../platform/limits/fair-queue.ts';
 import { ExpiringMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import { SingleFlight } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
 /** Well within the webhook's timeout of 5 s: the answer is worth a warning, not a delayed pod. */
@@ -28,8 +29,8 @@ export function createSecretExistence(
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
   const known = new ExpiringMap<string, boolean>(clock, MAX_KNOWN);
-  /** By path: concurrent callers share one request. */
-  const asking = new Map<string, Promise<boolean | undefined>>();
+  /** Concurrent callers share one request. */
+  const asking = new SingleFlight<boolean | undefined>();
   const line = new FairQueue(clock, LOOKUPS);
 
   async function find(namespace: string, name: string): Promise<boolean | undefined> {
@@ -60,12 +61,5 @@ export function createSecretExistence(
     }
   }
 
-  return (namespace, name) => {
-    const key = `${namespace}/${name}`;
-    const already = asking.get(key);
-    if (already !== undefined) return already;
-    const answer = find(namespace, name).finally(() => asking.delete(key));
-    asking.set(key, answer);
-    return answer;
-  };
+  return (namespace, name) => asking.run(`${namespace}/${name}`, () => find(namespace, name));
 }

@@ -5,6 +5,7 @@
  */
 
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import { doublingMs } from '../../platform/time/async.ts';
 import { ownerPath, readOwner } from '../cluster/owner-events.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
@@ -46,18 +47,12 @@ const MAX_OWNERS = 1000;
  */
 export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): Healing {
   /** By uid: when an owner gets its turn. */
-  const owners = new Map<string, number>();
+  const owners = new LruMap<string, number>({ max: MAX_OWNERS });
   /** Never forgets an owner: once it is full, nothing is evicted any more. */
   const givenUp = new Set<string>();
   let waiting: { readonly pod: WatchedPod; readonly owner: string; readonly untilMs: number } | undefined;
   let notBeforeMs = 0;
   let failuresInARow = 0;
-
-  function remember(uid: string, untilMs: number): void {
-    owners.delete(uid);
-    if (owners.size >= MAX_OWNERS) owners.delete(owners.keys().next().value as string);
-    owners.set(uid, untilMs);
-  }
 
   function fail(pod: WatchedPod, uid: string, nowMs: number): void {
     givenUp.add(uid);
@@ -78,7 +73,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
       for (const pod of candidates) {
         const owner = controllerOf(pod);
         if (owner === undefined || !REPLACING.includes(`${owner.apiVersion} ${owner.kind}`)) continue;
-        if (!givenUp.has(owner.uid) && nowMs >= (owners.get(owner.uid) ?? 0)) return pod;
+        if (!givenUp.has(owner.uid) && nowMs >= (owners.peek(owner.uid) ?? 0)) return pod;
       }
       return undefined;
     },
@@ -93,7 +88,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
     postponed(pod, delayMs, nowMs) {
       const uid = controllerOf(pod)?.uid ?? '';
       waiting = undefined;
-      remember(uid, nowMs + delayMs);
+      owners.set(uid, nowMs + delayMs);
       notBeforeMs = nowMs + APART_MS;
     },
     appeared(owner, hasSidecar, nowMs) {

@@ -6,6 +6,7 @@ import {
   type OwnerReference,
   statusOf,
 } from '../../platform/kubernetes/api.ts';
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
@@ -64,7 +65,9 @@ export function createServedPods(
   { configuration, clock, log }: ServedPodsOptions,
 ): () => ServedPass {
   /** Labels by namespace; undefined if they could not be read. */
-  const known = new Map<string, { readonly labels: Labels | undefined; readonly atMs: number }>();
+  const known = new LruMap<string, { readonly labels: Labels | undefined; readonly atMs: number }>({
+    max: MAX_KNOWN,
+  });
 
   async function readLabels(name: string): Promise<Labels> {
     const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
@@ -94,7 +97,7 @@ export function createServedPods(
     }
 
     async function labelsOf(name: string): Promise<Labels | undefined | 'unread'> {
-      const found = known.get(name);
+      const found = known.peek(name);
       const forMs =
         found?.labels === undefined ? FAILURE_KNOWN_FOR_MS : Math.max(KNOWN_FOR_MS, known.size * TURN_MS);
       if (found !== undefined && clock.monotonicMs() - found.atMs < forMs) return found.labels;
@@ -103,8 +106,6 @@ export function createServedPods(
       }
       reads++;
       const labels = await readLabels(name).catch(failed);
-      known.delete(name);
-      if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value as string);
       known.set(name, { labels, atMs: clock.monotonicMs() });
       return labels;
     }

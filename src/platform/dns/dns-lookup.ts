@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 import { ExpiringMap } from '../limits/lru-map.ts';
 import { ownLookup } from '../net/lookups.ts';
+import { SingleFlight } from '../time/async.ts';
 import type { Clock } from '../time/clock.ts';
 
 /** An answer is kept for its own time to live, but no longer than this. */
@@ -50,18 +51,16 @@ const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIM
  */
 export function dnsLookup(options: DnsLookupOptions): LookupFunction {
   const kept = new ExpiringMap<string, Found>(options.clock, MAX_KEPT);
-  const asked = new Map<string, Promise<Found>>();
+  const asked = new SingleFlight<Found>();
 
   async function find(name: string): Promise<Found> {
     const known = kept.get(name);
     if (known !== undefined) return known;
-    const underWay = asked.get(name);
-    if (underWay !== undefined) return await underWay;
-    const asking = resolve(name, options).finally(() => asked.delete(name));
-    asked.set(name, asking);
-    const found = await asking;
-    kept.set(name, found, found.keptForMs);
-    return found;
+    return await asked.run(name, async () => {
+      const found = await resolve(name, options);
+      kept.set(name, found, found.keptForMs);
+      return found;
+    });
   }
 
   return (hostname, lookupOptions, callback) => {

@@ -1,4 +1,4 @@
-/** Waiting: for a turn of the event loop, for a promise no longer than allowed, between attempts. */
+/** Waiting: for a turn of the event loop, for a promise no longer than allowed, for work of another, between attempts. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
@@ -17,6 +17,28 @@ export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promis
     const cancel = clock.after(ms, () => resolve('late'));
     promise.then(resolve, reject).finally(cancel);
   });
+}
+
+/** Work by key: who asks while it is under way shares its outcome. */
+export class SingleFlight<T> {
+  readonly #underWay = new Map<string, Promise<T>>();
+
+  get size(): number {
+    return this.#underWay.size;
+  }
+
+  get(key: string): Promise<T> | undefined {
+    return this.#underWay.get(key);
+  }
+
+  /** @param begin called if nothing is under way. */
+  run(key: string, begin: () => Promise<T>): Promise<T> {
+    const same = this.#underWay.get(key);
+    if (same !== undefined) return same;
+    const begun = begin().finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, begun);
+    return begun;
+  }
 }
 
 export interface BackoffOptions {

@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import { SidecarError } from '../../platform/errors.ts';
 import { FairQueue, type Place, type Turn } from '../../platform/limits/fair-queue.ts';
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import { type Clock, type Instant, isPast, later } from '../../platform/time/clock.ts';
 import { type AwaitsGrant, type GrantTrace, TokenUnavailable, type TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/token-response.ts';
@@ -129,12 +130,13 @@ export class SubjectTokens {
   readonly #options: SubjectTokensOptions;
   /** By SHA-256 of the subject's token, like the maps below. */
   readonly #exchanging = new Map<string, Exchanging>();
-  /** The most recently used is at the end. */
-  readonly #held = new Map<string, Held>();
-  /** In the order of their failures. */
-  readonly #failed = new Map<string, Failed>();
+  readonly #held = new LruMap<string, Held>({
+    max: MAX_SUBJECTS,
+    maxWeight: MAX_BYTES,
+    weigh: ({ authorization }) => authorization.length,
+  });
+  readonly #failed = new LruMap<string, Failed>({ max: MAX_FAILED });
   readonly #line: FairQueue;
-  #bytes = 0;
   /** Set while the provider is believed to be away, or to reject the client. */
   #away: Away | undefined;
   #refusesAll = false;
@@ -172,16 +174,15 @@ export class SubjectTokens {
   forgetFailure(): void {
     this.#away = undefined;
     this.#suspected = undefined;
-    for (const [key, { kind }] of this.#failed) if (kind === 'failed') this.#failed.delete(key);
+    for (const [key, { kind }] of this.#failed.entries()) if (kind === 'failed') this.#failed.delete(key);
   }
 
   /** The Authorization value for a subject, if one is held that may be sent. */
   current(subject: string): string | undefined {
     const key = keyOf(subject);
-    const held = this.#held.get(key);
+    const held = this.#held.peek(key);
     if (held === undefined || isPast(held.sendableUntil, this.#options.clock.now())) return undefined;
-    this.#hold(key, held);
-    return held.authorization;
+    return this.#held.get(key)?.authorization;
   }
 
   /**
@@ -196,7 +197,7 @@ export class SubjectTokens {
     const key = keyOf(subject);
     const exchanging = this.#exchanging.get(key);
     if (exchanging !== undefined) return this.#join(key, exchanging, asker);
-    const failed = this.#failed.get(key);
+    const failed = this.#failed.peek(key);
     if (failed !== undefined && this.#options.clock.monotonicMs() < failed.untilMs) throw errorOf(failed.why);
     return this.#begin(key, subject, asker);
   }
@@ -204,11 +205,11 @@ export class SubjectTokens {
   /** A value other than `refused`; undefined if there is none, or it was exchanged so lately that another will not help. */
   async replace(subject: string, refused: string, asker?: Asker): Promise<string | undefined> {
     const key = keyOf(subject);
-    const held = this.#held.get(key);
+    const held = this.#held.peek(key);
     if (held?.authorization === refused) {
       const ageMs = this.#options.clock.monotonicMs() - held.requestedAtMs;
       if (ageMs < YOUNGEST_REPLACED_MS) return undefined;
-      this.#drop(key);
+      this.#held.delete(key);
     }
     try {
       const other = await this.obtain(subject, asker);
@@ -288,7 +289,7 @@ export class SubjectTokens {
   async #exchange({ key, subject, caller, begun }: Wanted): Promise<string> {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
-    const held = this.#held.get(key);
+    const held = this.#held.peek(key);
     const ending =
       held !== undefined && isAboutToEnd(held.sendableUntil, requestedAt)
         ? held.authorization.slice(BEARER.length)
@@ -304,12 +305,11 @@ export class SubjectTokens {
     this.#suspected = undefined;
     const authorization = `${BEARER}${outcome.accessToken}`;
     this.#failed.delete(key);
-    this.#hold(key, {
+    this.#held.set(key, {
       authorization,
       requestedAtMs: requestedAt.monotonicMs,
       sendableUntil: this.#sendableUntil(subject, requestedAt, outcome.lifetimeMs),
     });
-    this.#makeRoom();
     return authorization;
   }
 
@@ -374,34 +374,10 @@ export class SubjectTokens {
     if (away.of === undefined || !isOfAll) this.#away = away;
   }
 
-  /** Puts it last. */
-  #hold(key: string, held: Held): void {
-    this.#drop(key);
-    this.#held.set(key, held);
-    this.#bytes += held.authorization.length;
-  }
-
-  #drop(key: string): void {
-    const held = this.#held.get(key);
-    if (held === undefined) return;
-    this.#bytes -= held.authorization.length;
-    this.#held.delete(key);
-  }
-
-  #makeRoom(): void {
-    for (const key of this.#held.keys()) {
-      if (this.#held.size <= MAX_SUBJECTS && this.#bytes <= MAX_BYTES) return;
-      this.#drop(key);
-    }
-  }
-
   #keepFailed(key: string, failed: Failed): void {
     // Its token is useless now: refused, or expired.
-    this.#drop(key);
-    this.#failed.delete(key);
+    this.#held.delete(key);
     this.#failed.set(key, failed);
-    const [first] = this.#failed.keys();
-    if (this.#failed.size > MAX_FAILED) this.#failed.delete(first as string);
   }
 }
 
