@@ -9,9 +9,9 @@ import {
   defineClient,
   defineClients,
 } from '../../src/issuer/clients.ts';
-import { decideGrant } from '../../src/issuer/grant.ts';
 import { describeRefusal, REFUSAL_STATUS, Refusal, type RefusalCode } from '../../src/issuer/refusal.ts';
 import { hashSecret } from '../../src/issuer/secret-hashing.ts';
+import { decideGrant } from '../../src/issuer/token-service.ts';
 
 const cheap = (ln: number, r = 1, p = 1) => hashSecret('x', { ln, r, p });
 const [h1, h2] = await Promise.all([cheap(1), cheap(2)]);
