@@ -5,8 +5,7 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { serverUrl, type ValueFormat } from '../config/values.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { DirectoryWatchOptions } from '../platform/mounted/directory-watch.ts';
-import { openLiveSecret } from '../platform/mounted/live-secret.ts';
-import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
+import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { blocksOf, parseAuthorities } from '../platform/x509/pem.ts';
 import { grantValue, objectName } from './pod/annotations.ts';

@@ -8,8 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../platform/mounted/directory-watch.ts';
-import { openLiveSecret } from '../platform/mounted/live-secret.ts';
-import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
+import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, describeProblem, type Problem } from '../platform/problems.ts';
 import {
   createKeyRing,

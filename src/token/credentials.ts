@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig, CredentialSettings } from '../config/config.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
-import { type LiveSecretOptions, openLiveSecret } from '../platform/mounted/live-secret.ts';
 import {
+  type LiveSecretOptions,
   type MountedSecret,
+  openLiveSecret,
   readMountedSecret,
   type UnusableSecret,
 } from '../platform/mounted/mounted-secret.ts';

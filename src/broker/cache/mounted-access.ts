@@ -3,8 +3,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { DirectoryWatchOptions } from '../../platform/mounted/directory-watch.ts';
-import { openLiveFiles } from '../../platform/mounted/live-secret.ts';
-import type { MountedFile, MountedFiles } from '../../platform/mounted/mounted-secret.ts';
+import { type MountedFile, type MountedFiles, openLiveFiles } from '../../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../../platform/problems.ts';
 import { parseAuthorities } from '../../platform/x509/pem.ts';
 import type { StoreAccess } from './redis-store.ts';

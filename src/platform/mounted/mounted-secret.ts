@@ -7,6 +7,7 @@ import { constants } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, systemCodeOf } from '../errors.ts';
+import { type DirectoryWatchOptions, watchDirectory } from './directory-watch.ts';
 
 /** No client secret, key or certificate chain is larger; anything above was mounted by mistake. Bytes. */
 const MAX_FILE_BYTES = 64 * 1024;
@@ -47,7 +48,7 @@ export type MountedFile = string | UnusableSecret;
 export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
 
 /** The same where some files may be missing: each problem is reported for its own file. All are of one version. */
-export async function readMountedFiles<const Name extends string>(
+async function readMountedFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
 ): Promise<MountedFiles<Name>> {
@@ -73,7 +74,7 @@ async function readVersion<Name extends string>(
 }
 
 /** Whether two readings are equal. Content decides: the kubelet rewrites files without changing them. */
-export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
+function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   if (a.state !== 'loaded' || b.state !== 'loaded') {
     return a.state !== 'loaded' && b.state !== 'loaded' && sameFile(a, b);
   }
@@ -81,7 +82,7 @@ export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
 }
 
 /** The same for files, some of which may be missing. */
-export function sameFiles(a: MountedFiles, b: MountedFiles): boolean {
+function sameFiles(a: MountedFiles, b: MountedFiles): boolean {
   const names = Object.keys(a);
   return names.length === Object.keys(b).length && names.every((name) => sameFile(a[name], b[name]));
 }
@@ -138,3 +139,91 @@ function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
 
 /** A file that a grant needs cannot be used now. The message names the file and may be shown: it holds no content. */
 export class UnusableFile extends Error {}
+
+/** Mounted files as a live value: always the newest reading, announced when its content changes. */
+interface LiveReading<Reading> {
+  readonly directory: string;
+  current(): Reading;
+  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  refresh(): Promise<void>;
+  /** Calls back after each change of content, good or bad. Returns a function that stops it. */
+  onChange(listener: (reading: Reading) => void): () => void;
+  close(): void;
+}
+
+/** A mounted Secret of which every file is needed. */
+export type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
+
+/** Files of a directory, some of which may be missing. */
+type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
+
+/** See `watchDirectory`. */
+export type LiveSecretOptions = DirectoryWatchOptions;
+
+/** Reads once, then watches. Never rejects: a missing Secret is a reading like any other. */
+export async function openLiveSecret<const Name extends string>(
+  directory: string,
+  names: readonly Name[],
+  options: LiveSecretOptions,
+): Promise<LiveSecret<Name>> {
+  return await follow(directory, () => readMountedSecret(directory, names), sameSecret, options);
+}
+
+/** The same for files, some of which may be missing. */
+export async function openLiveFiles<const Name extends string>(
+  directory: string,
+  names: readonly Name[],
+  options: LiveSecretOptions,
+): Promise<LiveFiles<Name>> {
+  return await follow(directory, () => readMountedFiles(directory, names), sameFiles, options);
+}
+
+async function follow<Reading>(
+  directory: string,
+  read: () => Promise<Reading>,
+  same: (a: Reading, b: Reading) => boolean,
+  options: LiveSecretOptions,
+): Promise<LiveReading<Reading>> {
+  const listeners = new Set<(reading: Reading) => void>();
+  let current = await read();
+  let looking: Promise<void> | undefined;
+  let lookAgain = false;
+  let closed = false;
+
+  function look(): Promise<void> {
+    lookAgain = true;
+    looking ??= readUntilSettled().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  async function readUntilSettled(): Promise<void> {
+    while (lookAgain && !closed) {
+      lookAgain = false;
+      const next = await read();
+      if (closed || same(current, next)) continue;
+      current = next;
+      for (const listener of listeners) listener(next);
+    }
+  }
+
+  const unwatch = watchDirectory(directory, options, () => void look());
+  // A change between the first reading and the watch would otherwise wait for the poll.
+  await look();
+
+  return {
+    directory,
+    current: () => current,
+    refresh: look,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close() {
+      closed = true;
+      unwatch();
+      listeners.clear();
+    },
+  };
+}

@@ -5,8 +5,7 @@ import type { PeerCertificate } from 'node:tls';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { DirectoryWatchOptions } from '../mounted/directory-watch.ts';
-import { openLiveSecret } from '../mounted/live-secret.ts';
-import type { MountedSecret } from '../mounted/mounted-secret.ts';
+import { type MountedSecret, openLiveSecret } from '../mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../problems.ts';
 import { parseAuthorities } from '../x509/pem.ts';
 import {

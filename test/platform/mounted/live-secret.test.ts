@@ -1,8 +1,11 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { type LiveSecret, openLiveSecret } from '../../../src/platform/mounted/live-secret.ts';
-import type { MountedSecret } from '../../../src/platform/mounted/mounted-secret.ts';
+import {
+  type LiveSecret,
+  type MountedSecret,
+  openLiveSecret,
+} from '../../../src/platform/mounted/mounted-secret.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
