@@ -6,7 +6,10 @@ import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes, quitEndpoint } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import type { Config } from '../config/config.ts';
+import { interceptedNames } from '../config/resolve-hosts.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
+import type { Lookups } from '../platform/dns/dns-lookup.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
 import type { LogLosses } from '../platform/log/output.ts';
 import { createCredentialsMetrics } from '../platform/mounted/metrics.ts';
@@ -20,10 +23,10 @@ import { BUCKETS_SECONDS } from '../proxy/durations.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
+import type { LeafContexts } from '../proxy/tls/interception-ca.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { type InUse, servingOf } from './configuration.ts';
-import { namesByDns, openLeaves, openLookups, openRedirect } from './dependencies.ts';
 import { required, sidecarHealth } from './health.ts';
 import type { Outputs } from './outputs.ts';
 import type { FollowedFile } from './reload/follow-file.ts';
@@ -323,4 +326,59 @@ function startupFigures(tokens: readonly TokenSource[]): Record<string, number> 
   const grants = tokens.map((token) => token.grants().latest.at(-1)?.durationMs ?? 0);
   const tokenRoundTripMs = Math.round(Math.max(0, ...grants));
   return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
+}
+
+/** @throws {SidecarError} `configuration` where the directory cannot be written. */
+async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<LeafContexts | undefined> {
+  const { interception } = config;
+  if (interception === undefined) return undefined;
+  const { directory } = interception;
+  const { openInterception } = await import('./interception.ts');
+  try {
+    return await openInterception({ directory, names: interceptedNames(config), clock, log });
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `interception.directory ${directory}: expected a directory that can be written (${systemCodeOf(error) ?? messageOf(error)})`,
+      { cause: error },
+    );
+  }
+}
+
+/** Hosts in whose place this program listens, so that DNS alone knows where they are; in lower case. */
+function namesByDns({ capture }: Config): ReadonlySet<string> {
+  return new Set(capture?.hosts.map(({ host }) => host));
+}
+
+/**
+ * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
+ * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
+ */
+export async function openLookups(config: Config, clock: Clock): Promise<Lookups | undefined> {
+  if (config.capture === undefined) return undefined;
+  const { lookupsPastHostsFile } = await import('../platform/dns/dns-lookup.ts');
+  try {
+    return await lookupsPastHostsFile(namesByDns(config), clock);
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${systemCodeOf(error) ?? messageOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * How the system is asked where redirected connections were going.
+ * @throws {SidecarError} `configuration` where Node cannot ask it.
+ */
+async function openRedirect({ redirect }: Config, log: Logger): Promise<ProxyOptions['findOriginal']> {
+  if (redirect === undefined) return undefined;
+  const { openOriginalDestination } = await import('../redirect/netfilter/original-destination.ts');
+  const findOriginal = openOriginalDestination();
+  log.info(
+    { port: redirect.port },
+    'redirected connections are served here, once `token-sidecar redirect` sends them',
+  );
+  return findOriginal;
 }
