@@ -24,7 +24,7 @@ import { createCredentialsMetrics } from '../src/platform/mounted/metrics.ts';
 import { Registry } from '../src/platform/prometheus.ts';
 import { createCertificateMetrics } from '../src/platform/x509/certificate-metrics.ts';
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
-import { createReloadMetrics } from '../src/sidecar/reload/status.ts';
+import { createReloadMetrics } from '../src/sidecar/reload/follow-file.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
 import { createTokenFileMetrics } from '../src/token/output/token-file.ts';
 import { checkReference } from './check-reference.ts';

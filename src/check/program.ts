@@ -14,7 +14,7 @@ import { type ListenAddress, reachableAddress } from '../platform/net/address.ts
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { loadSidecarConfiguration, type SidecarConfiguration } from '../sidecar/configuration.ts';
-import { openLookups } from '../sidecar/dependencies.ts';
+import { openLookups } from '../sidecar/sidecar.ts';
 import type { Examination, Finding } from './examination.ts';
 import { exitStatusOf, formatJson, formatTable } from './report.ts';
 
