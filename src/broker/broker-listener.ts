@@ -6,8 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
-import { boundCallerConnections } from '../callers/caller-connections.ts';
-import { drain } from '../callers/drain.ts';
+import { boundCallerConnections, drain } from '../callers/caller-connections.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';

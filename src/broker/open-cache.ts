@@ -7,7 +7,7 @@ import { createCacheMetrics } from './cache/metrics.ts';
 import { followAccess } from './cache/mounted-access.ts';
 import { openRedisStore } from './cache/redis-store.ts';
 import { createTokenCache, type TokenCache } from './cache/token-cache.ts';
-import type { BrokerCacheConfig } from './cache-settings.ts';
+import type { BrokerCacheConfig } from './settings.ts';
 
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;
