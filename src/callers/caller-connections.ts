@@ -1,9 +1,11 @@
 /** Bounds a listener's connections, and shares them fairly among the addresses that open them. */
 
+import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
+import type { Clock } from '../platform/time/clock.ts';
 
-export interface CallerConnections {
+interface CallerConnections {
   /**
    * Counts a connection until it closes. Above the bound one gives way: at the address with the most, the new connection
    * included, the one longest without a request. If other addresses tie with the new connection's for the most, an
@@ -147,4 +149,33 @@ export function boundCallerConnections({
 /** Equal for a TCP socket and the TLS socket on it. */
 function keyOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
+}
+
+interface DrainOptions {
+  /** How long the server goes on serving, while Services still send requests there. */
+  readonly delayMs: number;
+  /** How long requests then in flight may take to finish. */
+  readonly timeoutMs: number;
+  /** Whether connections without a request are closed right after the delay: for callers that then ask elsewhere. */
+  readonly closeUnused: boolean;
+  readonly clock: Clock;
+}
+
+/** Resolves once the server accepts nothing more and its last connection has ended. */
+export async function drain(
+  server: Server,
+  connections: CallerConnections,
+  { delayMs, timeoutMs, closeUnused, clock }: DrainOptions,
+): Promise<void> {
+  await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
+  await new Promise<void>((resolve) => {
+    const cancel = clock.after(timeoutMs, () => connections.closeAll());
+    server.close(() => {
+      cancel();
+      resolve();
+    });
+    server.closeIdleConnections();
+    // Node considers them busy, and would wait for their requests.
+    if (closeUnused) connections.closeUnused();
+  });
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
-import { drain } from '../../src/callers/drain.ts';
+import { boundCallerConnections, drain } from '../../src/callers/caller-connections.ts';
 import { https } from '../../src/platform/net/node-https.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
-import { createKnownTokens, type KnownToken } from '../../src/callers/known-tokens.ts';
+import { createKnownTokens, type KnownToken } from '../../src/callers/service-account-verifier.ts';
 import { type Instant, later } from '../../src/platform/time/clock.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
 import { volume } from '../support/volume.ts';

@@ -12,7 +12,7 @@ import {
   parseAllDocuments,
   type ToStringOptions,
 } from 'yaml';
-import { ALIASES, expectedYaml } from '../../config/yaml-mistakes.ts';
+import { ALIASES, expectedYaml } from '../../config/yaml.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
 import type { Cluster, InjectionDefaults, Profiles } from '../pod/context.ts';
 import { inject } from '../pod/inject.ts';
