@@ -67,7 +67,7 @@ export function describeProblem({ key, value, expected }: Problem): string {
     : `${key}: ${quoted(value, key)}: expected ${expected}`;
 }
 
-/** A kind of mistake. `token-sidecar explain CODE` tells more: src/cli/explain/configuration.ts. */
+/** A kind of mistake. `token-sidecar explain CODE` tells more: src/cli/explain/explanations.ts. */
 interface ProblemKind {
   /** What is wrong, as a heading. */
   readonly title: string;
