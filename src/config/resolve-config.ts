@@ -3,8 +3,11 @@
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { EVERY_ADDRESS } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import type { Config } from './config.ts';
+import type { AccessLogConfig, Config, Http2Limits, ProxyLimits, RouteConfig, Upstream } from './config.ts';
+import type { CredentialEntry } from './credential-schema.ts';
+import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileReading } from './file.ts';
+import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
 import { resolveGateway } from './resolve-gateway.ts';
@@ -15,13 +18,19 @@ import {
   resolveRedirect,
   withNamedHosts,
 } from './resolve-hosts.ts';
-import { resolveAccessLog, resolveLimits } from './resolve-limits.ts';
 import { checkOutputs, resolveTokenEndpoint } from './resolve-outputs.ts';
-import { checkPlaceholders } from './resolve-policy.ts';
-import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
+import { checkPlaceholders, resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { checkListeners } from './sidecar-listeners.ts';
-import { hostNames, listenAddress, oneOf } from './values.ts';
+import {
+  ACCESS_LOGS,
+  hostNames,
+  listenAddress,
+  oneOf,
+  protocolProblems,
+  upstream,
+  upstreamProtocol,
+} from './values.ts';
 
 /** Every setting resolved and checked. Mistakes are added to `problems`; the result is right only if there are none. */
 export function resolveConfig(
@@ -82,4 +91,202 @@ export function resolveConfig(
   };
   checkListeners(config, given, problems);
   return config;
+}
+
+const DEFAULT_HTTP2_LIMITS: Omit<Http2Limits, 'connectionWindowBytes'> = {
+  maxStreams: 100,
+  streamWindowBytes: 64 * 1024,
+};
+
+const DEFAULT_LIMITS: Omit<ProxyLimits, 'http2'> = {
+  headerBytes: 64 * 1024,
+  headerCount: 200,
+  targetBytes: 16 * 1024,
+  requestBodyBytes: 0,
+  replayBytes: 64 * 1024,
+  maxInFlight: 4096,
+  headerTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 600_000,
+};
+
+/** The largest HTTP/2 window that may be configured. */
+const MAX_WINDOW_BYTES = 1024 ** 3;
+
+function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
+  return {
+    headerBytes: entry?.header ?? DEFAULT_LIMITS.headerBytes,
+    headerCount: entry?.headerCount ?? DEFAULT_LIMITS.headerCount,
+    targetBytes: entry?.target ?? DEFAULT_LIMITS.targetBytes,
+    requestBodyBytes: entry?.requestBody ?? DEFAULT_LIMITS.requestBodyBytes,
+    replayBytes: entry?.replay ?? DEFAULT_LIMITS.replayBytes,
+    maxInFlight: entry?.inFlight ?? DEFAULT_LIMITS.maxInFlight,
+    ...(entry?.connections === undefined ? {} : { maxConnections: entry.connections }),
+    headerTimeoutMs: entry?.headerTimeout ?? DEFAULT_LIMITS.headerTimeoutMs,
+    keepAliveTimeoutMs: entry?.keepAliveTimeout ?? DEFAULT_LIMITS.keepAliveTimeoutMs,
+    http2: resolveHttp2Limits(entry?.http2),
+  };
+}
+
+function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): Http2Limits {
+  const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
+  const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
+  // As large as all streams together: then slow upstreams' streams leave room for the others.
+  const enough = Math.min(maxStreams * streamWindowBytes, MAX_WINDOW_BYTES);
+  return {
+    maxStreams,
+    streamWindowBytes,
+    connectionWindowBytes: entry?.connectionWindow ?? enough,
+  };
+}
+
+/** Undefined if requests are not logged. */
+function resolveAccessLog(
+  file: Pick<FileConfig, 'accessLog' | 'accessLogSample'>,
+  given: ProxyValues,
+  problems: Problem[],
+): AccessLogConfig | undefined {
+  const requests = readValue(given['access-log'], oneOf(ACCESS_LOGS), problems) ?? file.accessLog ?? 'off';
+  if ((file.accessLogSample ?? 1) < 1 && requests !== 'all') {
+    problems.push({
+      key: 'accessLogSample',
+      value: String(file.accessLogSample),
+      expected: `accessLog: all beside it, of which it takes a part, and not ${requests}`,
+    });
+  }
+  return requests === 'off' ? undefined : { requests, sample: file.accessLogSample ?? 1 };
+}
+
+/**
+ * The file's routes. `upstream` and `protocol` override those of the route named `default`; if the file has none,
+ * `upstream` adds it at the end.
+ */
+function resolveRoutes(file: FileConfig, given: ProxyValues, problems: Problem[]): Keyed<RouteConfig>[] {
+  const simple = readValue(given.upstream, upstream, problems);
+  const protocol = readValue(given.protocol, upstreamProtocol, problems);
+  const entries = keyed<RouteEntry>('routes', file.routes);
+  if (given.upstream !== undefined && !entries.some(isDefault)) {
+    entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
+  }
+  const others = [
+    file.forwardProxy,
+    file.capture,
+    file.redirect,
+    given['capture-hosts'],
+    given['redirect-hosts'],
+  ];
+  const hasOtherUse =
+    others.some((other) => other !== undefined) ||
+    (file.credentials ?? []).some(
+      // An output that was not understood counts as one.
+      (entry, index) => givesOut(entry) || isDoubtful(problems, `credentials[${index}]`, 'output'),
+    );
+  if (entries.length === 0 && !hasOtherUse) {
+    problems.push({
+      key: 'TOKEN_SIDECAR_UPSTREAM',
+      expected: 'a URL, or routes in the configuration file',
+      instead: [
+        'routes',
+        'forwardProxy',
+        'capture',
+        'redirect',
+        'TOKEN_SIDECAR_CONFIG',
+        'TOKEN_SIDECAR_HOSTS',
+        'TOKEN_SIDECAR_CAPTURE_HOSTS',
+        'TOKEN_SIDECAR_REDIRECT_HOSTS',
+      ],
+    });
+  } else if (given.protocol !== undefined && !entries.some(isDefault)) {
+    const expected =
+      'a route named default, or an upstream beside it: each other route says its own protocol';
+    problems.push({ key: given.protocol.key, value: given.protocol.text, expected, code: 'ignored_setting' });
+  }
+  return entries.flatMap((keyedEntry) => {
+    const { key, entry } = keyedEntry;
+    const target = (isDefault(keyedEntry) ? simple : undefined) ?? entry.upstream;
+    if (target === undefined) {
+      const alreadyReported = isDefault(keyedEntry) && given.upstream !== undefined;
+      if (!alreadyReported) problems.push({ key: `${key}.upstream`, expected: upstream.expected });
+      return [];
+    }
+    const isGiven = isDefault(keyedEntry) && protocol !== undefined;
+    const spoken = isGiven ? { ...entry, protocol } : entry;
+    const spokenKey = isGiven && given.protocol !== undefined ? given.protocol.key : `${key}.protocol`;
+    problems.push(...protocolProblems(spokenKey, spoken.protocol, target));
+    return [{ key, entry: resolveRoute(key, spoken, target, problems) }];
+  });
+}
+
+function isDefault({ entry }: Keyed<RouteEntry>): boolean {
+  return entry.name === DEFAULT_NAME;
+}
+
+/** Whether its token serves more than requests through the proxy. */
+function givesOut({ output }: CredentialEntry): boolean {
+  return output?.file !== undefined || output?.endpoint === true;
+}
+
+function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
+  if (entry.egressProxy !== undefined && target.protocol !== 'https') {
+    problems.push({
+      key: `${key}.egressProxy`,
+      expected: 'an https upstream beside it: the proxy would see the token',
+      ...SEEN_BY_PROXY,
+    });
+  }
+  return {
+    name: entry.name,
+    match: {
+      pathPrefix: entry.match?.pathPrefix ?? '/',
+      ...(entry.match?.host === undefined ? {} : { host: entry.match.host.toLowerCase() }),
+    },
+    upstream: target,
+    stripPrefix: entry.stripPrefix ?? false,
+    ...resolvePolicy(key, entry, problems),
+  };
+}
+
+/** Checks that need all routes together. */
+function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
+  checkUnique(routes, problems);
+  const understood = routes.filter(({ key }) => !isDoubtful(problems, key, 'match'));
+  const earlier = new Map<string, { readonly at: number; readonly route: Keyed<RouteConfig> }>();
+  understood.forEach((route, at) => {
+    const { key, entry } = route;
+    const [shadow] = coveringMatches(entry.match)
+      .flatMap((match) => earlier.get(match) ?? [])
+      .sort((one, other) => one.at - other.at);
+    if (shadow !== undefined) {
+      problems.push({
+        key: `${key}.match`,
+        value: describeMatch(entry.match),
+        expected: `requests that ${shadow.route.key} (${shadow.route.entry.name}) does not take before it; the more specific route comes first`,
+        code: 'unreachable_route',
+      });
+    }
+    const own = matchOf(entry.match.host, withoutSlash(entry.match.pathPrefix));
+    if (!earlier.has(own)) earlier.set(own, { at, route });
+  });
+}
+
+/** Every match that covers all requests of this one, itself included: any host or its own, with each prefix of its path. */
+function coveringMatches({ host, pathPrefix }: RouteConfig['match']): string[] {
+  const path = withoutSlash(pathPrefix);
+  const prefixes = [path];
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+    prefixes.push(path.slice(0, end));
+  }
+  const hosts = host === undefined ? [undefined] : [undefined, host];
+  return hosts.flatMap((one) => prefixes.map((prefix) => matchOf(one, prefix)));
+}
+
+function matchOf(host: string | undefined, prefix: string): string {
+  return JSON.stringify([host ?? null, prefix]);
+}
+
+function withoutSlash(pathPrefix: string): string {
+  return pathPrefix.endsWith('/') ? pathPrefix.slice(0, -1) : pathPrefix;
+}
+
+function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
+  return `${host ?? ''}${pathPrefix}`;
 }

@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
 import { quoted } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
-import { checkPem } from './tls-files.ts';
+import { checkPem } from './load.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

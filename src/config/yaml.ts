@@ -7,7 +7,6 @@ import type { Alias, CST, Document, YAMLParseError } from 'yaml';
 import type { Place, Problem, ProblemCode } from '../platform/problems.ts';
 import { nextTurn, pauseEvery } from '../platform/time/async.ts';
 import { SourceText } from './source-text.ts';
-import { expectedYaml } from './yaml-mistakes.ts';
 
 interface ParsedText {
   /** The value, as JSON would represent it. */
@@ -183,4 +182,27 @@ export function parseShortJson(text: string): object | undefined {
   }
   const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isMapping && JSON.stringify(value) === text ? (value as object) : undefined;
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  BAD_DQ_ESCAPE: 'a backslash in double quotes only where YAML knows the escape',
+  BAD_INDENT: 'every bracket closed, and one indentation within a mapping or list',
+  BAD_SCALAR_START: 'quotes around text that begins with @ or `',
+  BLOCK_AS_IMPLICIT_KEY: 'one key to a line, and quotes around text that holds ": "',
+  DUPLICATE_KEY: 'each key once',
+  MISSING_CHAR: 'nothing left open or wrongly indented before this place',
+  MULTILINE_IMPLICIT_KEY: 'a key, its colon and a space on one line',
+  MULTIPLE_DOCS: 'one document',
+  TAB_AS_INDENT: 'indentation by spaces',
+  UNEXPECTED_TOKEN: 'either a list or a mapping, and nothing behind a value',
+};
+
+/** What is wrong if a document's aliases cannot be resolved: `host: *.example.com` is an alias. */
+export const ALIASES =
+  'aliases that name an anchor before them, and not too many; quotes around text that begins with *';
+
+/** `valid YAML: each key once (DUPLICATE_KEY)`; without words for the code, the code alone. */
+export function expectedYaml(language: string, code: string): string {
+  const words = Object.hasOwn(EXPECTED, code) ? EXPECTED[code] : undefined;
+  return words === undefined ? `${language} (${code})` : `${language}: ${words} (${code})`;
 }
