@@ -11,12 +11,16 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { issuerAdminEndpoints } from './admin.ts';
-import { readClientsDirectory, readClientsFile } from './client-sources.ts';
+import { followClients, type LiveClients, readClientsDirectory, readClientsFile } from './client-sources.ts';
 import { printSecretHash } from './hash.ts';
 import { startIssuer } from './issuer.ts';
-import { followSigningKey, type LiveSigningKey, openPublishedKeys } from './key-files.ts';
-import { createKeyRing, generateSigningKey } from './keys.ts';
-import { followClients, type LiveClients } from './live-clients.ts';
+import {
+  createKeyRing,
+  followSigningKey,
+  generateSigningKey,
+  type LiveSigningKey,
+  openPublishedKeys,
+} from './keys.ts';
 import { createIssuerMetrics } from './metrics.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
 

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
+import { MAX_CONNECTIONS } from '../../src/admin/admin-server.ts';
 import { RunningCommand } from '../support/run-command.ts';
 
 const OPEN_FILES = 448;

@@ -4,11 +4,14 @@ import { mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type ClientsReading, readClientsDirectory } from '../../src/issuer/client-sources.ts';
+import { type ClientsReading, followClients, readClientsDirectory } from '../../src/issuer/client-sources.ts';
 import { createClientSet, defineClients } from '../../src/issuer/clients.ts';
-import { followSigningKey, openPublishedKeys } from '../../src/issuer/key-files.ts';
-import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
-import { followClients } from '../../src/issuer/live-clients.ts';
+import {
+  createKeyRing,
+  followSigningKey,
+  generateSigningKey,
+  openPublishedKeys,
+} from '../../src/issuer/keys.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import type { Server, Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { boundConnections } from '../../src/issuer/connection-bound.ts';
+import { boundConnections } from '../../src/issuer/token-listener.ts';
 import { captureLog } from '../support/log-capture.ts';
 
 function bounded(most: number) {

@@ -5,12 +5,13 @@ import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type ClientsReading,
+  followClients,
+  type LiveClients,
   type ReadClients,
   readClientsDirectory,
   readClientsFile,
 } from '../../../src/issuer/client-sources.ts';
 import { type Client, type ClientSet, createClientSet, defineClient } from '../../../src/issuer/clients.ts';
-import { followClients, type LiveClients } from '../../../src/issuer/live-clients.ts';
 import { createIssuerMetrics, type IssuerMetrics } from '../../../src/issuer/metrics.ts';
 import type { KubeletSecret } from '../../../src/platform/mounted/secret-layout.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
