@@ -3,11 +3,21 @@
 import { constants } from 'node:crypto';
 import { totalmem } from 'node:os';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import type { MissingPart } from '../admin/probes.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
+import type { GatewayConfig } from '../config/config.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import type { ClientVerification } from '../platform/tls/certificate-files.ts';
-import type { CertificateSource, ServingCertificate } from '../platform/tls/serving-certificate.ts';
+import {
+  type ClientVerification,
+  followCertificateFiles,
+  followClientAuthorities,
+} from '../platform/tls/certificate-files.ts';
+import {
+  type CertificateSource,
+  certificateMissing,
+  type ServingCertificate,
+} from '../platform/tls/serving-certificate.ts';
 import { certificatesIn } from '../platform/x509/pem.ts';
 import type { AppContext } from '../proxy/app/connection.ts';
 import {
@@ -17,12 +27,12 @@ import {
   processLimits,
 } from '../proxy/app/connection-limit.ts';
 import type { Service } from '../proxy/app/listener.ts';
+import type { Frontend, FrontendDependencies, OpenFrontend } from '../sidecar/sidecar.ts';
 import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
 import { HeldMemory } from './held-memory.ts';
-import type { GatewayMetrics } from './metrics.ts';
-import { UnauthenticatedConnections } from './unauthenticated-connections.ts';
+import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
 const MAX_UNAUTHENTICATED = 512;
@@ -50,7 +60,7 @@ interface GatewayOptions {
   readonly log: Logger;
 }
 
-export interface Gateway {
+interface Gateway {
   /** How connections to the gateway's address are served. */
   readonly connectionHandler: (context: AppContext) => Service;
   /** Callers that are remembered. */
@@ -58,14 +68,7 @@ export interface Gateway {
   close(): void;
 }
 
-export function createGateway({
-  certificate,
-  clients,
-  tokens,
-  metrics,
-  clock,
-  log,
-}: GatewayOptions): Gateway {
+function createGateway({ certificate, clients, tokens, metrics, clock, log }: GatewayOptions): Gateway {
   const limitBytes = memoryLimit(process.constrainedMemory(), totalmem());
   const inMemory = connectionsInMemory(limitBytes);
   const held = new HeldMemory({
@@ -154,4 +157,173 @@ function contextOf(certificate: ServingCertificate | undefined, authorities: str
 
 function fingerprintsOf(pem: string): ReadonlySet<string> {
   return new Set(certificatesIn(pem).map(({ fingerprint256 }) => fingerprint256));
+}
+
+/** How often files are read even without a notification. */
+const POLL_MS = 30_000;
+
+interface FrontendOptions {
+  /** A path; the pod's service account by default. */
+  readonly kubeconfig?: string | undefined;
+  /** Numbers in [0, 1) for jitter. */
+  readonly random?: () => number;
+}
+
+export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions = {}): Frontend {
+  return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
+}
+
+/** What is open so far, to be closed with the frontend or if the rest cannot be opened. */
+type Closers = (() => Promise<void> | void)[];
+
+async function open(
+  config: GatewayConfig,
+  options: FrontendOptions,
+  surroundings: FrontendDependencies,
+): Promise<OpenFrontend> {
+  const closers: Closers = [];
+  try {
+    return await openAll(config, options, surroundings, closers);
+  } catch (error) {
+    for (const close of closers) await close();
+    throw error;
+  }
+}
+
+async function openAll(
+  { tls, clientCaFile, serviceAccountTokens }: GatewayConfig,
+  options: FrontendOptions,
+  { registry, clock, log }: FrontendDependencies,
+  closers: Closers,
+): Promise<OpenFrontend> {
+  let gateway: Gateway | undefined;
+  const metrics = createGatewayMetrics(registry, () => gateway?.remembered() ?? 0);
+  const watching = { clock, pollMs: POLL_MS, log };
+  const certificate = await followCertificateFiles(
+    { ...tls, key: 'gateway.tls.certFile' },
+    {
+      ...watching,
+      metrics: {
+        certificateLoaded: () => metrics.fileReloaded('certificate', 'loaded'),
+        certificateRefused: () => metrics.fileReloaded('certificate', 'refused'),
+      },
+    },
+  );
+  closers.push(certificate.close);
+  const shown = certificate.current();
+  if (shown !== undefined) metrics.certificateShown(shown);
+  certificate.onChange(metrics.certificateShown);
+  const clients =
+    clientCaFile === undefined
+      ? undefined
+      : await followClientAuthorities(
+          { caFile: clientCaFile, names: [], key: 'gateway.clientCaFile' },
+          { ...watching, onReload: (result) => metrics.fileReloaded('client_ca', result) },
+        );
+  if (clients !== undefined) closers.push(clients.close);
+  const tokens =
+    serviceAccountTokens && (await openVerifier(serviceAccountTokens, options, { registry, clock, log }));
+  if (tokens !== undefined) closers.push(tokens.close);
+  const opened = createGateway({ certificate, clients, tokens, metrics, clock, log });
+  closers.push(opened.close);
+  gateway = opened;
+  return {
+    connectionHandler: opened.connectionHandler,
+    use: (next) => metrics.keepCallers(new Set(next.gateway?.callers.map(({ name }) => name))),
+    missing() {
+      const why = certificateMissing(certificate.current(), clock.now().wallMs);
+      return [
+        ...(why === undefined ? [] : [missing('gateway certificate', why)]),
+        ...(tokens?.ready() === false
+          ? [missing('cluster keys', 'the keys that sign service account tokens have not been read yet')]
+          : []),
+      ];
+    },
+    async close() {
+      for (const close of closers) await close();
+    },
+  };
+}
+
+function missing(name: string, detail: string): MissingPart {
+  return { part: 'listener', name, detail };
+}
+
+/** @throws {SidecarError} `configuration` if there is no cluster. */
+async function openVerifier(
+  { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
+  { kubeconfig, random = Math.random }: FrontendOptions,
+  { registry, clock, log }: FrontendDependencies,
+): Promise<ServiceAccountVerifier> {
+  // Loaded only if tokens are verified: the API client is large.
+  const { connectKubernetes } = await import('../platform/kubernetes/client.ts');
+  const { createServiceAccountVerifier } = await import('../callers/service-account-verifier.ts');
+  const { createCallerMetrics } = await import('../callers/metrics.ts');
+  return createServiceAccountVerifier(connectKubernetes(kubeconfig, clock), {
+    audience,
+    clock,
+    random,
+    log,
+    metrics: createCallerMetrics(registry),
+  });
+}
+
+/**
+ * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
+ * is bounded. One more displaces the oldest from the address that has the most, so that a flood displaces its own.
+ */
+export class UnauthenticatedConnections {
+  readonly #most: () => number;
+  readonly #onDisplaced: (address: string) => void;
+  /** By address, the oldest first. */
+  readonly #byAddress = new Map<string, Set<() => void>>();
+  #size = 0;
+
+  /** @param most called at each admission. @param onDisplaced called for each connection that gives way. */
+  constructor(most: () => number, onDisplaced: (address: string) => void) {
+    this.#most = most;
+    this.#onDisplaced = onDisplaced;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * @param end ends the connection.
+   * @returns a function to report that its caller is known, or that it is gone; safe to call again.
+   */
+  admit(address: string, end: () => void): () => void {
+    const most = this.#most();
+    while (this.#size > 0 && this.#size >= most) this.#displace();
+    let ofAddress = this.#byAddress.get(address);
+    if (ofAddress === undefined) {
+      ofAddress = new Set();
+      this.#byAddress.set(address, ofAddress);
+    }
+    // Each entry is distinct, even for equal functions.
+    const entry = (): void => end();
+    ofAddress.add(entry);
+    this.#size += 1;
+    return () => this.#remove(address, entry);
+  }
+
+  #displace(): void {
+    let most: readonly [string, Set<() => void>] | undefined;
+    for (const entry of this.#byAddress) if (entry[1].size > (most?.[1].size ?? 0)) most = entry;
+    if (most === undefined) return;
+    const [address, ends] = most;
+    const [oldest] = ends;
+    if (oldest === undefined) return;
+    this.#remove(address, oldest);
+    this.#onDisplaced(address);
+    oldest();
+  }
+
+  #remove(address: string, entry: () => void): void {
+    const ofAddress = this.#byAddress.get(address);
+    if (ofAddress?.delete(entry) !== true) return;
+    this.#size -= 1;
+    if (ofAddress.size === 0) this.#byAddress.delete(address);
+  }
 }

@@ -12,7 +12,7 @@ import { keepHeapSmall } from '../platform/process/small-heap.ts';
 import { loadSidecarConfiguration, namedListeners } from '../sidecar/configuration.ts';
 import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
 import { readPod } from '../sidecar/status/pod.ts';
-import { gatewayFrontend } from './frontend.ts';
+import { gatewayFrontend } from './gateway.ts';
 
 /** Callers, routes and credentials are many, so they are set in the file. */
 const GATEWAY_SETTINGS = {

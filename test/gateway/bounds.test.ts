@@ -5,7 +5,7 @@ import { Agent } from 'node:https';
 import { connect } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
-import { UnauthenticatedConnections } from '../../src/gateway/unauthenticated-connections.ts';
+import { UnauthenticatedConnections } from '../../src/gateway/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import { until } from '../support/until.ts';

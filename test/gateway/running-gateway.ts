@@ -10,7 +10,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { expect, onTestFinished } from 'vitest';
 import type { Config, GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { gatewayFrontend } from '../../src/gateway/frontend.ts';
+import { gatewayFrontend } from '../../src/gateway/gateway.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';

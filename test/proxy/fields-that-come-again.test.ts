@@ -6,7 +6,7 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { withoutProofs } from '../../src/gateway/caller-tokens.ts';
+import { withoutProofs } from '../../src/gateway/authorizer.ts';
 import { answerSection, incomingRequest } from '../../src/proxy/app/http2/messages.ts';
 import type { Fields } from '../../src/proxy/http/fields.ts';
 import { isLasting, makeLasting } from '../../src/proxy/http/lasting-fields.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_CONNECTIONS as OF_ADMIN } from '../../../src/admin/connections.ts';
+import { MAX_CONNECTIONS as OF_ADMIN } from '../../../src/admin/admin-server.ts';
 import {
   connectionsInMemory,
   memoryLimit,
