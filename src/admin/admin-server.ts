@@ -4,15 +4,14 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
-import { AdminConnections } from './connections.ts';
 import type { AdminMetrics } from './process-metrics.ts';
-import { Renderings } from './renderings.ts';
 
 export interface AdminAnswer {
   readonly status: number;
@@ -193,4 +192,121 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
     ...answer.headers,
   });
   response.end(request.method === 'HEAD' ? undefined : answer.body);
+}
+
+/** The kubelet, a few Prometheus replicas and some people need a dozen. */
+export const MAX_CONNECTIONS = 192;
+
+/** Of these, those that came while their address had another one. The other places are each for another address. */
+const MAX_FURTHER = 32;
+
+/** How long a connection may be open before the head of its request is there. */
+const REQUEST_WITHIN_MS = 1000;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly address: string;
+  /** Whether its address had another one when it came. */
+  readonly isFurther: boolean;
+  /** Ends the wait for its request; undefined once that is there. */
+  asked: (() => void) | undefined;
+}
+
+class AdminConnections {
+  /** So few can be searched; a `Map` would keep closed ones until a full collection (docs/decisions/0027). */
+  readonly #open: Connection[] = [];
+
+  readonly #clock: Clock;
+  readonly #refused: () => void;
+
+  /** @param refused is called for each that finds no place. */
+  constructor(clock: Clock, refused: () => void) {
+    this.#clock = clock;
+    this.#refused = refused;
+  }
+
+  /**
+   * Closes it at once if there is no place for it: a connection that has a place keeps it. There is one for an address
+   * that has none, and a further one for an address that has no more than there are further places left.
+   */
+  add(socket: Socket): void {
+    const address = socket.remoteAddress ?? '';
+    const ofAddress = this.#open.filter((each) => each.address === address).length;
+    const furtherLeft = MAX_FURTHER - this.#open.filter((each) => each.isFurther).length;
+    if (this.#open.length >= MAX_CONNECTIONS || ofAddress > furtherLeft) {
+      socket.destroy();
+      this.#refused();
+      return;
+    }
+    const connection: Connection = {
+      socket,
+      address,
+      isFurther: ofAddress > 0,
+      // What came while the process was stopped is read before it counts as late.
+      asked: this.#clock.after(REQUEST_WITHIN_MS, () =>
+        setImmediate(() => {
+          if (connection.asked !== undefined) socket.destroy();
+        }),
+      ),
+    };
+    this.#open.push(connection);
+    socket.once('close', () => {
+      connection.asked?.();
+      this.#open.splice(this.#open.indexOf(connection), 1);
+    });
+  }
+
+  /** Reports that a request has come. False if it is not the first one. */
+  begin(socket: Socket): boolean {
+    const connection = this.#open.find((each) => each.socket === socket);
+    if (connection?.asked === undefined) return false;
+    connection.asked();
+    connection.asked = undefined;
+    return true;
+  }
+}
+
+/** After each, so many times as long as it took passes: making them takes a twentieth of the time. */
+const REST_TIMES = 19;
+
+/** After each, at most. Elapsed time is not always ours: a stopped process, a used-up CPU quota. */
+export const MAX_REST_MS = 1000;
+
+export class Renderings<Answer> {
+  readonly #clock: Clock;
+  /** By name; those that have not begun. */
+  readonly #next = new Map<string, Promise<Answer>>();
+  #last: Promise<unknown> = Promise.resolve();
+  #restedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Resolves with what `make` returns, or what it returned to another caller who waited for that name.
+   * @param name one of a few: each may have one waiting.
+   */
+  share(name: string, make: () => Answer | Promise<Answer>): Promise<Answer> {
+    const awaited = this.#next.get(name);
+    if (awaited !== undefined) return awaited;
+    const made = this.#inTurn(name, make);
+    this.#next.set(name, made);
+    this.#last = made.catch(() => undefined);
+    return made;
+  }
+
+  async #inTurn(name: string, make: () => Answer | Promise<Answer>): Promise<Answer> {
+    await this.#last;
+    const restMs = this.#restedAtMs - this.#clock.monotonicMs();
+    if (restMs > 0) await new Promise<void>((resolve) => void this.#clock.after(restMs, resolve));
+    this.#next.delete(name);
+    const begunAtMs = this.#clock.monotonicMs();
+    try {
+      return await make();
+    } finally {
+      const endedAtMs = this.#clock.monotonicMs();
+      this.#restedAtMs = endedAtMs + Math.min(MAX_REST_MS, REST_TIMES * (endedAtMs - begunAtMs));
+    }
+  }
 }

@@ -1,8 +1,12 @@
 import { connect } from 'node:net';
 import { setTimeout as timersTurn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
-import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
+import {
+  type AdminEndpoint,
+  MAX_CONNECTIONS,
+  plain,
+  startAdminServer,
+} from '../../src/admin/admin-server.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MAX_REST_MS, Renderings } from '../../src/admin/renderings.ts';
+import { MAX_REST_MS, Renderings } from '../../src/admin/admin-server.ts';
 import { WorkingClock } from './working-clock.ts';
 
 function setUp() {
