@@ -19,8 +19,7 @@ import { startProfileReports } from './profiles/profile-reports.ts';
 import { watchProfiles } from './profiles/profile-store.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './settings.ts';
 import { createReplacements } from './watched-pods/healing.ts';
-import { startPodController } from './watched-pods/pod-controller.ts';
-import { createServedPods, webhookAsOwner } from './watched-pods/served-pods.ts';
+import { createServedPods, startPodController, webhookAsOwner } from './watched-pods/pod-controller.ts';
 
 interface ClusterOptions extends KubernetesConfig, BackoffOptions {
   /** This replica's identity. */

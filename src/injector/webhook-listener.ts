@@ -3,11 +3,13 @@
  * in connections, bytes and time; and a drain that drops no review.
  */
 
+import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { boundCallerConnections, drain } from '../callers/caller-connections.ts';
+import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
@@ -17,10 +19,13 @@ import type { ClientVerification } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import { rejectionOf } from '../platform/x509/rejection.ts';
 import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
-import { createDistrustWarning } from './distrusted-certificate.ts';
 import type { InjectorMetrics } from './metrics.ts';
-import { readReviewBody } from './review-body.ts';
-import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
+import {
+  createReviewBudget,
+  MAX_REVIEW_BYTES,
+  type Reservation,
+  type ReviewBudget,
+} from './review-budget.ts';
 
 /** An API server keeps one per concurrent call, each for a few milliseconds. All take 16 MiB of the chart's 192 MiB. */
 const MAX_CONNECTIONS = 256;
@@ -195,4 +200,109 @@ async function answer(
   const decided = await webhook(review.bytes, caller);
   const hasRoom = review.answered(Buffer.byteLength(decided.body), () => request.socket.destroy());
   return hasRoom ? decided : { status: 503, body: 'too many answers wait to be read' };
+}
+
+/** The API server has the whole review ready when it begins to send it. */
+const UPLOAD_MS = 3000;
+
+type ReviewBody = ReceivedReview | { readonly status: 413 };
+
+interface ReceivedReview {
+  readonly bytes: Buffer;
+  /** Frees the bytes and keeps room for the answer instead: see `Reservation.answered`. */
+  answered: Reservation['answered'];
+}
+
+/**
+ * The body, or the status that says why not. Its room in `budget` is kept until it is answered, and the answer's until
+ * `signal` aborts, when the answer has left or the connection has ended.
+ * @throws the error of the connection or of `signal`.
+ */
+export async function readReviewBody(
+  request: IncomingMessage,
+  budget: ReviewBudget,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ReviewBody> {
+  const announced = announcedBytes(request);
+  if (announced > MAX_REVIEW_BYTES) return { status: 413 };
+  const giveUp = (why: string) => (): void => void request.destroy(new Error(why));
+  const { arrived, answered, release } = await budget.reserve(
+    request.socket.remoteAddress as string,
+    announced,
+    signal,
+    giveUp('another caller, who has less, needs the room'),
+  );
+  signal.addEventListener('abort', release, { once: true });
+  if (signal.aborted) release();
+  const cancel = clock.after(UPLOAD_MS, giveUp(`no whole review in ${UPLOAD_MS} ms`));
+  try {
+    const bytes = await collect(request, announced);
+    if (bytes === undefined) {
+      release();
+      return { status: 413 };
+    }
+    return {
+      bytes,
+      answered(size, giveWayOfAnswer) {
+        forget(bytes);
+        return answered(size, giveWayOfAnswer);
+      },
+    };
+  } finally {
+    arrived();
+    cancel();
+  }
+}
+
+/** A body without a stated length may have the maximum. */
+function announcedBytes({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? MAX_REVIEW_BYTES);
+}
+
+/** Into one buffer of the announced size, so that the memory used is the memory reserved; undefined for more. */
+async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
+  const bytes = Buffer.allocUnsafeSlow(announced);
+  let length = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      if (length + chunk.length > announced) {
+        forget(bytes);
+        return undefined;
+      }
+      length += chunk.copy(bytes, length);
+    }
+  } catch (error) {
+    forget(bytes);
+    throw error;
+  }
+  return bytes.subarray(0, length);
+}
+
+/** Frees the memory now: the next review takes the room at once, while garbage collection may come much later. */
+function forget({ buffer }: Buffer): void {
+  (buffer as ArrayBuffer).transfer(0);
+}
+
+/** Anybody can send alerts: the metric counts them all. */
+const WARNINGS = { burst: 1, perSecond: 1 / 60 };
+
+/** Warns of an alert, with what an operator has to compare and the caller's address: at most once a minute. */
+function createDistrustWarning(
+  certificates: Pick<CertificateSource, 'current'>,
+  clock: Clock,
+  log: Logger,
+): (alert: string, address: string | undefined) => void {
+  const warnings = new TokenBucket(WARNINGS);
+  return (alert, address) => {
+    const shown = certificates.current();
+    if (shown === undefined || !warnings.take(clock.monotonicMs())) return;
+    const { subjectAltName, issuer } = new X509Certificate(shown.cert);
+    log.warn(
+      { alert, address, names: subjectAltName ?? 'none', issuer: issuer.replaceAll('\n', ', ') },
+      'a caller does not trust the certificate of the webhooks; if it is the API server, no pod gets its sidecar. ' +
+        'Compare the caBundle of the webhook configuration with the CA of the certificate (issuer), ' +
+        'and its names with SERVICE.NAMESPACE.svc',
+    );
+  };
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { readReviewBody } from '../../src/injector/review-body.ts';
 import { createReviewBudget, MAX_REVIEW_BYTES, type ReviewBudget } from '../../src/injector/review-budget.ts';
+import { readReviewBody } from '../../src/injector/webhook-listener.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 function requestOf(

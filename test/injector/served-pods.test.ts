@@ -1,7 +1,7 @@
 /** How often the API is asked whether pods are served. */
 
 import { expect, it } from 'vitest';
-import { createServedPods } from '../../src/injector/watched-pods/served-pods.ts';
+import { createServedPods } from '../../src/injector/watched-pods/pod-controller.ts';
 import { type KubernetesApi, KubernetesApiError } from '../../src/platform/kubernetes/api.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 /** Combines profiles and a pod's own annotations into its sidecar's configuration and mounts. */
 
 import type { Config, Upstream } from '../../config/config.ts';
-
+import { LruMap } from '../../platform/limits/lru-map.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
@@ -9,7 +9,6 @@ import { PROFILE } from '../pod/annotations.ts';
 import type { ProfileRequest, ProfileResolution, Profiles, SidecarMode } from '../pod/context.ts';
 import { throughBroker } from './broker-credentials.ts';
 import { findProfiles } from './find-profiles.ts';
-import { rememberResolutions } from './known-resolutions.ts';
 import { called, type ProfileSource, type ValidProfile } from './profile.ts';
 import {
   credentialSources,
@@ -302,4 +301,46 @@ function clearTextWarnings({ credentials, routes }: ProfileEntries, config: Conf
 
 function urlOf({ protocol, authority }: Upstream): string {
   return `${protocol}://${authority}`;
+}
+
+/** Characters of all entries, keys included. */
+const MAX_CHARACTERS = 4 * 1024 * 1024;
+const MAX_RESOLUTIONS = 500;
+
+interface KnownResolutions {
+  /** The resolution of these profiles, computed now if it is not known. */
+  of(
+    profiles: readonly ValidProfile[],
+    overrides: ProfileRequest['overrides'],
+    defaults: ProfileRequest['defaults'],
+    resolve: () => ProfileResolution,
+  ): ProfileResolution;
+}
+
+export function rememberResolutions(): KnownResolutions {
+  const known = new LruMap<string, ProfileResolution>({
+    max: MAX_RESOLUTIONS,
+    maxWeight: MAX_CHARACTERS,
+    weigh: (resolution, key) => key.length + JSON.stringify(resolution).length,
+  });
+  const numbers = new WeakMap<object, number>();
+  let lastNumber = 0;
+
+  function numberOf(object: object): number {
+    const found = numbers.get(object);
+    if (found !== undefined) return found;
+    numbers.set(object, ++lastNumber);
+    return lastNumber;
+  }
+
+  return {
+    of(profiles, overrides, defaults, resolve) {
+      const key = JSON.stringify([...profiles.map(numberOf), numberOf(defaults), overrides]);
+      const found = known.get(key);
+      if (found !== undefined) return found;
+      const resolution = resolve();
+      known.set(key, resolution);
+      return resolution;
+    },
+  };
 }

@@ -2,8 +2,8 @@
 
 import { expect, it } from 'vitest';
 import type { ProfileResolution } from '../../../src/injector/pod/context.ts';
-import { rememberResolutions } from '../../../src/injector/profiles/known-resolutions.ts';
 import type { ValidProfile } from '../../../src/injector/profiles/profile.ts';
+import { rememberResolutions } from '../../../src/injector/profiles/resolve-profiles.ts';
 import { CREDENTIAL, judged, ROUTE } from './pods-with-profiles.ts';
 
 const MAX_RESOLUTIONS = 500;

@@ -3,8 +3,11 @@ import { createEventTeller } from '../../../src/injector/cluster/owner-events.ts
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import { createReplacements } from '../../../src/injector/watched-pods/healing.ts';
-import { startPodController } from '../../../src/injector/watched-pods/pod-controller.ts';
-import { createServedPods, webhookAsOwner } from '../../../src/injector/watched-pods/served-pods.ts';
+import {
+  createServedPods,
+  startPodController,
+  webhookAsOwner,
+} from '../../../src/injector/watched-pods/pod-controller.ts';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
 import { Registry } from '../../../src/platform/prometheus.ts';
 import { ASKING as COMPLETE, DEFAULTS } from '../../injector/defaults.ts';
