@@ -1,8 +1,9 @@
 import type { LogOutput } from '../platform/log/output.ts';
+import type { ListenAddress } from '../platform/net/address.ts';
 import type { Shutdown } from '../platform/process/shutdown.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { NamedAddress, ReadFile } from './address-conflicts.ts';
-import type { Settings } from './settings.ts';
+import type { GivenValue, Settings } from './settings.ts';
 
 /** What a command gets from the outside world; tests pass their own. */
 export interface CommandContext {
@@ -57,4 +58,15 @@ export async function explainingConflicts<Result>(
     await explainConflicts(error, addresses, file);
     throw error;
   }
+}
+
+/** The two listeners of broker, injector and issuer, as the user has named them. */
+export function namedAddresses(
+  given: Readonly<Partial<Record<'listen' | 'admin-listen', GivenValue>>>,
+  { listen, adminListen }: { readonly listen: ListenAddress; readonly adminListen: ListenAddress },
+): readonly NamedAddress[] {
+  return [
+    { key: given.listen?.key ?? '--listen', address: listen },
+    { key: given['admin-listen']?.key ?? '--admin-listen', address: adminListen },
+  ];
 }

@@ -1,21 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { startAdminServer } from '../admin/admin-server.ts';
-import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
-import { type MissingPart, probes } from '../admin/probes.ts';
-import { registerProcessMetrics } from '../admin/process-metrics.ts';
-import { type Command, type CommandContext, explainingConflicts } from '../config/command.ts';
+import type { MissingPart } from '../admin/probes.ts';
+import {
+  missingCertificate,
+  type Started,
+  type Surroundings,
+  serveUntilShutdown,
+} from '../admin/serve-until-shutdown.ts';
+import { type Command, explainingConflicts, namedAddresses } from '../config/command.ts';
 import { readSettings, unknownVariables } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
-import { createLogger, type Logger } from '../platform/log/logger.ts';
-import { formatAddress } from '../platform/net/address.ts';
+import type { Logger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { whenAborted } from '../platform/process/shutdown.ts';
-import { keepHeapSmall } from '../platform/process/small-heap.ts';
-import { Registry } from '../platform/prometheus.ts';
-import { type Clock, systemClock } from '../platform/time/clock.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import { followCertificateFiles, followClientAuthorities } from '../platform/tls/certificate-files.ts';
-import { type CertificateSource, certificateMissing } from '../platform/tls/serving-certificate.ts';
+import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import { type ClusterContact, createMutatingWebhook, createValidatingWebhook } from './admission.ts';
 import { followBroker } from './broker-of-pods.ts';
 import { createInjectorMetrics, type InjectorMetrics } from './metrics.ts';
@@ -59,94 +58,55 @@ export const injector: Command = {
     if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
     const { certificate } = config;
     return await explainingConflicts(
-      () => serve(config, certificate, context),
-      [
-        { key: given.listen?.key ?? '--listen', address: config.listen },
-        { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
-      ],
+      () => serveUntilShutdown(config, context, (surroundings) => start(config, certificate, surroundings)),
+      namedAddresses(given, config),
     );
   },
 };
 
-async function serve(
+async function start(
   config: InjectorConfig,
   certificateConfig: CertificateConfig,
-  { logOutput, shutdown, clock = systemClock }: CommandContext,
-): Promise<number> {
-  const log = createLogger(config.logLevel, logOutput);
-  const registry = new Registry();
-  const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
+  { clock, log, registry, closeAtEnd }: Surroundings,
+): Promise<Started> {
   const metrics = createInjectorMetrics(registry);
-  /** In order of starting; undone in reverse. */
-  const closers: (() => Promise<void> | void)[] = [];
-  try {
-    const broker = config.broker && (await followBroker(config.broker, { clock, pollMs: POLL_MS, log }));
-    if (broker !== undefined) closers.push(broker.close);
-    const defaults = { ...config.defaults, ...(broker === undefined ? {} : { broker: broker.ofPods }) };
-    const kubernetes = await connect({ ...config, defaults }, metrics, clock, log);
-    closers.push(kubernetes.close);
-    const certificates = await kubernetes.openCertificate(certificateConfig);
-    closers.push(certificates.close);
-    const clients =
-      config.clients && (await followClientAuthorities(config.clients, { clock, pollMs: POLL_MS, log }));
-    if (clients !== undefined) closers.push(clients.close);
+  const files = { clock, pollMs: POLL_MS, log };
+  const broker = config.broker && (await followBroker(config.broker, files));
+  if (broker !== undefined) closeAtEnd(broker.close);
+  const defaults = { ...config.defaults, ...(broker === undefined ? {} : { broker: broker.ofPods }) };
+  const kubernetes = await connect({ ...config, defaults }, metrics, clock, log);
+  closeAtEnd(kubernetes.close);
+  const certificates = await kubernetes.openCertificate(certificateConfig);
+  closeAtEnd(certificates.close);
+  const clients = config.clients && (await followClientAuthorities(config.clients, files));
+  if (clients !== undefined) closeAtEnd(clients.close);
 
-    const admission = {
-      defaults,
-      cluster: kubernetes.cluster,
-      contact: kubernetes.contact,
-      metrics,
-      clock,
-      log,
-    };
-    const listener = await startWebhookListener({
-      listen: config.listen,
-      certificates,
-      ...(clients === undefined ? {} : { clients }),
-      webhooks: {
-        '/mutate': createMutatingWebhook(admission),
-        '/validate': createValidatingWebhook(admission),
-        '/check': createCheckWebhook(),
-      },
-      metrics,
-      clock,
-      log,
-    });
-    closers.push(() => listener.drain(config.drainDelayMs, config.drainTimeoutMs));
-
-    function missing(): MissingPart[] {
-      const detail = certificateMissing(certificates.current(), clock.now().wallMs);
-      const certificate = detail === undefined ? [] : [{ part: 'certificate', name: 'serving', detail }];
-      return [...certificate, ...kubernetes.missing()];
-    }
-    const admin = await startAdminServer(
-      config.adminListen,
-      {
-        ...probes({
-          draining: () => shutdown.signal.aborted,
-          started: () => missing().length === 0,
-          missing,
-        }),
-        '/metrics': metricsEndpoint(registry),
-      },
-      log,
-      { metrics: adminMetrics },
-    );
-    // Probes are answered until the very end of the drain.
-    closers.splice(-1, 0, admin.close);
-    const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
-    log.info(
-      { ...addresses, certificate: certificateConfig.source, api: config.kubernetes !== undefined },
-      'listening',
-    );
-    keepHeapSmall();
-    await whenAborted(shutdown.signal);
-    log.info({ drainDelayMs: config.drainDelayMs, drainTimeoutMs: config.drainTimeoutMs }, 'draining');
-  } finally {
-    for (const close of closers.reverse()) await close();
-  }
-  log.info('stopped');
-  return 0;
+  const admission = {
+    defaults,
+    cluster: kubernetes.cluster,
+    contact: kubernetes.contact,
+    metrics,
+    clock,
+    log,
+  };
+  const listener = await startWebhookListener({
+    listen: config.listen,
+    certificates,
+    ...(clients === undefined ? {} : { clients }),
+    webhooks: {
+      '/mutate': createMutatingWebhook(admission),
+      '/validate': createValidatingWebhook(admission),
+      '/check': createCheckWebhook(),
+    },
+    metrics,
+    clock,
+    log,
+  });
+  return {
+    listener,
+    missing: () => [...missingCertificate(certificates, clock), ...kubernetes.missing()],
+    told: { certificate: certificateConfig.source, api: config.kubernetes !== undefined },
+  };
 }
 
 /** The parts that depend on whether the Kubernetes API is used. */

@@ -1,7 +1,7 @@
 import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
-import { type Command, type CommandContext, explainingConflicts } from '../config/command.ts';
+import { type Command, type CommandContext, explainingConflicts, namedAddresses } from '../config/command.ts';
 import { readSettings, unknownVariables } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { createLogger } from '../platform/log/logger.ts';
@@ -41,13 +41,7 @@ export const issuer: Command = {
     if (operand === undefined) {
       const problems: Problem[] = unknownVariables(ISSUER_SETTINGS, context.env);
       const config = readIssuerConfig(given, problems);
-      return await explainingConflicts(
-        () => serve(config, problems, context),
-        [
-          { key: given.listen?.key ?? '--listen', address: config.listen },
-          { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
-        ],
-      );
+      return await explainingConflicts(() => serve(config, problems, context), namedAddresses(given, config));
     }
     // It may be a secret, so it is not repeated.
     if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');
