@@ -80,8 +80,15 @@ export class CallerConnection implements AppConnection, Holder {
     return this.#inside?.heldBytes ?? 0;
   }
 
+  get sockets(): readonly Socket[] {
+    const sockets = [this.socket];
+    this.#inside?.addUpstreamSockets(sockets);
+    return sockets;
+  }
+
   end(): void {
-    this.socket.destroy();
+    // Else the kernel would go on sending.
+    this.socket.resetAndDestroy();
   }
 
   closeIdle(): void {

@@ -32,6 +32,7 @@ import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
 import { HeldMemory } from './held-memory.ts';
+import { chargedForSockets } from './kernel-buffers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
@@ -55,6 +56,8 @@ interface GatewayOptions {
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
   /** Absent if tokens do not prove callers. */
   readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
+  /** What counts against the memory limit for the buffers of sockets, in bytes. */
+  readonly socketBytes: () => number;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -68,12 +71,21 @@ interface Gateway {
   close(): void;
 }
 
-function createGateway({ certificate, clients, tokens, metrics, clock, log }: GatewayOptions): Gateway {
+function createGateway({
+  certificate,
+  clients,
+  tokens,
+  socketBytes,
+  metrics,
+  clock,
+  log,
+}: GatewayOptions): Gateway {
   const limitBytes = memoryLimit(process.constrainedMemory(), totalmem());
   const inMemory = connectionsInMemory(limitBytes);
   const held = new HeldMemory({
     limitBytes,
     residentBytes: () => process.memoryUsage.rss(),
+    socketBytes,
     clock,
     log,
     onEnded: () => metrics.connection('held_too_much'),
@@ -167,6 +179,7 @@ interface FrontendOptions {
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
+  readonly socketBytes?: (() => number) | undefined;
 }
 
 export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions = {}): Frontend {
@@ -224,7 +237,8 @@ async function openAll(
   const tokens =
     serviceAccountTokens && (await openVerifier(serviceAccountTokens, options, { registry, clock, log }));
   if (tokens !== undefined) closers.push(tokens.close);
-  const opened = createGateway({ certificate, clients, tokens, metrics, clock, log });
+  const { socketBytes = chargedForSockets } = options;
+  const opened = createGateway({ certificate, clients, tokens, socketBytes, metrics, clock, log });
   closers.push(opened.close);
   gateway = opened;
   return {

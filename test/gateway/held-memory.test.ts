@@ -30,6 +30,7 @@ async function look(
   const memory = new HeldMemory({
     limitBytes,
     residentBytes: () => residentBytes,
+    socketBytes: () => 0,
     clock,
     log: { warn: (facts: unknown) => void lines.push(facts) },
     onEnded: () => counted++,
@@ -38,6 +39,7 @@ async function look(
     const holder: Holder = {
       party: { key, caller: key.startsWith('192.0.2.') ? undefined : key, address: '192.0.2.1' },
       heldBytes,
+      sockets: [],
       end() {
         ended.push(`${key} ${heldBytes}`);
         gone();
@@ -257,4 +259,60 @@ it('what waits unread in the connections of uploads counts, too', async () => {
   );
   await until(async () => (await gateway.metric(ENDED)) !== 0);
   expect((await gateway.get(other)).status).toBe(200);
+});
+
+const HUGE = Buffer.alloc(2 ** 20);
+
+it.each<[string, (gateway: RunningGateway) => Promise<unknown>]>([
+  [
+    'answers that callers do not read',
+    async (gateway) => {
+      for (let count = 0; count < 4; count++) {
+        const socket = await gateway.raw(web);
+        socket.pause().write(`${HEAD}\r\n`);
+      }
+    },
+  ],
+  [
+    'answers that wait at their upstreams',
+    async (gateway) => {
+      const session = await unread(gateway);
+      for (let count = 0; count < 4; count++) session.request({ ':path': '/api/' }).on('error', () => {});
+    },
+  ],
+])('%s count for what the kernel holds of them', async (_, attack) => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  let chargedBytes = 0;
+  const gateway = await startGateway({
+    callers: CALLERS,
+    answer: (request, response) => void response.end(request.url === '/api/small' ? 'ok' : HUGE),
+    socketBytes: () => chargedBytes,
+  });
+  const session = await gateway.http2(other);
+  await attack(gateway);
+  await until(() => gateway.upstream.requests.length === 4);
+  expect(await gateway.metric(ENDED)).toBe(0);
+  // An eighth of the limit, half of this, may stay.
+  chargedBytes = MEMORY_BYTES / 4;
+  await until(async () => (await gateway.metric(ENDED)) !== 0);
+  expect((await askHttp2(session, { ':path': '/api/small' })).status).toBe(200);
+  const lines = gateway.logLines.filter((line) => line.includes('it has the kernel hold too much memory'));
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
+});
+
+it('a connection that is ended leaves nothing for the kernel to send', async () => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  const gateway = await startGateway({
+    callers: CALLERS,
+    answer: (_, response) => void response.end(HUGE),
+    socketBytes: () => MEMORY_BYTES,
+  });
+  const socket = await gateway.raw(web);
+  socket.pause().write(`${HEAD}\r\n`);
+  await until(async () => (await gateway.metric(ENDED)) === 1);
+  const [error] = (await once(socket.resume(), 'error')) as [NodeJS.ErrnoException];
+  expect(error.code).toBe('ECONNRESET');
 });

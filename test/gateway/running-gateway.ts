@@ -38,6 +38,8 @@ export interface GatewaySettings {
   readonly file?: Readonly<Record<string, unknown>>;
   readonly gateway?: Readonly<Record<string, unknown>>;
   readonly clock?: Clock;
+  /** What counts against the memory limit for the buffers of sockets. */
+  readonly socketBytes?: () => number;
   /** Of the cluster whose service account tokens callers show. */
   readonly kubeconfig?: string;
   /** Of the server behind it; says `ok` to everything unless given. */
@@ -208,7 +210,10 @@ export async function startGateway(settings: GatewaySettings = {}): Promise<Runn
     log,
     quit: () => {},
     clock: settings.clock ?? systemClock,
-    frontend: gatewayFrontend(config.gateway as GatewayConfig, { kubeconfig: settings.kubeconfig }),
+    frontend: gatewayFrontend(config.gateway as GatewayConfig, {
+      kubeconfig: settings.kubeconfig,
+      socketBytes: settings.socketBytes,
+    }),
   });
   onTestFinished(async () => {
     await sidecar.stop();

@@ -1,7 +1,160 @@
-/** How the kernel's tables of sockets write addresses (proc_pid_net(5)). */
+/** The kernel's tables of sockets, and how they write addresses (proc_pid_net(5)). */
 
-import { isIPv4 } from 'node:net';
+import { readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { isIPv4, type Socket } from 'node:net';
 import { endianness } from 'node:os';
+import { systemCodeOf } from '../errors.ts';
+
+/** The sockets of this network namespace, which the containers of a pod share. */
+const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
+
+/** The kernel gives a page at a time. */
+const PIECE_BYTES = 4096;
+
+/**
+ * Errors that mean there is no table: on another system, or without this address family. Others pass, such as a lack of
+ * descriptors.
+ */
+const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
+
+/** `whole`: all that the tables hold has been read. `broken`: less. `absent`: there is no table. */
+export type TablesRead = 'whole' | 'broken' | 'absent';
+
+/** Reads the tables of the kernel's sockets piece by piece. */
+export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
+
+/** A row of the tables. */
+export interface KernelSocket {
+  /** Whether a process holds it. */
+  readonly isOpen: boolean;
+  /** What it was given to send that the peer has not acknowledged, and what has come that no process has read. */
+  readonly queuedBytes: number;
+}
+
+/** Which of two ends of a connection comes first in its name. */
+type End = 'ours' | 'peers';
+
+/**
+ * How the kernel's tables name one end of a connection: its address and port, then those of the other. A socket for both
+ * families is listed by the mapped address. Empty where the socket is closed.
+ */
+export function socketNames(
+  { localAddress, localPort, remoteAddress, remotePort }: Socket,
+  end: End,
+): readonly string[] {
+  if (localAddress === undefined || remoteAddress === undefined) return [];
+  const here = octetsOf(localAddress);
+  const there = octetsOf(remoteAddress);
+  const nameOf = (ours: readonly number[], peers: readonly number[]): string => {
+    const names = [
+      `${inHex(ours)}:${portInHex(localPort as number)}`,
+      `${inHex(peers)}:${portInHex(remotePort as number)}`,
+    ];
+    return (end === 'ours' ? names : names.reverse()).join(' ');
+  };
+  if (here.length === 4) return [nameOf(here, there), nameOf([...MAPPED, ...here], [...MAPPED, ...there])];
+  return [nameOf(here, there)];
+}
+
+/**
+ * Looks for sockets in the text of the kernel's tables, which comes in pieces. It reads only the name of a row that is not looked
+ * for: there may be tens of thousands, most of them of connections that are over.
+ */
+export class SocketSearch {
+  readonly #names: ReadonlySet<string>;
+  readonly #found = new Map<string, KernelSocket>();
+  #rest = '';
+
+  /** @param names as `socketNames` gives them. */
+  constructor(names: Iterable<string>) {
+    this.#names = new Set(names);
+  }
+
+  read(piece: Buffer): void {
+    const text = this.#rest + piece.toString('latin1');
+    let at = 0;
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', at)) {
+      this.#readRow(text, at, end);
+      at = end + 1;
+    }
+    this.#rest = text.slice(at);
+  }
+
+  /** What was found by any of these names. */
+  socket(names: readonly string[]): KernelSocket | undefined {
+    for (const name of names) {
+      const socket = this.#found.get(name);
+      if (socket !== undefined) return socket;
+    }
+    return undefined;
+  }
+
+  /** `  12: 0100007F:3AE8 0100007F:D2F0 01 00000000:00000000 …`: number, both ends, state, both queues, and later the inode. */
+  #readRow(row: string, start: number, end: number): void {
+    const nameStart = row.indexOf(':', start) + 2;
+    const nameEnd = row.indexOf(' ', row.indexOf(' ', nameStart) + 1);
+    if (nameStart === 1 || nameEnd === -1 || nameEnd > end) return;
+    const name = row.slice(nameStart, nameEnd);
+    if (!this.#names.has(name)) return;
+    const [, queues = '', , , , , inode] = row.slice(nameEnd + 1, end).split(/\s+/);
+    const [sending = 0, received = 0] = queues.split(':').map((hex) => Number.parseInt(hex, 16));
+    // A socket that no process holds has no inode.
+    this.#found.set(name, { isOpen: inode !== '0', queuedBytes: sending + received });
+  }
+}
+
+/** The kernel lists all its sockets at once, which takes tens of milliseconds of another thread when there are many. */
+export async function readSocketTables(take: (piece: Buffer) => void): Promise<TablesRead> {
+  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  const reads: TablesRead[] = [];
+  for (const path of TABLES) reads.push(await readTable(path, buffer, take));
+  return allOf(reads);
+}
+
+/** In one turn of the event loop: with a page a turn, a busy process would take seconds for them. */
+export function readSocketTablesAtOnce(take: (piece: Buffer) => void): TablesRead {
+  return allOf(
+    TABLES.map((path) => {
+      try {
+        take(readFileSync(path));
+        return 'whole';
+      } catch (error) {
+        return unread(error);
+      }
+    }),
+  );
+}
+
+function allOf(reads: readonly TablesRead[]): TablesRead {
+  if (reads.includes('broken')) return 'broken';
+  return reads.includes('whole') ? 'whole' : 'absent';
+}
+
+function unread(error: unknown): TablesRead {
+  return NO_TABLE.has(systemCodeOf(error)) ? 'absent' : 'broken';
+}
+
+async function readTable(path: string, buffer: Buffer, take: (piece: Buffer) => void): Promise<TablesRead> {
+  try {
+    const file = await open(path);
+    try {
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, buffer.length);
+        if (bytesRead === 0) return 'whole';
+        take(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+function portInHex(port: number): string {
+  return port.toString(16).toUpperCase().padStart(4, '0');
+}
 
 /** `::ffff:0:0/96`, the form of IPv4 addresses on a socket for both families. */
 export const MAPPED: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];

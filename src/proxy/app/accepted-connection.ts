@@ -74,6 +74,10 @@ export class AcceptedConnection implements AppConnection, Carrier {
     return this.socket.readableLength + this.socket.writableLength + (this.#speaker?.heldBytes ?? 0);
   }
 
+  addUpstreamSockets(to: Socket[]): void {
+    this.#speaker?.addUpstreamSockets(to);
+  }
+
   closeIdle(): void {
     if (this.#speaker === undefined) this.socket.destroySoon();
     else this.guarded(() => this.#speaker?.closeIdle());

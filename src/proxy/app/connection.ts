@@ -31,6 +31,8 @@ export interface Carrier {
 export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
   /** What it holds beside the socket that is unfinished or unread, in bytes, about. Adds up everything: to be asked seldom. */
   readonly heldBytes: number;
+  /** Adds the connections to upstreams that its requests have to themselves. */
+  addUpstreamSockets(to: Socket[]): void;
   /** What came; valid until this returns. */
   bytes(chunk: Buffer): void;
   /** The app has ended its side: nothing more will come. */

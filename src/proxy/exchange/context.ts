@@ -1,5 +1,6 @@
 /** What all requests of a listener share, and what an exchange knows of whatever serves its request. */
 
+import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { Protocol } from '../http/messages.ts';
@@ -36,6 +37,8 @@ export interface RequestService {
   readonly sentBy: Protocol | undefined;
   /** What is held of the request on its way, in bytes. */
   readonly heldBytes: number;
+  /** Of the connection to the upstream that it has to itself. */
+  readonly upstreamSocket?: Socket | undefined;
   /** @throws {SidecarError} */
   begin(): void;
   /** Flushes the request; an app that outpaces the upstream has to wait. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { RouteConfig } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { GrpcStatus } from '../../platform/grpc-status.ts';
@@ -86,6 +87,10 @@ export class Exchange {
   /** Bytes of the request, and of what its service holds. */
   get heldBytes(): number {
     return octetsOf(this.#arrived.fields) + (this.#service?.heldBytes ?? 0);
+  }
+
+  get upstreamSocket(): Socket | undefined {
+    return this.#service?.upstreamSocket;
   }
 
   /** Whether the head of the final answer has been written. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
@@ -61,6 +62,10 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   get heldBytes(): number {
     return (this.body?.heldBytes ?? 0) + (this.#upstream?.heldBytes ?? 0);
+  }
+
+  get upstreamSocket(): Socket | undefined {
+    return this.#upstream?.ownSocket;
   }
 
   /** @throws {SidecarError} `authorization_needs_http1`. */

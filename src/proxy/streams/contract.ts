@@ -1,5 +1,6 @@
 /** The two ports of an exchange: the app's stream and the upstream's, and what passes between them. */
 
+import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/messages.ts';
@@ -158,6 +159,8 @@ export interface UpstreamStream {
   readonly allTaken: boolean;
   /** Octets of the request that the system has not taken, and of an answer on hold. */
   readonly heldBytes: number;
+  /** Of the connection, where it carries no other stream. */
+  readonly ownSocket?: Socket | undefined;
   /** For CONNECT and after `switched`: becomes one end of a tunnel. */
   readonly tunnelEnd: TunnelEnd;
   /**

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { socketNames, type TablesRead } from '../../../src/platform/net/socket-tables.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
-import { findPeers, peerNames, type TablesRead } from '../../../src/proxy/io/peer-socket.ts';
+import { findPeers } from '../../../src/proxy/io/peer-socket.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 async function pair(listen = '127.0.0.1', host = listen): Promise<{ accepted: Socket; peer: Socket }> {
@@ -124,7 +125,7 @@ function socket(port: number): Socket {
 }
 
 function nameOf(port: number): string {
-  return peerNames(socket(port))[0] as string;
+  return socketNames(socket(port), 'peers')[0] as string;
 }
 
 describe('looking at the kernel’s sockets', () => {

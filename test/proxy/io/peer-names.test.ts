@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import { endianness } from 'node:os';
 import { expect, it } from 'vitest';
-import { findPeers, peerNames, type TablesRead } from '../../../src/proxy/io/peer-socket.ts';
+import { socketNames, type TablesRead } from '../../../src/platform/net/socket-tables.ts';
+import { findPeers } from '../../../src/proxy/io/peer-socket.ts';
 
 function accepted(here: string | undefined, there: string | undefined): Socket {
   return { localAddress: here, localPort: 15_080, remoteAddress: there, remotePort: 80 } as Socket;
@@ -25,27 +26,27 @@ it.each([
   ['1:2:3::', '::a:b:c', `${'0'.repeat(20)}000A000B000C:0050 000100020003${'0'.repeat(20)}:3AE8`],
   ['64:ff9b::10.1.2.3', '::1', `${'0'.repeat(31)}1:0050 0064FF9B${'0'.repeat(16)}0A010203:3AE8`],
 ])('a peer of %s at %s', (here, there, name) => {
-  expect(peerNames(accepted(here, there))[0]).toBe(printed(name));
+  expect(socketNames(accepted(here, there), 'peers')[0]).toBe(printed(name));
 });
 
 it('a peer over IPv4 may have a socket for both families', () => {
-  expect(peerNames(accepted('127.0.0.1', '127.0.0.2'))).toEqual([
+  expect(socketNames(accepted('127.0.0.1', '127.0.0.2'), 'peers')).toEqual([
     printed('7F000002:0050 7F000001:3AE8'),
     printed(`${'0'.repeat(16)}0000FFFF7F000002:0050 ${'0'.repeat(16)}0000FFFF7F000001:3AE8`),
   ]);
-  expect(peerNames(accepted('::ffff:127.0.0.1', '::ffff:127.0.0.2'))).toEqual(
-    peerNames(accepted('127.0.0.1', '127.0.0.2')),
+  expect(socketNames(accepted('::ffff:127.0.0.1', '::ffff:127.0.0.2'), 'peers')).toEqual(
+    socketNames(accepted('127.0.0.1', '127.0.0.2'), 'peers'),
   );
-  expect(peerNames(accepted('::1', '::2'))).toHaveLength(1);
+  expect(socketNames(accepted('::1', '::2'), 'peers')).toHaveLength(1);
 });
 
 it('a closed socket has no peer to name', () => {
-  expect(peerNames(accepted(undefined, undefined))).toEqual([]);
-  expect(peerNames(accepted('127.0.0.1', undefined))).toEqual([]);
-  expect(peerNames(accepted(undefined, '127.0.0.1'))).toEqual([]);
+  expect(socketNames(accepted(undefined, undefined), 'peers')).toEqual([]);
+  expect(socketNames(accepted('127.0.0.1', undefined), 'peers')).toEqual([]);
+  expect(socketNames(accepted(undefined, '127.0.0.1'), 'peers')).toEqual([]);
 });
 
-const [name = '', mapped = ''] = peerNames(accepted('127.0.0.1', '127.0.0.2'));
+const [name = '', mapped = ''] = socketNames(accepted('127.0.0.1', '127.0.0.2'), 'peers');
 const HEADER =
   '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const row = (of: string, inode: string) =>

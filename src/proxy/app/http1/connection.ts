@@ -68,6 +68,11 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     return unread + stage.exchange.heldBytes + (stage.body?.heldBytes ?? 0);
   }
 
+  addUpstreamSockets(to: Socket[]): void {
+    const socket = this.#stage.kind === 'serving' ? this.#stage.exchange.upstreamSocket : undefined;
+    if (socket !== undefined) to.push(socket);
+  }
+
   /** What was another caller's ends: a proxy may send requests of several callers on one connection. */
   ownerFor(caller: string | undefined): ConnectionOwner {
     if (this.#owner === undefined || this.#owner.caller !== caller) {

@@ -84,6 +84,10 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return bytes;
   }
 
+  addUpstreamSockets(to: Socket[]): void {
+    for (const { upstreamSocket } of this.#streams) if (upstreamSocket !== undefined) to.push(upstreamSocket);
+  }
+
   bytes(chunk: Buffer): void {
     if (this.#phase.kind === 'closing') return;
     const fault = this.#read(chunk);

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
 import type { ExchangeContext } from '../../exchange/context.ts';
@@ -87,6 +88,10 @@ export class Http2AppStream
     return (
       STREAM_BYTES + this.#held.length + this.#passedBytes + this.#sender.heldBytes + this.exchange.heldBytes
     );
+  }
+
+  get upstreamSocket(): Socket | undefined {
+    return this.exchange.upstreamSocket;
   }
 
   ownerFor(): undefined {}
@@ -384,6 +389,8 @@ export interface ConnectionStream extends Member {
   readonly patienceMs: number;
   /** What it holds in memory, about. */
   readonly heldBytes: number;
+  /** Of the connection to the upstream that its request has to itself. */
+  readonly upstreamSocket?: Socket | undefined;
   /** A piece of the body came; valid until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;

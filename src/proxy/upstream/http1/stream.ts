@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { type Fields, hasField } from '../../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
 import type { Member } from '../../io/collections.ts';
@@ -33,6 +34,10 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
 
   get heldBytes(): number {
     return this.connection.heldBytes;
+  }
+
+  get ownSocket(): Socket {
+    return this.connection.socket;
   }
 
   get tunnelEnd(): TunnelEnd {
