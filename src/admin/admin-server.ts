@@ -195,7 +195,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
 }
 
 /** The kubelet, a few Prometheus replicas and some people need a dozen. */
-export const MAX_CONNECTIONS = 192;
+const MAX_CONNECTIONS = 192;
 
 /** Of these, those that came while their address had another one. The other places are each for another address. */
 const MAX_FURTHER = 32;
@@ -270,7 +270,7 @@ class AdminConnections {
 const REST_TIMES = 19;
 
 /** After each, at most. Elapsed time is not always ours: a stopped process, a used-up CPU quota. */
-export const MAX_REST_MS = 1000;
+const MAX_REST_MS = 1000;
 
 export class Renderings<Answer> {
   readonly #clock: Clock;

@@ -45,7 +45,7 @@ function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
 }
 
 /** Whether an Accept field ranks OpenMetrics at least as high as plain text (RFC 9110 §12.5.1). */
-export function prefersOpenMetrics(accept: string): boolean {
+function prefersOpenMetrics(accept: string): boolean {
   const openMetrics = qualityOf('application/openmetrics-text', accept);
   return (
     openMetrics !== undefined && openMetrics > 0 && openMetrics >= (qualityOf('text/plain', accept) ?? 0)

@@ -106,7 +106,7 @@ export function openLiveVolume(
 // Secrets and ConfigMaps of one namespace, each watched by name while needed.
 
 /** Values by key; empty if the object does not exist. */
-export type ObjectValues = Readonly<Record<string, Buffer>>;
+type ObjectValues = Readonly<Record<string, Buffer>>;
 
 export interface WatchedObjects {
   /** Calls back with the values now and after each change. Returns a function that stops it. */

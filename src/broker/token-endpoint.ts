@@ -23,7 +23,7 @@ export type TokenEndpoint = (
 ) => BrokerAnswer | Promise<BrokerAnswer>;
 
 /** Sidecars wait 10 s. */
-export const DECISION_MS = 8000;
+const DECISION_MS = 8000;
 
 /**
  * How often one pod may ask: a sidecar asks once in a token's life, and a few times after a failure. Profiles may give a pod
@@ -44,7 +44,7 @@ const MAX_WAITING = 2048;
 /** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
 const MAX_WAITING_OF_TOKEN = 128;
 
-export interface TokenEndpointOptions {
+interface TokenEndpointOptions {
   /**
    * At once if the token is known.
    * @param mayWait whether anybody may be asked. If not, the last verdict holds; undefined without one.

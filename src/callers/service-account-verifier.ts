@@ -183,7 +183,7 @@ function refused(reason: RefusedProof): Verdict {
   return { kind: 'refused', reason };
 }
 
-export type KnownToken = ConfirmedToken | DeniedToken;
+type KnownToken = ConfirmedToken | DeniedToken;
 
 interface ConfirmedToken {
   readonly kind: 'confirmed';

@@ -6,7 +6,7 @@ import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
 /** What is known of a grant. A remedy never contains anything of the client's secret. */
-export interface GrantCase {
+interface GrantCase {
   readonly url: URL;
   readonly config: CredentialConfig;
   /** The provider's answer; undefined before any request, and if no answer came. */
@@ -19,7 +19,7 @@ export interface GrantCase {
 }
 
 /** The parts of an answer without a token. The provider's text may repeat a secret: none of it is shown. */
-export interface Refusal {
+interface Refusal {
   readonly status: number;
   /** Without parameters, lower-case. */
   readonly mediaType: string;

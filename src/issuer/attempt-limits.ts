@@ -8,7 +8,7 @@ import { type Rate, TokenBuckets } from '../platform/limits/token-bucket.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { sha256 } from './clients.ts';
 
-export interface AttemptLimits {
+interface AttemptLimits {
   /**
    * Requests an attempt in the name of `clientId`, registered or not.
    * @returns the attempt or, if there were too many, in how many seconds to retry.
@@ -22,7 +22,7 @@ export interface AttemptLimits {
  * Counts against the client id at that address from its beginning, and against the address once it has failed. A joined
  * attempt counts against a limit of its own from its beginning.
  */
-export interface Attempt {
+interface Attempt {
   failed(): void;
   /** It was right, or never judged: it no longer counts. */
   forgiven(): void;

@@ -15,7 +15,7 @@ import { type Client, type ClientSet, type ClientStore, sha256 } from './clients
 import { Refusal } from './refusal.ts';
 import { type DerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
-export interface AuthenticationOutcome {
+interface AuthenticationOutcome {
   /** The authenticated client, or why there is none. */
   readonly client: Client | Refusal;
   /** The registered client that was named, whether or not the secret was right. Only such an id may be logged. */

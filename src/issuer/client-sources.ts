@@ -293,7 +293,7 @@ function words(text: string | undefined): readonly string[] | undefined {
 }
 
 /** A source's clients, or everything that is wrong with it. */
-export interface ClientsReading {
+interface ClientsReading {
   readonly outcome: { readonly clients: ClientSet } | { readonly problems: readonly Problem[] };
   /** Equal if nothing has changed; reveals nothing of its content. */
   readonly digest: string;
@@ -302,7 +302,7 @@ export interface ClientsReading {
 }
 
 /** Reads a source anew. Never rejects. */
-export type ReadClients = () => Promise<ClientsReading>;
+type ReadClients = () => Promise<ClientsReading>;
 
 export interface LiveClients {
   readonly store: ClientStore;

@@ -24,7 +24,7 @@ type StoredSecret =
   | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
 
 /** A client as written in a file, a mounted Secret or a program. */
-export interface ClientDefinition {
+interface ClientDefinition {
   readonly clientId?: string | undefined;
   /** Either this, in clear, or `secretHash`, a scrypt hash made by `token-sidecar issuer hash`. */
   readonly clientSecret?: string | undefined;

@@ -13,7 +13,7 @@ import { createDerivationQueue, deriveScrypt, type ScryptDerivation } from './se
 import { DEFAULT_LIMITS, startTokenListener, type TokenListenerLimits } from './token-listener.ts';
 import { createTokenService } from './token-service.ts';
 
-export interface IssuerOptions {
+interface IssuerOptions {
   readonly listen: ListenAddress;
   /** Public base URL, part of `iss`; its path is part of the served path. The listener's by default. */
   readonly authUrl?: URL;

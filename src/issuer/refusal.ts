@@ -4,7 +4,7 @@
  */
 
 /** Status by error code. Every client may use the only grant there is, so `unauthorized_client` never occurs. */
-export const REFUSAL_STATUS = {
+const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,

@@ -14,7 +14,7 @@ import type { IssuerMetrics, TokenResult } from './metrics.ts';
 import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
 
 /** A request as received, with its body. */
-export interface TokenMessage {
+interface TokenMessage {
   readonly method: string;
   /** Request target as on the request line. */
   readonly target: string;

@@ -72,7 +72,7 @@ function defaultOf<Value>(name: 'ports' | 'refused-udp-ports', { parse }: ValueF
   return parse(REDIRECT_SETTINGS[name].default) as Value;
 }
 
-export const portRanges: ValueFormat<readonly PortRange[]> = {
+const portRanges: ValueFormat<readonly PortRange[]> = {
   expected: `1 to ${MAX_RANGES} ports by commas, each from 1 to 65535 or a range of them, such as 80,443,8000-8100`,
   parse: (text) => listOf(text, portRange),
 };
@@ -84,7 +84,7 @@ function portRange(text: string): PortRange | undefined {
   return first !== undefined && last !== undefined && first <= last ? { first, last } : undefined;
 }
 
-export const addressRanges: ValueFormat<readonly AddressRange[]> = {
+const addressRanges: ValueFormat<readonly AddressRange[]> = {
   expected: `1 to ${MAX_RANGES} addresses by commas, each with an optional prefix length, such as 10.0.0.0/8, fd00::/8, 169.254.169.254`,
   parse: (text) => listOf(text, addressRange),
 };

@@ -14,7 +14,7 @@ import {
   validToken,
 } from './token-state.ts';
 
-export interface EndedGrant {
+interface EndedGrant {
   readonly grant: GrantInFlight;
   readonly outcome: TokenResponse;
   readonly durationMs: number;
@@ -129,7 +129,7 @@ interface GrantMinute {
   readonly failed: number;
 }
 
-export interface FinishedGrant {
+interface FinishedGrant {
   readonly atMs: number;
   readonly reason: GrantReason;
   readonly result: TokenResponse['result'];

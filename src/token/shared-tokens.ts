@@ -32,7 +32,7 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
  * - `old`: it is about to be renewed, or no younger than the held one.
  * - `refused`: an upstream has refused this very token.
  */
-export type Judgement = 'taken' | 'old' | 'refused';
+type Judgement = 'taken' | 'old' | 'refused';
 
 interface HeldHere {
   readonly token: { readonly authorization: string; readonly requestedAt: Instant } | undefined;

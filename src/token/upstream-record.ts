@@ -23,7 +23,7 @@ export type UpstreamRecord =
 const COOLDOWN = { firstMs: 30_000, maxMs: 600_000 };
 
 /** How soon an upstream that refused the last forced token too may force another, after `futile` earlier ones. */
-export function refusalCooldownMs(futile: number): number {
+function refusalCooldownMs(futile: number): number {
   return doublingMs(futile, COOLDOWN);
 }
 

@@ -1,16 +1,13 @@
 import { connect } from 'node:net';
 import { setTimeout as timersTurn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type AdminEndpoint,
-  MAX_CONNECTIONS,
-  plain,
-  startAdminServer,
-} from '../../src/admin/admin-server.ts';
+import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
+
+const MAX_CONNECTIONS = 192;
 
 const REQUEST_WITHIN_MS = 1000;
 

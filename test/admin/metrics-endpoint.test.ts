@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { describe, expect, it } from 'vitest';
-import { metricsEndpoint, prefersOpenMetrics } from '../../src/admin/metrics-endpoint.ts';
+import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
 
 function setUp() {
   const registry = new Registry();
@@ -48,7 +48,8 @@ describe('/metrics', () => {
     ['text/plain,application/openmetrics-text;q=0.9', false],
     ['application/openmetrics-text;q=0', false],
     ['application/openmetrics-text;q=much', false],
-  ])('with Accept %j prefers OpenMetrics: %s', (accept, preferred) => {
-    expect(prefersOpenMetrics(accept)).toBe(preferred);
+  ])('with Accept %j is OpenMetrics: %s', async (accept, preferred) => {
+    const { contentType } = await setUp()(accept);
+    expect(contentType?.startsWith('application/openmetrics-text')).toBe(preferred);
   });
 });

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
-import { createTokenEndpoint, type TokenEndpointOptions } from '../../src/broker/token-endpoint.ts';
+import { createTokenEndpoint } from '../../src/broker/token-endpoint.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { formOf } from './running-broker.ts';
+
+type TokenEndpointOptions = Parameters<typeof createTokenEndpoint>[0];
 
 const ADDRESS = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
 const CALLER = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;

@@ -4,10 +4,12 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { type ObjectValues, openLiveVolume } from '../../src/broker/secret-volume.ts';
+import { openLiveVolume } from '../../src/broker/secret-volume.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
+
+type ObjectValues = Readonly<Record<string, Buffer>>;
 
 /** @param prepare what stands in the way. */
 async function open(prepare: (parent: string) => Promise<void> = async () => undefined) {

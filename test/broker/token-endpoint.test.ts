@@ -1,10 +1,5 @@
 import { expect, it } from 'vitest';
-import {
-  createTokenEndpoint,
-  DECISION_MS,
-  OF_ONE_CALLER,
-  type TokenEndpointOptions,
-} from '../../src/broker/token-endpoint.ts';
+import { createTokenEndpoint, OF_ONE_CALLER } from '../../src/broker/token-endpoint.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
 import { captureLog } from '../support/log-capture.ts';
@@ -13,6 +8,10 @@ import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import { volume } from '../support/volume.ts';
 import { formOf, NAMESPACES, runBroker, startWorld } from './running-broker.ts';
+
+type TokenEndpointOptions = Parameters<typeof createTokenEndpoint>[0];
+
+const DECISION_MS = 8000;
 
 it("gives the provider's own token, and says what is left of its life", async () => {
   const world = await startWorld();

@@ -1,10 +1,12 @@
 /** Requests that wait for the verdict on their tokens, while the API server gives none. */
 
 import { expect, it } from 'vitest';
-import { createTokenEndpoint, DECISION_MS } from '../../src/broker/token-endpoint.ts';
+import { createTokenEndpoint } from '../../src/broker/token-endpoint.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { formOf } from './running-broker.ts';
+
+const DECISION_MS = 8000;
 
 const MAX_WAITING_OF_TOKEN = 128;
 

@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
-import { createKnownTokens, type KnownToken } from '../../src/callers/service-account-verifier.ts';
+import { createKnownTokens } from '../../src/callers/service-account-verifier.ts';
 import { type Instant, later } from '../../src/platform/time/clock.ts';
 import { garbageCollector } from '../support/collect-garbage.ts';
 import { volume } from '../support/volume.ts';
+
+type KnownToken = Parameters<ReturnType<typeof createKnownTokens>['set']>[1];
 
 const KEPT_OF_ONE_CALLER = 8;
 

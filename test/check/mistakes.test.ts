@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type GrantCase,
-  mistakeInUrl,
-  mistakeOf,
-  type Refusal,
-  refusalIn,
-} from '../../src/check/mistakes.ts';
+import { mistakeInUrl, mistakeOf, refusalIn } from '../../src/check/mistakes.ts';
 import type { CredentialSettings } from '../../src/config/config.ts';
 import { credentialConfig } from '../support/credential-config.ts';
+
+type Refusal = ReturnType<typeof refusalIn>;
+
+type GrantCase = Parameters<typeof mistakeOf>[0];
 
 const KEYCLOAK = 'https://sso.example.com/realms/dx/protocol/openid-connect/token';
 const ENTRA = 'https://login.microsoftonline.com/tenant/oauth2/v2.0/token';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { followClientAuthorities, hasAllowedName } from '../../src/platform/tls/certificate-files.ts';
+import { followClientAuthorities } from '../../src/platform/tls/certificate-files.ts';
 import { blocksOf, parseAuthorities } from '../../src/platform/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -10,15 +10,12 @@ const authority = createCertificateAuthority('api servers');
 const other = createCertificateAuthority('others');
 const { cert: leaf } = authority.issue('kube-apiserver');
 
-async function follow(files: Readonly<Record<string, string>>) {
+async function follow(files: Readonly<Record<string, string>>, names = ['kube-apiserver']) {
   const mounted = await mountSecret(files);
   const { log, lines } = captureLog();
   const caFile = `${mounted.directory}/ca.crt`;
   const options = { log, clock: new ManualClock(), pollMs: 3_600_000 };
-  const following = followClientAuthorities(
-    { caFile, names: ['kube-apiserver'], key: '--client-ca-file' },
-    options,
-  );
+  const following = followClientAuthorities({ caFile, names, key: '--client-ca-file' }, options);
   following.then(({ close }) => onTestFinished(close)).catch(() => undefined);
   return { following, mounted, options, lines, caFile };
 }
@@ -63,15 +60,17 @@ it('each listener hears of a new bundle, also when one before it fails', async (
 it('a caller is accepted by one of its names', async () => {
   const { following } = await follow({ 'ca.crt': authority.cert });
   const { accepts } = await following;
-  const named = (CN: unknown) => accepts({ getPeerCertificate: () => ({ subject: { CN } }) as never });
+  const shows = (certificate: object) => ({ getPeerCertificate: () => certificate as never });
+  const named = (CN: unknown) => accepts(shows({ subject: { CN } }));
   expect(['kube-apiserver', 'other', ['other', 'kube-apiserver'], undefined].map(named)).toEqual([
     true,
     false,
     true,
     false,
   ]);
-  expect(hasAllowedName({} as never, ['kube-apiserver'])).toBe(false);
-  expect(hasAllowedName({} as never, [])).toBe(true);
+  expect(accepts(shows({}))).toBe(false);
+  const whoever = await (await follow({ 'ca.crt': authority.cert }, [])).following;
+  expect(whoever.accepts(shows({}))).toBe(true);
 });
 
 describe('a bundle', () => {

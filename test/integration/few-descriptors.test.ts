@@ -5,8 +5,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { MAX_CONNECTIONS } from '../../src/admin/admin-server.ts';
 import { RunningCommand } from '../support/run-command.ts';
+
+const MAX_CONNECTIONS = 192;
 
 const OPEN_FILES = 448;
 /** What the descriptors allow: see `mostConnections`. */

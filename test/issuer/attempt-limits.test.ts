@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type Attempt,
-  type AttemptLimits,
-  createAttemptLimits,
-  networkOf,
-} from '../../src/issuer/attempt-limits.ts';
+import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+
+type Attempt = Exclude<ReturnType<AttemptLimits['begin']>, { readonly retryAfterSeconds: number }>;
+
+type AttemptLimits = ReturnType<typeof createAttemptLimits>;
 
 const begin = (limits: AttemptLimits, address: string, clientId: string): Attempt => {
   const attempt = limits.begin(address, clientId);

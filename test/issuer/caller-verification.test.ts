@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type AuthenticationOutcome,
-  type CallerVerification,
-  createCallerVerification,
-} from '../../src/issuer/client-authentication.ts';
-import {
-  type ClientDefinition,
-  type ClientStore,
-  createClientStore,
-  defineClients,
-} from '../../src/issuer/clients.ts';
+import { type CallerVerification, createCallerVerification } from '../../src/issuer/client-authentication.ts';
+import { type ClientStore, createClientStore, defineClients } from '../../src/issuer/clients.ts';
 import { Refusal } from '../../src/issuer/refusal.ts';
 import {
   createDerivationQueue,
@@ -21,6 +12,10 @@ import {
 } from '../../src/issuer/secret-hashing.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+
+type ClientDefinition = Parameters<typeof defineClients>[0][number];
+
+type AuthenticationOutcome = Awaited<ReturnType<CallerVerification>>;
 
 const CHEAP: ScryptCost = { ln: 2, r: 1, p: 1 };
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type ClientsReading, followClients, readClientsDirectory } from '../../src/issuer/client-sources.ts';
+import { followClients, readClientsDirectory } from '../../src/issuer/client-sources.ts';
 import { createClientSet, defineClients } from '../../src/issuer/clients.ts';
 import {
   createKeyRing,
@@ -15,6 +15,8 @@ import {
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
+
+type ClientsReading = Awaited<ReturnType<typeof readClientsDirectory>>;
 
 const keys = await Promise.all(Array.from({ length: 3 }, () => generateSigningKey('EdDSA')));
 const [A, B, C] = keys as [(typeof keys)[0], (typeof keys)[0], (typeof keys)[0]];

@@ -9,11 +9,13 @@ import {
   startTokenListener,
   type TokenListenerLimits,
 } from '../../src/issuer/token-listener.ts';
-import type { TokenMessage } from '../../src/issuer/token-service.ts';
+import type { TokenService } from '../../src/issuer/token-service.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
+
+type TokenMessage = Parameters<TokenService>[0];
 
 async function listen(limits: Partial<TokenListenerLimits> = {}, answerAfter = Promise.resolve()) {
   const clock = new ManualClock();

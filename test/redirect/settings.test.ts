@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readFlags } from '../../src/config/settings.ts';
-import {
-  addressRanges,
-  portRanges,
-  REDIRECT_SETTINGS,
-  readRedirectRequest,
-} from '../../src/redirect/settings.ts';
+import { REDIRECT_SETTINGS, readRedirectRequest } from '../../src/redirect/settings.ts';
 
 const read = (...args: string[]) => readRedirectRequest(readFlags(REDIRECT_SETTINGS, args, {}));
 
@@ -52,13 +47,14 @@ describe('ports', () => {
     ],
     ['1-65535', [[1, 65_535]]],
   ])('%s', (text, ranges) => {
-    expect(portRanges.parse(text)).toEqual(ranges.map(([first, last]) => ({ first, last })));
+    const capturedPorts = ranges.map(([first, last]) => ({ first, last }));
+    expect(read('--ports', text)).toMatchObject({ redirection: { capturedPorts } });
   });
 
   it.each(['', '0', '65536', '80,', '80-', 'http', '90-80', Array(65).fill('80').join(',')])(
     'not %s',
     (text) => {
-      expect(portRanges.parse(text)).toBeUndefined();
+      expect(() => read('--ports', text)).toThrow('--ports: ');
     },
   );
 });
@@ -72,15 +68,14 @@ describe('ranges of addresses', () => {
     ['2001:db8::a:0:1/64', 6, '20010db8000000000000000a00000001', 64],
     ['::ffff:10.0.0.1', 6, '00000000000000000000ffff0a000001', 128],
   ])('%s', (text, family, octets, prefix) => {
-    const [range] = addressRanges.parse(text) ?? [];
-    expect(range).toMatchObject({ family, prefix });
-    expect(range?.address.toString('hex')).toBe(octets);
+    const range = { family, prefix, address: Buffer.from(octets, 'hex') };
+    expect(read('--excluded-ranges', text)).toMatchObject({ redirection: { excludedRanges: [range] } });
   });
 
   it.each(['10.0.0.0/33', '10.0.0/8', 'fd00::/129', '::g', 'a.example.com', '10.0.0.1/', ''])(
     'not %s',
     (text) => {
-      expect(addressRanges.parse(text)).toBeUndefined();
+      expect(() => read('--excluded-ranges', text)).toThrow('--excluded-ranges: ');
     },
   );
 });

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CredentialSettings } from '../../src/config/config.ts';
 import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
-import { metadataUrls, readIssuerMetadata } from '../../src/token/provider/discovery.ts';
+import { discovery, type UndiscoveredProvider } from '../../src/token/provider/discovery.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -215,21 +215,36 @@ it.each([
 
 describe('metadata', () => {
   const ISSUER = 'https://sso.example.com/realms/dx';
-  const read = (fields: Record<string, unknown>, issuerUrl = ISSUER) =>
-    readIssuerMetadata(JSON.stringify({ issuer: issuerUrl, ...fields }), 'https://found', {
-      issuerUrl,
-      showsCertificate: false,
-      // As the configuration has it of an issuer in clear text.
-      permitsClearText: issuerUrl.startsWith('http:'),
-    });
+  const NOT_FOUND = { status: 404, contentType: '', retryAfter: undefined, date: undefined, body: '' };
+
+  /** What an answer with these fields leads to, or why to nothing. */
+  async function read(
+    fields: Record<string, unknown>,
+    issuerUrl = ISSUER,
+    // As the configuration has it of an issuer in clear text.
+    permitsClearText = issuerUrl.startsWith('http:'),
+  ) {
+    const body = JSON.stringify({ issuer: issuerUrl, ...fields });
+    const expected = { issuerUrl, showsCertificate: false, permitsClearText };
+    return await discovery(expected, new ManualClock())
+      .metadata(async () => ({ ...NOT_FOUND, status: 200, body }))
+      .catch(({ message }: UndiscoveredProvider) => ({ wrong: message }));
+  }
 
   it.each([
     ['https://sso.example.com', '', ''],
     ['https://sso.example.com/', '', ''],
     [ISSUER, '/realms/dx', '/realms/dx'],
     ['https://sso.example.com/tenant/v2.0/', '/tenant/v2.0', '/tenant/v2.0'],
-  ])('of %s is looked for in both places', (issuer, before, behind) => {
-    expect(metadataUrls(issuer)).toEqual([
+  ])('of %s is looked for in both places', async (issuer, before, behind) => {
+    const asked: string[] = [];
+    const expected = { issuerUrl: issuer, showsCertificate: false, permitsClearText: false };
+    const found = discovery(expected, new ManualClock()).metadata(async ({ href }) => {
+      asked.push(href);
+      return NOT_FOUND;
+    });
+    await expect(found).rejects.toThrow('no metadata of the issuer');
+    expect(asked).toEqual([
       `https://sso.example.com${before}/.well-known/openid-configuration`,
       `https://sso.example.com/.well-known/oauth-authorization-server${behind}`,
     ]);
@@ -242,8 +257,8 @@ describe('metadata', () => {
     ['http://127.0.0.1:8080/token', 'http://localhost:8080'],
     ['https://localhost/token', 'http://127.0.0.1:8080'],
     ['http://sso.internal/token', 'http://sso.internal'],
-  ])('may name the endpoint %s, of %s', (token_endpoint, issuerUrl) => {
-    expect(read({ token_endpoint }, issuerUrl)).toMatchObject({ tokenUrl: token_endpoint });
+  ])('may name the endpoint %s, of %s', async (token_endpoint, issuerUrl) => {
+    expect(await read({ token_endpoint }, issuerUrl)).toMatchObject({ tokenUrl: token_endpoint });
   });
 
   it.each([
@@ -259,49 +274,43 @@ describe('metadata', () => {
     ['https:\\\\evil.example.com', 'it is no URL'],
     [`https://sso.example.com/${'a'.repeat(2048)}`, 'it is no URL'],
     [7, 'it is no URL'],
-  ])('may not name the endpoint %j', (token_endpoint, why) => {
-    const outcome = read({ token_endpoint });
+  ])('may not name the endpoint %j', async (token_endpoint, why) => {
+    const outcome = await read({ token_endpoint });
     expect(outcome).toEqual({ wrong: expect.stringContaining(why) });
     expect(JSON.stringify(outcome)).not.toContain('s3cret');
   });
 
-  it('may name an endpoint in clear text on another machine only where that is permitted', () => {
+  it('may name an endpoint in clear text on another machine only where that is permitted', async () => {
     const issuerUrl = 'http://127.0.0.1:8080';
-    const named = { issuer: issuerUrl, token_endpoint: 'http://sso.example.com/token' };
-    const read = (permitsClearText: boolean) =>
-      readIssuerMetadata(JSON.stringify(named), '/', {
-        issuerUrl,
-        showsCertificate: false,
-        permitsClearText,
-      });
-    expect(read(false)).toEqual({
+    const token_endpoint = 'http://sso.example.com/token';
+    expect(await read({ token_endpoint }, issuerUrl, false)).toEqual({
       wrong: expect.stringContaining('it is not https: allowInsecureTokenUrl permits http'),
     });
-    expect(read(true)).toMatchObject({ tokenUrl: named.token_endpoint });
+    expect(await read({ token_endpoint }, issuerUrl, true)).toMatchObject({ tokenUrl: token_endpoint });
   });
 
-  it('that names another issuer is quoted up to 200 characters of it', () => {
+  it('that names another issuer is quoted up to 200 characters of it', async () => {
     const another = (length: number) => 'https://sso.example.com/'.padEnd(length, 'a');
     const token_endpoint = 'https://sso.example.com/token';
-    expect(read({ issuer: another(200), token_endpoint })).toEqual({
+    expect(await read({ issuer: another(200), token_endpoint })).toEqual({
       wrong: expect.stringContaining(`the issuer ${another(200)},`),
     });
-    expect(read({ issuer: another(201), token_endpoint })).toEqual({
+    expect(await read({ issuer: another(201), token_endpoint })).toEqual({
       wrong: expect.stringContaining('the issuer (no URL),'),
     });
   });
 
   it.each([[`${ISSUER}/`], ['https://SSO.example.com/realms/dx'], [undefined], [{}], ['x'.repeat(300)]])(
     'has to name its issuer letter by letter: %j',
-    (issuer) => {
-      expect(read({ issuer, token_endpoint: 'https://sso.example.com/token' })).toEqual({
+    async (issuer) => {
+      expect(await read({ issuer, token_endpoint: 'https://sso.example.com/token' })).toEqual({
         wrong: expect.stringContaining(`not of ${ISSUER}`),
       });
     },
   );
 
-  it('has to name a token endpoint', () => {
-    expect(read({})).toEqual({ wrong: 'names no token_endpoint' });
+  it('has to name a token endpoint', async () => {
+    expect(await read({})).toEqual({ wrong: expect.stringContaining('names no token_endpoint') });
   });
 
   it.each([
@@ -310,9 +319,9 @@ describe('metadata', () => {
       ['private_key_jwt', 5, 'none'],
       ['private_key_jwt', 'none'],
     ],
-  ])('says which client authentication is offered: %j', (methods, clientAuthentication) => {
+  ])('says which client authentication is offered: %j', async (methods, clientAuthentication) => {
     const token_endpoint = 'https://sso.example.com/token';
-    expect(read({ token_endpoint, token_endpoint_auth_methods_supported: methods })).toMatchObject({
+    expect(await read({ token_endpoint, token_endpoint_auth_methods_supported: methods })).toMatchObject({
       clientAuthentication,
     });
   });

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { type FinishedGrant, GrantHistory } from '../../src/token/grant-report.ts';
+import { GrantHistory } from '../../src/token/grant-report.ts';
+
+type FinishedGrant = Parameters<GrantHistory['add']>[0];
 
 const MINUTE_MS = 60_000;
 const START_MS = Date.parse('2030-01-01T00:00:00Z');

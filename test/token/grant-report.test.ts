@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
-import { type EndedGrant, reportGrant } from '../../src/token/grant-report.ts';
+import { reportGrant } from '../../src/token/grant-report.ts';
 import { type GrantReason, INITIAL_STATE, type TokenState } from '../../src/token/token-state.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { failure, token } from './opened-source.ts';
+
+type EndedGrant = Parameters<typeof reportGrant>[1];
 
 const NOW = { monotonicMs: 5000.25, wallMs: 1_900_000_005_000 };
 const inMs = (ms: number) => ({ monotonicMs: NOW.monotonicMs + ms, wallMs: NOW.wallMs + ms });

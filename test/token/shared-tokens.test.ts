@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { earliestRenewalMs, renewalDelayMs } from '../../src/token/schedule.ts';
 import {
-  type Judgement,
   judgeShared,
   type SharedToken,
   type SharedTokens,
@@ -10,6 +9,8 @@ import {
 } from '../../src/token/shared-tokens.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 import { RENEWAL } from './policy.ts';
+
+type Judgement = ReturnType<typeof judgeShared>;
 
 const NOW = { monotonicMs: 1_000_000, wallMs: 2_000_000_000 };
 const heldSince = (agoMs: number, accessToken = 'own') => ({

@@ -1,10 +1,18 @@
 import { expect, it } from 'vitest';
-import { afterForcedRenewal, mayForceRenewal, refusalCooldownMs } from '../../src/token/upstream-record.ts';
+import { afterForcedRenewal, mayForceRenewal } from '../../src/token/upstream-record.ts';
 
-it('a futile renewal for an upstream 401 doubles the time to the next, up to ten minutes', () => {
-  expect([0, 1, 2, 3, 4, 5, 99].map(refusalCooldownMs)).toEqual([
-    30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000,
-  ]);
+it.each([
+  [0, 30_000],
+  [1, 60_000],
+  [2, 120_000],
+  [3, 240_000],
+  [4, 480_000],
+  [5, 600_000],
+  [99, 600_000],
+])('after %d futile renewals for an upstream 401 the next comes %d ms later', (futile, laterMs) => {
+  const record = { state: 'refusing', forcedAtMs: 7, futile } as const;
+  expect(mayForceRenewal(record, 7 + laterMs - 1)).toBe(false);
+  expect(mayForceRenewal(record, 7 + laterMs)).toBe(true);
 });
 
 it('an upstream that has been quiet for twice its time starts afresh', () => {

@@ -20,7 +20,7 @@ export interface LeadershipOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-export interface Leadership {
+interface Leadership {
   /** Whether this replica is the leader now. */
   held(): boolean;
   /** Gives it up, so that another replica need not wait for the Lease to expire. */

@@ -152,7 +152,7 @@ interface LiveReading<Reading> {
 }
 
 /** A mounted Secret of which every file is needed. */
-export type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
+type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
 
 /** Files of a directory, some of which may be missing. */
 type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { FairRing } from '../limits/fair-queue.ts';
 
 /** Resolves to whether it is this answer's turn: false if its caller leaves before. @param address its caller's. */
-export type AnswersInTurn = (response: ServerResponse, address: string) => Promise<boolean>;
+type AnswersInTurn = (response: ServerResponse, address: string) => Promise<boolean>;
 
 /**
  * Has one answer of a server begin in each turn of the event loop, of one address after the other. Node accepts a single

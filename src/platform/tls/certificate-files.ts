@@ -83,7 +83,7 @@ export interface ClientVerification {
 }
 
 /** Whether a certificate has a common name in the list; an empty list accepts any certificate of the CA. */
-export function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
+function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
   if (names.length === 0) return true;
   const subject: string | string[] | undefined = certificate.subject?.CN;
   const own = [subject].flat();

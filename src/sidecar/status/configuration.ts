@@ -128,7 +128,7 @@ const SHOWN: ReadonlySet<string> = new Set([
 ]);
 
 /** Replaces a hidden value. */
-export const HIDDEN = '(set)';
+const HIDDEN = '(set)';
 
 /** The settings of an object that may be shown, by name. */
 export function shownSettings(settings: unknown): unknown {

@@ -220,7 +220,7 @@ function difference(now: RouteFigures, before: RouteFigures | undefined): RouteF
  * The duration that a fraction of the requests stayed below, assumed to be spread evenly within its bucket, as in
  * Prometheus' `histogram_quantile`; the highest bound for anything longer.
  */
-export function quantileMs(
+function quantileMs(
   counts: ArrayLike<number>,
   bounds: readonly number[],
   part: number,

@@ -19,7 +19,7 @@ export type FoundCredential = Omit<CredentialReport, 'level'> & {
   readonly why: string | undefined;
 };
 
-export interface FoundRoute {
+interface FoundRoute {
   readonly name: string;
   readonly lastMinute: LastMinute | undefined;
 }

@@ -18,7 +18,7 @@ import type { GivenToken, TokenSource } from '../token-source.ts';
 const REQUEST_FIELD = 'token-sidecar-request';
 
 /** Connections at once; more are closed. */
-export const MAX_CONNECTIONS = 64;
+const MAX_CONNECTIONS = 64;
 
 /** Whoever has not taken all of an answer in this time is hung up on. */
 const UNREAD_MS = 20_000;

@@ -109,7 +109,7 @@ interface IssuerExpectation {
 }
 
 /** Where to look, in this order. */
-export function metadataUrls(issuerUrl: string): readonly string[] {
+function metadataUrls(issuerUrl: string): readonly string[] {
   const { origin, pathname } = new URL(issuerUrl);
   const path = pathname.replace(/\/+$/, '');
   return [
@@ -119,7 +119,7 @@ export function metadataUrls(issuerUrl: string): readonly string[] {
 }
 
 /** @returns the metadata, or what is wrong with the document, as a clause that repeats at most a URL of it. */
-export function readIssuerMetadata(
+function readIssuerMetadata(
   body: string,
   foundAt: string,
   expected: IssuerExpectation,

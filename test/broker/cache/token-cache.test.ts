@@ -8,9 +8,11 @@ import { deriveKey, unseal } from '../../../src/broker/cache/sealed-token.ts';
 import { type CacheKeys, createTokenCache } from '../../../src/broker/cache/token-cache.ts';
 import type { Answer, Found, TokenStore } from '../../../src/broker/cache/token-store.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
-import type { Judgement, WantedToken } from '../../../src/token/shared-tokens.ts';
+import type { judgeShared, WantedToken } from '../../../src/token/shared-tokens.ts';
 import { credentialConfig } from '../../support/credential-config.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
+
+type Judgement = ReturnType<typeof judgeShared>;
 
 const MAX_WAIT_MS = 2000;
 

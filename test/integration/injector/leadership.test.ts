@@ -1,10 +1,12 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
-import { contendForLeadership, type Leadership } from '../../../src/platform/kubernetes/leadership.ts';
+import { contendForLeadership } from '../../../src/platform/kubernetes/leadership.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';
 import { passUntil } from './passing-time.ts';
+
+type Leadership = ReturnType<typeof contendForLeadership>;
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/system/leases/injector';
 

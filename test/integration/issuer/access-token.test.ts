@@ -1,7 +1,7 @@
 import { createLocalJWKSet, jwtVerify, type ProtectedHeaderParameters } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ClientDefinition } from '../../../src/issuer/clients.ts';
-import type { IssuerOptions } from '../../../src/issuer/issuer.ts';
+import type { defineClients } from '../../../src/issuer/clients.ts';
+import type { startIssuer } from '../../../src/issuer/issuer.ts';
 import {
   createKeyRing,
   generateSigningKey,
@@ -10,6 +10,10 @@ import {
 } from '../../../src/issuer/keys.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askForToken, type RunningIssuer, runIssuer, SHOP } from './running-issuer.ts';
+
+type IssuerOptions = Parameters<typeof startIssuer>[0];
+
+type ClientDefinition = Parameters<typeof defineClients>[0][number];
 
 const GRANT = 'grant_type=client_credentials';
 

@@ -4,10 +4,8 @@ import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  type ClientsReading,
   followClients,
   type LiveClients,
-  type ReadClients,
   readClientsDirectory,
   readClientsFile,
 } from '../../../src/issuer/client-sources.ts';
@@ -18,6 +16,10 @@ import { systemClock } from '../../../src/platform/time/clock.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
+
+type ClientsReading = Awaited<ReturnType<typeof readClientsDirectory>>;
+
+type ReadClients = Parameters<typeof followClients>[0];
 
 interface Following extends LiveClients {
   readonly lines: readonly string[];

@@ -1,13 +1,8 @@
 /** An issuer on a loopback port, in this process, with clients of every kind. */
 
 import { Registry } from '@prometheus-io/client';
-import {
-  type ClientDefinition,
-  type ClientStore,
-  createClientStore,
-  defineClients,
-} from '../../../src/issuer/clients.ts';
-import { type Issuer, type IssuerOptions, startIssuer } from '../../../src/issuer/issuer.ts';
+import { type ClientStore, createClientStore, defineClients } from '../../../src/issuer/clients.ts';
+import { type Issuer, startIssuer } from '../../../src/issuer/issuer.ts';
 import {
   createKeyRing,
   generateSigningKey,
@@ -17,6 +12,10 @@ import {
 import { createIssuerMetrics } from '../../../src/issuer/metrics.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
+
+type IssuerOptions = Parameters<typeof startIssuer>[0];
+
+type ClientDefinition = Parameters<typeof defineClients>[0][number];
 
 export const SHOP: ClientDefinition = {
   clientId: 'shop',

@@ -1,14 +1,12 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import {
-  type LiveSecret,
-  type MountedSecret,
-  openLiveSecret,
-} from '../../../src/platform/mounted/mounted-secret.ts';
+import { type MountedSecret, openLiveSecret } from '../../../src/platform/mounted/mounted-secret.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+type LiveSecret = Awaited<ReturnType<typeof openLiveSecret>>;
 
 const NAMES = ['client_id', 'client_secret'] as const;
 

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_CONNECTIONS as OF_ADMIN } from '../../../src/admin/admin-server.ts';
 import {
   connectionsInMemory,
   memoryLimit,
   mostConnections,
   processLimits,
 } from '../../../src/proxy/app/connection-limit.ts';
-import { MAX_CONNECTIONS as OF_TOKEN_ENDPOINT } from '../../../src/token/output/local-endpoint.ts';
+
+const OF_TOKEN_ENDPOINT = 64;
+
+const OF_ADMIN = 192;
 
 const limits = (files: string) => `Limit  Soft Limit  Hard Limit  Units
 Max processes             7823                 7823                 processes

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { HIDDEN, shownSettings } from '../../../src/sidecar/status/configuration.ts';
+import { shownSettings } from '../../../src/sidecar/status/configuration.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
+
+const HIDDEN = '(set)';
 
 it('nothing that a client is called, sends along or claims is shown', () => {
   const config = {

@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type FoundCredential,
-  type FoundRoute,
-  judge,
-  levelOf,
-} from '../../../src/sidecar/status/verdict.ts';
+import { type FoundCredential, judge, levelOf } from '../../../src/sidecar/status/verdict.ts';
+
+type FoundRoute = Parameters<typeof judge>[0]['routes'][number];
 
 const OPENED = '2030-01-01T00:00:00.000Z';
 const SINCE = '2030-01-01T03:04:05.000Z';

@@ -4,10 +4,12 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TokenUnavailable, type TokenWaiter } from '../../../src/token/bearer-source.ts';
-import { MAX_CONNECTIONS, startLocalEndpoint } from '../../../src/token/output/local-endpoint.ts';
+import { startLocalEndpoint } from '../../../src/token/output/local-endpoint.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { heldTokens } from './held-tokens.ts';
+
+const MAX_CONNECTIONS = 64;
 
 const MAX_BODY_BYTES = 8192;
 

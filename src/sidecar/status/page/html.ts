@@ -43,7 +43,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** `45 s`, `12 min`, `3 h 20 min`, `2 days`: as exact as a reader needs. */
-export function span(ms: number): string {
+function span(ms: number): string {
   const given = Math.abs(ms);
   if (given < 2 * MINUTE_MS) return `${Math.round(given / SECOND_MS)} s`;
   if (given < 2 * HOUR_MS) return `${Math.round(given / MINUTE_MS)} min`;
