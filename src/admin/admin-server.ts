@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
-import { endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
+import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
@@ -113,11 +113,7 @@ export async function startAdminServer(
   const address = await listenOn(server, listen, '--admin-listen');
   return {
     address,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeAtOnce(server),
   };
 }
 

@@ -1,8 +1,7 @@
 /** The settings of `token-sidecar broker`, read and checked. */
 
 import { isIP } from 'node:net';
-import { dirname } from 'node:path';
-import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotations.ts';
 import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
@@ -146,12 +145,7 @@ function readCertificate(given: Given, problems: Problem[]): CertificateFiles | 
     if (keyFile === undefined) problems.push({ key: '--tls-key-file', expected });
     return undefined;
   }
-  if (dirname(certFile.text) !== dirname(keyFile.text)) {
-    const expected = `a file in the directory of ${certFile.key}`;
-    problems.push({ key: keyFile.key, value: keyFile.text, expected });
-    return undefined;
-  }
-  return { certFile: certFile.text, keyFile: keyFile.text, key: certFile.key };
+  return readCertificatePair(certFile, keyFile, problems);
 }
 
 type GivenCache = GivenValues<typeof BROKER_CACHE_SETTINGS>;

@@ -3,10 +3,12 @@
  * command drives parsing, `--help` and the reference page.
  */
 
+import { dirname } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { SidecarError } from '../platform/errors.ts';
 import { MASK, shownValue } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
+import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
 import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
@@ -184,4 +186,17 @@ export function unknownVariables(
       meant: PREFIX + nearest,
     };
   });
+}
+
+/** A certificate and its key; undefined if they are in two directories, which joins `problems`. */
+export function readCertificatePair(
+  cert: GivenValue,
+  key: GivenValue,
+  problems: Problem[],
+): CertificateFiles | undefined {
+  if (dirname(cert.text) !== dirname(key.text)) {
+    problems.push({ key: key.key, value: key.text, expected: `a file in the directory of ${cert.key}` });
+    return undefined;
+  }
+  return { certFile: cert.text, keyFile: key.text, key: cert.key };
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { ListenAddress } from '../platform/net/address.ts';
-import { listenOn } from '../platform/net/listen.ts';
+import { closeAtOnce, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
 
@@ -96,11 +96,7 @@ export async function startProtectedApi(options: ProtectedApiOptions): Promise<P
   const address = await listenOn(server, options.listen, 'protected API');
   return {
     address,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeAtOnce(server),
   };
 }
 

@@ -1,7 +1,6 @@
 /** The settings of `token-sidecar injector`, read and checked. */
 
-import { dirname } from 'node:path';
-import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
@@ -337,9 +336,6 @@ function readFiles(
     problems.push({ key: name, expected: 'the serving certificate and its key, or --certificate-secret' });
     return undefined;
   }
-  if (dirname(cert.text) !== dirname(key.text)) {
-    problems.push({ key: key.key, value: key.text, expected: `a file in the directory of ${cert.key}` });
-    return undefined;
-  }
-  return { source: 'files', certFile: cert.text, keyFile: key.text, key: cert.key };
+  const files = readCertificatePair(cert, key, problems);
+  return files && { source: 'files', ...files };
 }

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes, scrypt } from 'node:crypto';
+import { FairRing } from '../platform/limits/fair-queue.ts';
 
 export interface ScryptCost {
   /** Base-2 logarithm of N. */
@@ -112,8 +113,8 @@ interface Waiter {
   turnAway(): void;
 }
 
-/** Waiters by client and address. Both maps are rings: the first entry has its turn next, then moves to the end. */
-type Waiting = Map<string, Map<string, Waiter[]>>;
+/** By client, of which the first has its turn next, and then moves to the end; those of each by address. */
+type Waiting = Map<string, FairRing<Waiter>>;
 
 /**
  * Bounds the derivations that run and wait: wrong secrets cost the service, not the sender, so a flood of them must not
@@ -141,17 +142,21 @@ export function createDerivationQueue(
   async function waitForTurn(asker: Asker): Promise<void> {
     if (waiters >= limits.waiting && !makeRoom(waiting, asker)) throw full();
     const turn = Promise.withResolvers<void>();
-    waiters++;
-    addWaiter(waiting, asker, {
+    const own = waiting.get(asker.clientId) ?? new FairRing<Waiter>();
+    const waiter: Waiter = {
       start() {
         waiters--;
         turn.resolve();
       },
       turnAway() {
         waiters--;
+        own.remove(asker.address, waiter);
         turn.reject(full());
       },
-    });
+    };
+    waiters++;
+    waiting.set(asker.clientId, own);
+    own.add(asker.address, waiter);
     await turn.promise;
   }
 
@@ -173,24 +178,12 @@ function full(): DerivationQueueFull {
   return new DerivationQueueFull('too many secrets wait to be hashed');
 }
 
-function addWaiter(waiting: Waiting, { clientId, address }: Asker, waiter: Waiter): void {
-  const addresses = waiting.get(clientId) ?? new Map<string, Waiter[]>();
-  waiting.set(clientId, addresses);
-  const waiters = addresses.get(address) ?? [];
-  addresses.set(address, waiters);
-  waiters.push(waiter);
-}
-
 function nextWaiter(waiting: Waiting): Waiter | undefined {
-  for (const [clientId, addresses] of waiting) {
+  for (const [clientId, own] of waiting) {
     waiting.delete(clientId);
-    for (const [address, waiters] of addresses) {
-      addresses.delete(address);
-      const next = waiters.shift();
-      if (waiters.length > 0) addresses.set(address, waiters);
-      if (addresses.size > 0) waiting.set(clientId, addresses);
-      return next;
-    }
+    const next = own.next();
+    if (own.size > 0) waiting.set(clientId, own);
+    return next;
   }
   return undefined;
 }
@@ -200,30 +193,11 @@ function nextWaiter(waiting: Waiting): Waiter | undefined {
  * address with the most: only if more wait there than will for the asker.
  */
 function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
-  const own = waiting.get(clientId) ?? new Map<string, Waiter[]>();
-  const [, greediest = own] = largest(waiting, countOf) ?? [];
-  const crowd = countOf(greediest) > countOf(own) + 1 ? greediest : own;
-  const [place, waiters = []] = largest(crowd, ({ length }) => length) ?? [];
-  if (place === undefined) return false;
-  if (crowd === own && waiters.length <= (own.get(address)?.length ?? 0) + 1) return false;
-  waiters.pop()?.turnAway();
-  if (waiters.length === 0) crowd.delete(place);
-  return true;
-}
-
-function countOf(addresses: ReadonlyMap<string, readonly Waiter[]>): number {
-  let count = 0;
-  for (const { length } of addresses.values()) count += length;
-  return count;
-}
-
-function largest<Value>(
-  entries: ReadonlyMap<string, Value>,
-  size: (value: Value) => number,
-): [string, Value] | undefined {
-  let found: [string, Value] | undefined;
-  for (const [key, value] of entries) {
-    if (found === undefined || size(value) > size(found[1])) found = [key, value];
-  }
-  return found;
+  const own = waiting.get(clientId);
+  let greediest = own;
+  for (const ring of waiting.values()) if (ring.size > (greediest?.size ?? 0)) greediest = ring;
+  const isOther = (greediest?.size ?? 0) > (own?.size ?? 0) + 1;
+  const last = isOther ? greediest?.newestOfMost(0) : own?.newestOfMost(own.sizeOf(address) + 1);
+  last?.turnAway();
+  return last !== undefined;
 }

@@ -3,7 +3,7 @@
  * seen.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import type { Clock } from '../time/clock.ts';
@@ -36,6 +36,14 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
     });
   });
   return { host: listen.host, port: (server.address() as AddressInfo).port };
+}
+
+/** Ends a server, and its connections with it. */
+export function closeAtOnce(server: HttpServer): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
 }
 
 /** The body; `too_large` as soon as that is known; `aborted` if the caller leaves before its end. Never rejects. */

@@ -3,12 +3,12 @@
  * §4.4 at the same path, so that an OAuth library may be pointed at it. It answers from the tokens that are held.
  */
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 import { crossSite, hostOf } from '../../platform/net/cross-site.ts';
-import { endUnlessAnswered, HOP_FIELD, listenOn } from '../../platform/net/listen.ts';
+import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../../platform/net/listen.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import { TokenUnavailable } from '../bearer-source.ts';
@@ -97,7 +97,7 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     give(given) {
       tokens = byPath(given);
     },
-    close: () => close(server),
+    close: () => closeAtOnce(server),
   };
 }
 
@@ -247,13 +247,6 @@ function send(
     ...headers,
   });
   response.end(text);
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }
 
 function plainAddress(address: string | undefined): string {
