@@ -2,6 +2,16 @@
 
 import type { LookupFunction } from 'node:net';
 import {
+  type Attributes,
+  type Tracer as OtelTracer,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import {
   defaultResource,
   detectResources,
   envDetector,
@@ -18,16 +28,23 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { RouteConfig } from '../../config/config.ts';
 import type { TracingConfig } from '../../config/resolve-tracing.ts';
-import { messageOf } from '../../platform/errors.ts';
+import { messageOf, type ProxyErrorCode } from '../../platform/errors.ts';
+import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
 import type { Logger } from '../../platform/log/logger.ts';
+import { shownUrl } from '../../platform/log/shown-text.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../../platform/time/clock.ts';
 import { VERSION } from '../../platform/version.ts';
-import type { Tracer } from '../../proxy/recording/request-recorder.ts';
-import type { GrantTracer } from '../../token/grant-report.ts';
+import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/messages.ts';
+import { shownPath } from '../../proxy/http/syntax.ts';
+import type { EndedRequest } from '../../proxy/observer.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/request-recorder.ts';
+import type { IncomingRequest } from '../../proxy/streams/contract.ts';
+import type { GrantTrace } from '../../token/bearer-source.ts';
+import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-report.ts';
 import { exportsInTime, openOtlpExporter } from './otlp-exporter.ts';
-import { grantSpans, requestSpans } from './spans.ts';
 
 const NAME = 'token-sidecar';
 
@@ -133,4 +150,206 @@ function samplerOf({ sampler, ratio }: TracingConfig): Sampler {
         ? new TraceIdRatioBasedSampler(ratio)
         : new AlwaysOnSampler();
   return parentBased === undefined ? decides : new ParentBasedSampler({ root: decides });
+}
+
+/** Makes spans by way of `tracer`. */
+function requestSpans(tracer: OtelTracer): Tracer {
+  return { begin: (request, parent) => new ServerSpan(tracer, request, parent) };
+}
+
+/** A request of the app, as the sidecar serves it. */
+class ServerSpan implements RequestSpan {
+  readonly trace: TraceContext;
+  readonly #tracer: OtelTracer;
+  readonly #span: Span;
+  readonly #method: string;
+  #failure: ProxyErrorCode | undefined;
+
+  constructor(tracer: OtelTracer, request: IncomingRequest, parent: TraceContext | undefined) {
+    const method = knownMethod(request.method);
+    this.#tracer = tracer;
+    this.#method = method;
+    this.#span = tracer.startSpan(
+      nameOf(method),
+      {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'http.request.method': method,
+          'url.path': shownPath(request),
+          // What apps send to loopback.
+          'url.scheme': 'http',
+          'network.protocol.name': 'http',
+          'network.protocol.version': versionOf(request.protocol),
+          ...hostAddress(request.host),
+        },
+      },
+      parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent)),
+    );
+    this.trace = contextOf(this.#span);
+  }
+
+  routed({ name, match }: RouteConfig): void {
+    this.#span.updateName(`${nameOf(this.#method)} ${match.pathPrefix}`);
+    this.#span.setAttributes({ 'http.route': match.pathPrefix, 'token_sidecar.route': name });
+  }
+
+  awaits({ traceId, spanId, sampled }: GrantTrace): void {
+    const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+    this.#span.addLink({ context: { traceId, spanId, traceFlags } });
+  }
+
+  send(target: string, route: RouteConfig, resendCount: number): AttemptSpan {
+    return new ClientSpan(this.#tracer, this.#span, { method: this.#method, target, route, resendCount });
+  }
+
+  failed(code: ProxyErrorCode): void {
+    this.#failure = code;
+  }
+
+  end({ status, grpcStatus }: EndedRequest): void {
+    const span = this.#span;
+    if (status !== undefined) span.setAttribute('http.response.status_code', status);
+    if (grpcStatus !== undefined) {
+      span.setAttributes({ 'rpc.system': 'grpc', 'rpc.grpc.status_code': String(grpcStatus) });
+    }
+    const failure = this.#failure ?? failureOf(status) ?? grpcFailureOf(grpcStatus);
+    if (failure !== undefined) fail(span, failure);
+    span.end();
+  }
+}
+
+function failureOf(status: number | undefined): string | undefined {
+  if (status === undefined) return 'client_closed_request';
+  return status >= 500 ? String(status) : undefined;
+}
+
+/** What the conventions count as the fault of a server of gRPC; whoever asks for what is not there gets an answer. */
+const SERVER_FAULTS: readonly GrpcStatusName[] = [
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+];
+
+function grpcFailureOf(status: GrpcStatus | undefined): GrpcStatusName | undefined {
+  return SERVER_FAULTS.find((name) => GRPC_STATUS[name] === status);
+}
+
+interface Attempt {
+  readonly method: string;
+  /** As it is sent, without what a token is put into. */
+  readonly target: string;
+  readonly route: RouteConfig;
+  readonly resendCount: number;
+}
+
+/** A request as it is sent upstream. */
+class ClientSpan implements AttemptSpan {
+  readonly trace: TraceContext;
+  readonly #span: Span;
+  #answered = false;
+
+  constructor(tracer: OtelTracer, parent: Span, { method, target, route, resendCount }: Attempt) {
+    const { protocol, host, port, authority } = route.upstream;
+    const path = shownPath({ target, targetForm: 'origin' });
+    const attributes: Attributes = {
+      'http.request.method': method,
+      'server.address': host,
+      'server.port': port,
+      'url.full': `${protocol}://${authority}${path}`,
+      'url.scheme': protocol,
+    };
+    if (resendCount > 0) attributes['http.request.resend_count'] = resendCount;
+    const options = { kind: SpanKind.CLIENT, attributes };
+    this.#span = tracer.startSpan(nameOf(method), options, trace.setSpan(ROOT_CONTEXT, parent));
+    this.trace = contextOf(this.#span);
+  }
+
+  answered(status: number): void {
+    this.#answered = true;
+    this.#span.setAttribute('http.response.status_code', status);
+    if (status >= 400) fail(this.#span, String(status));
+  }
+
+  end(failure?: ProxyErrorCode | 'abandoned'): void {
+    // Whoever gives up an answer that has come, as a tunnel does, has nothing against it.
+    if (failure !== undefined && !(failure === 'abandoned' && this.#answered)) fail(this.#span, failure);
+    this.#span.end();
+  }
+}
+
+/** @param type of few values: a status or a code. */
+function fail(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** The conventions name spans of methods that nobody knows by the protocol. */
+function nameOf(method: string): string {
+  return method === OTHER_METHOD ? 'HTTP' : method;
+}
+
+function versionOf(protocol: IncomingRequest['protocol']): string {
+  return protocol === 'h2' ? '2' : '1.1';
+}
+
+/** Of the host that the app asked for. */
+function hostAddress(host: string | undefined): Attributes {
+  const url = host === undefined ? null : URL.parse(`http://${host}`);
+  if (url === null) return {};
+  return { 'server.address': url.hostname, 'server.port': url.port === '' ? 80 : Number(url.port) };
+}
+
+function remote({ traceId, spanId, sampled }: TraceContext) {
+  return { traceId, spanId, traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true };
+}
+
+function contextOf(span: Span): TraceContext {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
+}
+
+/**
+ * Makes spans of grants by way of `tracer`: what the provider was asked for, and what came of it; never a token, and
+ * nothing of what proves the client. Each has a trace of its own, since many requests may wait for one grant. It is not
+ * named by a method as a single request would be: a grant may take two, where the issuer is asked for its endpoint or a
+ * kept connection has ended.
+ */
+function grantSpans(tracer: OtelTracer): GrantTracer {
+  return {
+    begin(credential, reason): GrantSpan {
+      const attributes = { 'token_sidecar.credential': credential, 'token_sidecar.grant.reason': reason };
+      const span = tracer.startSpan('grant', { kind: SpanKind.CLIENT, attributes }, ROOT_CONTEXT);
+      const { traceId, spanId, traceFlags } = span.spanContext();
+      return {
+        trace: { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 },
+        end({ result, where, status }: EndedGrantSpan): void {
+          span.setAttribute('token_sidecar.grant.result', result);
+          span.setAttributes(providerAddress(where));
+          if (status !== undefined) {
+            span.setAttributes({ 'http.request.method': 'POST', 'http.response.status_code': status });
+          }
+          if (result !== 'success' && result !== 'given_up') {
+            span.setAttribute('error.type', result);
+            span.setStatus({ code: SpanStatusCode.ERROR });
+          }
+          span.end();
+        },
+      };
+    },
+  };
+}
+
+function providerAddress(where: string | undefined): Attributes {
+  const url = where === undefined ? null : URL.parse(where);
+  if (url === null) return {};
+  const { protocol, hostname, port } = url;
+  return {
+    'server.address': hostname,
+    'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+    'url.full': shownUrl(url.href),
+    'url.scheme': protocol.slice(0, -1),
+  };
 }
