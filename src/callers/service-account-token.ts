@@ -1,6 +1,6 @@
 /**
  * Verifies a projected service account token by itself: signature, issuer, audience, time, and its claims on pod and
- * service account. Only the API server knows whether the pod still lives: see `token-reviews.ts`.
+ * service account. Only the API server knows whether the pod still lives: see `service-account-verifier.ts`.
  */
 
 import {
