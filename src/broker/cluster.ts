@@ -1,8 +1,13 @@
 /** The broker's parts that need the Kubernetes API. Loaded once the settings are valid: the client takes some 30 MB. */
 
+import { join } from 'node:path';
 import { createCallerMetrics } from '../callers/metrics.ts';
 import { createServiceAccountVerifier } from '../callers/service-account-verifier.ts';
+import type { SidecarMount } from '../injector/pod/sidecar-mounts.ts';
 import { judge } from '../injector/profile-rules.ts';
+import { credentialsViaBroker } from '../injector/profiles/broker-credentials.ts';
+import { isAdmitted } from '../injector/profiles/find-profiles.ts';
+import type { JudgedProfile, ProfileSource, ValidProfile } from '../injector/profiles/profile.ts';
 import { watchClusterProfiles } from '../injector/profiles/profile-store.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { makePrivateDirectory } from '../platform/files/private-directory.ts';
@@ -13,11 +18,16 @@ import { forgetSeries, type Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { loggedCertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import { TokenSources } from '../sidecar/token-sources.ts';
+import { credentialFiles } from '../token/credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createGrants } from './grants.ts';
 import type { BrokerMetrics } from './metrics.ts';
-import { brokeredCredentials } from './profiles.ts';
-import { watchObjects } from './secret-volume.ts';
+import {
+  type BrokeredCredential,
+  type BrokeredCredentials,
+  type VolumeFile,
+  watchObjects,
+} from './secret-volume.ts';
 import type { BrokerConfig } from './settings.ts';
 import { createTokenEndpoint, type TokenEndpoint } from './token-endpoint.ts';
 
@@ -126,4 +136,64 @@ export async function connectBroker(
       await directory.remove();
     },
   };
+}
+
+type ByName = ReadonlyMap<string, BrokeredCredential>;
+
+/** @param directory where Secrets are laid out. */
+function brokeredCredentials(source: ProfileSource, directory: string): BrokeredCredentials {
+  /** Computed once for each state of a profile. */
+  const known = new WeakMap<JudgedProfile, ByName>();
+
+  function credentialsOf(judged: ValidProfile): ByName {
+    const found = known.get(judged) ?? workOut(judged);
+    known.set(judged, found);
+    return found;
+  }
+
+  function workOut(judged: ValidProfile): ByName {
+    const profile = judged.identity.name;
+    const root = (name: string): string => join(directory, profile, name);
+    return new Map(
+      credentialsViaBroker(judged, credentialFiles, root).map(({ name: own, config, mounts }) => {
+        const name = `${profile}/${own}`;
+        const volumes = mounts.map((mount) => ({ directory: mount.mountPath, files: filesIn(mount) }));
+        return [own, { name, config: { ...config, name }, volumes }];
+      }),
+    );
+  }
+
+  return {
+    unread: () => source.unread(),
+    find(profile, credential, { namespace, serviceAccount }) {
+      const judged = source.cluster(profile);
+      if (judged?.state !== 'valid' || !isAdmitted(judged, { name: namespace }, source)) return undefined;
+      const { serviceAccounts } = judged;
+      if (serviceAccounts !== undefined && !serviceAccounts.includes(serviceAccount)) return undefined;
+      return credentialsOf(judged).get(credential);
+    },
+    now(name) {
+      const [profile, credential] = name.split('/') as [string, string];
+      const judged = source.cluster(profile);
+      return judged?.state === 'valid' ? credentialsOf(judged).get(credential) : undefined;
+    },
+  };
+}
+
+interface Source {
+  readonly secret?: Projected;
+  readonly configMap?: Projected;
+}
+interface Projected {
+  readonly name: string;
+  readonly items: readonly { readonly key: string; readonly path: string }[];
+}
+
+function filesIn({ volume }: SidecarMount): readonly VolumeFile[] {
+  const { sources } = (volume as { readonly projected: { readonly sources: readonly Source[] } }).projected;
+  const of = (kind: VolumeFile['kind'], projected: Projected | undefined): VolumeFile[] =>
+    projected === undefined
+      ? []
+      : projected.items.map(({ key, path }) => ({ kind, name: projected.name, key, path }));
+  return sources.flatMap(({ secret, configMap }) => [...of('secret', secret), ...of('configMap', configMap)]);
 }

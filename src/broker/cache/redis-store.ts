@@ -4,6 +4,8 @@
  * are off.
  */
 
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import {
   ConnectionTimeoutError,
   createClient,
@@ -13,9 +15,9 @@ import {
 import { systemCodeOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { serverNameOf } from '../../platform/net/address.ts';
+import { connectTcp } from '../../platform/net/connect.ts';
 import { doublingMs, nextTurn, pause, within } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import { MeasuredConnection, UnaskedBytes } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
 import { MAX_VALUE_LENGTH, NAME_PREFIX } from './sealed-token.ts';
 import type { Answer, Found, StoreFailure, TokenStore } from './token-store.ts';
@@ -335,4 +337,69 @@ function errorCodeOf({ message }: ErrorReply): string | undefined {
 /** The codes by which OpenSSL and Node distrust a certificate. */
 function isOfTls(code: string): boolean {
   return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
+}
+
+/** The client's own default: a connection whose other end has silently gone is closed. */
+const KEEP_ALIVE_AFTER_MS = 30_000;
+
+interface ConnectionAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+class MeasuredConnection extends Duplex {
+  readonly #socket: Socket;
+  #mayCome: number;
+
+  /** @param mayCome bytes, until the next `allow`. */
+  constructor({ host, port }: ConnectionAddress, mayCome: number) {
+    super();
+    this.#mayCome = mayCome;
+    const socket = connectTcp({
+      host,
+      port,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS,
+    });
+    this.#socket = socket;
+    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.once('end', () => this.push(null));
+    socket.once('error', (error) => this.destroy(error));
+    socket.once('close', () => this.destroy());
+  }
+
+  /** Bytes that may come from now on. */
+  allow(bytes: number): void {
+    this.#mayCome = bytes;
+  }
+
+  #take(chunk: Buffer): void {
+    this.#mayCome -= chunk.length;
+    if (this.#mayCome < 0) this.destroy(new UnaskedBytes());
+    else if (!this.push(chunk)) this.#socket.pause();
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}
+
+class UnaskedBytes extends Error {
+  constructor() {
+    super('more came than was asked for');
+  }
 }
