@@ -25,7 +25,7 @@ export type TablesRead = 'whole' | 'broken' | 'absent';
 export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
 
 /** A row of the tables. */
-export interface KernelSocket {
+interface KernelSocket {
   /** Whether a process holds it. */
   readonly isOpen: boolean;
   /** What it was given to send that the peer has not acknowledged, and what has come that no process has read. */

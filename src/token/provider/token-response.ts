@@ -5,7 +5,7 @@
 
 import { parseObject } from '../../platform/json-object.ts';
 import { TAKES_REFUSED_TOKEN_HASH } from '../broker-protocol.ts';
-import type { TranslateAnswer } from '../grants/grant-request.ts';
+import type { TranslateAnswer } from '../grants/grants.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
 import type { ProviderAnswer } from './provider-request.ts';
 
