@@ -298,38 +298,10 @@ function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
   return `${host ?? ''}${pathPrefix}`;
 }
 
-/** Readable by its owner and group. */
-const DEFAULT_MODE = 0o640;
-
 /** The names of the sidecar's temporary files, before they replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
 const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
-
-/** @param key names the setting in messages. */
-export function resolveOutput(
-  key: string,
-  entry: CredentialEntry['output'],
-  problems: Problem[],
-): OutputConfig | undefined {
-  if (entry === undefined) return undefined;
-  const { file, mode, group, endpoint = false } = entry;
-  if (file === undefined) {
-    for (const [name, value] of Object.entries({ mode, group })) {
-      if (value !== undefined) {
-        problems.push({
-          key: `${key}.${name}`,
-          value: String(value),
-          expected: 'nothing without file',
-          code: 'setting_without_use',
-        });
-      }
-    }
-    return endpoint ? { endpoint } : undefined;
-  }
-  const own = { path: file, mode: mode === undefined ? DEFAULT_MODE : Number.parseInt(mode, 8) };
-  return { endpoint, file: group === undefined ? own : { ...own, group } };
-}
 
 /** Checks that need all credentials together. */
 function checkOutputs(

@@ -6,6 +6,7 @@ import type {
   ClientAuthentication,
   CredentialConfig,
   ForwardingPolicy,
+  OutputConfig,
   ProviderAddress,
   RenewalPolicy,
 } from './config.ts';
@@ -13,7 +14,6 @@ import type { CredentialEntry } from './credential-schema.ts';
 import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
-import { resolveOutput } from './resolve-config.ts';
 import { DEFAULT_GRANT, resolveGrant } from './resolve-grant.ts';
 import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { MADE_UP_KEY, resolveParameters, resolveProvider } from './resolve-provider.ts';
@@ -258,4 +258,32 @@ function resolveClientAuthentication(
       }
       return { method };
   }
+}
+
+/** Readable by its owner and group. */
+const DEFAULT_MODE = 0o640;
+
+/** @param key names the setting in messages. */
+function resolveOutput(
+  key: string,
+  entry: CredentialEntry['output'],
+  problems: Problem[],
+): OutputConfig | undefined {
+  if (entry === undefined) return undefined;
+  const { file, mode, group, endpoint = false } = entry;
+  if (file === undefined) {
+    for (const [name, value] of Object.entries({ mode, group })) {
+      if (value !== undefined) {
+        problems.push({
+          key: `${key}.${name}`,
+          value: String(value),
+          expected: 'nothing without file',
+          code: 'setting_without_use',
+        });
+      }
+    }
+    return endpoint ? { endpoint } : undefined;
+  }
+  const own = { path: file, mode: mode === undefined ? DEFAULT_MODE : Number.parseInt(mode, 8) };
+  return { endpoint, file: group === undefined ? own : { ...own, group } };
 }
