@@ -6,6 +6,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { MissingPart } from '../admin/probes.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { GatewayConfig } from '../config/config.ts';
+import { FairRing } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import {
@@ -282,6 +283,11 @@ async function openVerifier(
   });
 }
 
+interface Unauthenticated {
+  readonly address: string;
+  readonly end: () => void;
+}
+
 /**
  * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
  * is bounded. One more displaces the oldest from the address that has the most, so that a flood displaces its own.
@@ -289,9 +295,7 @@ async function openVerifier(
 export class UnauthenticatedConnections {
   readonly #most: () => number;
   readonly #onDisplaced: (address: string) => void;
-  /** By address, the oldest first. */
-  readonly #byAddress = new Map<string, Set<() => void>>();
-  #size = 0;
+  readonly #open = new FairRing<Unauthenticated>();
 
   /** @param most called at each admission. @param onDisplaced called for each connection that gives way. */
   constructor(most: () => number, onDisplaced: (address: string) => void) {
@@ -300,7 +304,7 @@ export class UnauthenticatedConnections {
   }
 
   get size(): number {
-    return this.#size;
+    return this.#open.size;
   }
 
   /**
@@ -309,35 +313,17 @@ export class UnauthenticatedConnections {
    */
   admit(address: string, end: () => void): () => void {
     const most = this.#most();
-    while (this.#size > 0 && this.#size >= most) this.#displace();
-    let ofAddress = this.#byAddress.get(address);
-    if (ofAddress === undefined) {
-      ofAddress = new Set();
-      this.#byAddress.set(address, ofAddress);
-    }
-    // Each entry is distinct, even for equal functions.
-    const entry = (): void => end();
-    ofAddress.add(entry);
-    this.#size += 1;
-    return () => this.#remove(address, entry);
+    while (this.size > 0 && this.size >= most) this.#displace();
+    const connection = { address, end };
+    this.#open.add(address, connection);
+    return () => this.#open.remove(address, connection);
   }
 
   #displace(): void {
-    let most: readonly [string, Set<() => void>] | undefined;
-    for (const entry of this.#byAddress) if (entry[1].size > (most?.[1].size ?? 0)) most = entry;
-    if (most === undefined) return;
-    const [address, ends] = most;
-    const [oldest] = ends;
+    const [oldest] = this.#open.most();
     if (oldest === undefined) return;
-    this.#remove(address, oldest);
-    this.#onDisplaced(address);
-    oldest();
-  }
-
-  #remove(address: string, entry: () => void): void {
-    const ofAddress = this.#byAddress.get(address);
-    if (ofAddress?.delete(entry) !== true) return;
-    this.#size -= 1;
-    if (ofAddress.size === 0) this.#byAddress.delete(address);
+    this.#open.remove(oldest.address, oldest);
+    this.#onDisplaced(oldest.address);
+    oldest.end();
   }
 }

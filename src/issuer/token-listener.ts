@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError, systemCodeOf } from '../platform/errors.ts';
+import { FairRing } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
@@ -336,50 +337,29 @@ export function boundConnections(
   { most, onDisplaced, log }: ConnectionBoundOptions,
 ): ConnectionBound {
   const known = new Map<Socket, Connection>();
-  /** By network, the one longest without an answer first. */
-  const networks = new Map<string, Set<Connection>>();
-
-  function enter(connection: Connection): void {
-    const neighbours = networks.get(connection.network) ?? new Set();
-    networks.set(connection.network, neighbours.add(connection));
-  }
-
-  function leave(connection: Connection): void {
-    const neighbours = networks.get(connection.network);
-    neighbours?.delete(connection);
-    if (neighbours?.size === 0) networks.delete(connection.network);
-  }
+  /** Those of each network, the one longest without an answer first. */
+  const networks = new FairRing<Connection>();
 
   function forget(connection: Connection): void {
     // Called twice for one that is given up: then, and when it has closed.
-    if (!known.delete(connection.socket)) return;
-    leave(connection);
+    if (known.delete(connection.socket)) networks.remove(connection.network, connection);
   }
 
   function giveUpOne(newcomer: Connection): void {
-    let fullest: ReadonlySet<Connection> = new Set();
-    for (const neighbours of networks.values()) if (neighbours.size > fullest.size) fullest = neighbours;
-    const own = networks.get(newcomer.network)?.size ?? 0;
+    const fullest = networks.most();
+    const own = networks.sizeOf(newcomer.network);
     const [oldest = newcomer] = fullest;
-    const given = firstIdle(fullest) ?? (fullest.size > own ? oldest : firstIdleAnywhere()) ?? newcomer;
+    const given = firstIdle(fullest) ?? (fullest.size > own ? oldest : firstIdle(networks)) ?? newcomer;
     onDisplaced();
     log.warn({ address: given.network }, 'a connection was ended: there are too many');
     forget(given);
     given.socket.destroy();
   }
 
-  function firstIdleAnywhere(): Connection | undefined {
-    for (const neighbours of networks.values()) {
-      const idle = firstIdle(neighbours);
-      if (idle !== undefined) return idle;
-    }
-    return undefined;
-  }
-
   server.on('connection', (socket) => {
     const connection = { socket, network: networkOf(String(socket.remoteAddress)), requests: 0 };
     known.set(socket, connection);
-    enter(connection);
+    networks.add(connection.network, connection);
     socket.once('close', () => forget(connection));
     if (known.size > most) giveUpOne(connection);
   });
@@ -393,8 +373,8 @@ export function boundConnections(
       const connection = known.get(socket);
       if (connection === undefined) return;
       connection.requests--;
-      leave(connection);
-      enter(connection);
+      networks.remove(connection.network, connection);
+      networks.add(connection.network, connection);
     },
     closeUnused() {
       for (const { socket } of known.values()) if (socket.bytesRead === 0) socket.destroy();

@@ -5,7 +5,7 @@ import type { Clock } from '../time/clock.ts';
 /** For whom work is done; undefined where parties are not told apart. */
 type Party = string | undefined;
 
-/** Entries of parties that take turns. */
+/** Entries of parties that take turns, or of which the one with the most gives way. */
 export class FairRing<E> {
   /** The party whose turn is next first. */
   readonly #lines = new Map<Party, Set<E>>();
@@ -48,11 +48,22 @@ export class FairRing<E> {
     return undefined;
   }
 
-  /** The newest entry of the party with the most, if it has more than so many. */
-  newestOfMost(than: number): E | undefined {
+  /** What the party with the most has, the oldest first. */
+  most(): ReadonlySet<E> {
     let most: ReadonlySet<E> = new Set();
     for (const line of this.#lines.values()) if (line.size > most.size) most = line;
+    return most;
+  }
+
+  /** The newest entry of that party, if it has more than so many. */
+  newestOfMost(than: number): E | undefined {
+    const most = this.most();
     return most.size > than ? [...most].at(-1) : undefined;
+  }
+
+  /** Party by party. */
+  *[Symbol.iterator](): IterableIterator<E> {
+    for (const line of this.#lines.values()) yield* line;
   }
 }
 

@@ -173,6 +173,35 @@ it('a fair ring passes over those that may not have their turn, which keep it', 
   expect(ring.size).toBe(0);
 });
 
+it('a fair ring has, after each of 200 steps and more, what lists have: of all, and of the party with the most', () => {
+  const change = fc.record({ party, adds: fc.boolean(), which: fc.nat(50) });
+  fc.assert(
+    fc.property(fc.array(change, { minLength: 200, maxLength: 300 }), (steps) => {
+      const ring = new FairRing<{ readonly of: string }>();
+      let lines: (readonly [string, { readonly of: string }[]])[] = [];
+      for (const { party: of, adds, which } of steps) {
+        const line = lines.find(([name]) => name === of)?.[1] ?? [];
+        if (adds) {
+          const entry = { of };
+          ring.add(of, entry);
+          if (line.push(entry) === 1) lines.push([of, line]);
+        } else {
+          const [entry = { of }] = line.splice(which % Math.max(1, line.length), 1);
+          ring.remove(of, entry);
+          lines = lines.filter(([, those]) => those.length > 0);
+        }
+        const size = Math.max(0, ...lines.map(([, those]) => those.length));
+        const all = lines.flatMap(([, those]) => those);
+        expect([...ring].every((entry, index) => entry === all[index])).toBe(true);
+        expect([...ring.most()]).toEqual(lines.find(([, those]) => those.length === size)?.[1] ?? []);
+        expect(ring.sizeOf(of)).toBe(line.length);
+        expect([[...ring].length, ring.size]).toEqual([all.length, all.length]);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
 it('a quota gives a place back once, and counts what each party has taken', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(party, fc.boolean(), fc.nat(20)), { minLength: 200 }), (steps) => {
