@@ -13,7 +13,7 @@ import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import type { AdminMetrics } from './process-metrics.ts';
 
-export interface AdminAnswer {
+interface AdminAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
@@ -39,7 +39,7 @@ export interface AdminEndpoint {
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
-export interface AdminRequest {
+interface AdminRequest {
   /** The Accept field, empty if absent. */
   readonly accept: string;
   readonly query: URLSearchParams;

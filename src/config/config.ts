@@ -108,7 +108,7 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
     }
 );
 
-export interface TokenExchangeGrant {
+interface TokenExchangeGrant {
   readonly type: 'token_exchange';
   /** The token of each request when absent. */
   readonly subjectTokenFile?: string;
@@ -119,7 +119,7 @@ export interface TokenExchangeGrant {
   readonly requestedTokenType?: string;
 }
 
-export interface StaticGrant {
+interface StaticGrant {
   readonly type: 'static';
   readonly tokenFile: string;
 }
@@ -198,7 +198,7 @@ export interface CredentialSettings {
   readonly renewal: RenewalPolicy;
 }
 
-export interface OutputConfig {
+interface OutputConfig {
   readonly file?: TokenFileConfig;
   /** Handed out on loopback to anyone who asks. */
   readonly endpoint: boolean;
@@ -360,7 +360,7 @@ export interface RedirectConfig {
   readonly timeouts: RouteTimeouts;
 }
 
-export interface InterceptionConfig {
+interface InterceptionConfig {
   /** Gets `ca.crt`, `bundle.pem` and `truststore.p12`: usually in memory, and read by the app. */
   readonly directory: string;
 }
@@ -417,7 +417,7 @@ export interface ProxyLimits {
 }
 
 /** For each HTTP/2 connection of the app. */
-export interface Http2Limits {
+interface Http2Limits {
   /** Concurrent requests; more are refused, to be retried. */
   readonly maxStreams: number;
   /** Bytes of a request body that the app may send ahead of the upstream; they are held until the upstream takes them. */

@@ -6,8 +6,7 @@ import type { Problem } from '../platform/problems.ts';
 import type {
   AccessLogConfig,
   Config,
-  Http2Limits,
-  OutputConfig,
+  CredentialConfig,
   ProxyLimits,
   RouteConfig,
   Upstream,
@@ -100,7 +99,7 @@ export function resolveConfig(
   return config;
 }
 
-const DEFAULT_HTTP2_LIMITS: Omit<Http2Limits, 'connectionWindowBytes'> = {
+const DEFAULT_HTTP2_LIMITS: Omit<ProxyLimits['http2'], 'connectionWindowBytes'> = {
   maxStreams: 100,
   streamWindowBytes: 64 * 1024,
 };
@@ -134,7 +133,7 @@ function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
   };
 }
 
-function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): Http2Limits {
+function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): ProxyLimits['http2'] {
   const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
   const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
   // As large as all streams together: then slow upstreams' streams leave room for the others.
@@ -305,7 +304,7 @@ const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 
 
 /** Checks that need all credentials together. */
 function checkOutputs(
-  credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],
+  credentials: readonly Keyed<Pick<CredentialConfig, 'output'>>[],
   problems: Problem[],
 ): void {
   const paths = credentials.map(({ entry }) => entry.output?.file?.path);
@@ -333,7 +332,7 @@ function checkOutputs(
 /** Where tokens are requested, if any credential hands its own out there. */
 function resolveTokenEndpoint(
   entry: FileConfig['tokenEndpoint'],
-  credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],
+  credentials: readonly Keyed<Pick<CredentialConfig, 'output'>>[],
   problems: Problem[],
 ): { readonly listen: ListenAddress } | undefined {
   const isAsked = credentials.some(({ entry: { output } }) => output?.endpoint);

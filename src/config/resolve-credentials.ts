@@ -6,7 +6,6 @@ import type {
   ClientAuthentication,
   CredentialConfig,
   ForwardingPolicy,
-  OutputConfig,
   ProviderAddress,
   RenewalPolicy,
 } from './config.ts';
@@ -268,7 +267,7 @@ function resolveOutput(
   key: string,
   entry: CredentialEntry['output'],
   problems: Problem[],
-): OutputConfig | undefined {
+): CredentialConfig['output'] {
   if (entry === undefined) return undefined;
   const { file, mode, group, endpoint = false } = entry;
   if (file === undefined) {

@@ -11,7 +11,6 @@ import type {
   CapturedHost,
   Config,
   ForwardProxyConfig,
-  InterceptionConfig,
   RedirectConfig,
 } from './config.ts';
 import { isDoubtful, type Keyed } from './entries.ts';
@@ -311,7 +310,7 @@ export function resolveInterception(
   interceptors: Interceptors,
   given: ProxyValues,
   problems: Problem[],
-): InterceptionConfig | undefined {
+): Config['interception'] {
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {

@@ -28,7 +28,7 @@ import {
   processLimits,
 } from '../proxy/app/connection-limit.ts';
 import type { Service } from '../proxy/app/listener.ts';
-import type { Frontend, FrontendDependencies, OpenFrontend } from '../sidecar/sidecar.ts';
+import type { Frontend } from '../sidecar/sidecar.ts';
 import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
@@ -183,6 +183,8 @@ interface FrontendOptions {
   readonly socketBytes?: (() => number) | undefined;
 }
 
+type Surroundings = Parameters<Frontend['open']>[0];
+
 export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions = {}): Frontend {
   return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
 }
@@ -193,8 +195,8 @@ type Closers = (() => Promise<void> | void)[];
 async function open(
   config: GatewayConfig,
   options: FrontendOptions,
-  surroundings: FrontendDependencies,
-): Promise<OpenFrontend> {
+  surroundings: Surroundings,
+): ReturnType<Frontend['open']> {
   const closers: Closers = [];
   try {
     return await openAll(config, options, surroundings, closers);
@@ -207,9 +209,9 @@ async function open(
 async function openAll(
   { tls, clientCaFile, serviceAccountTokens }: GatewayConfig,
   options: FrontendOptions,
-  { registry, clock, log }: FrontendDependencies,
+  { registry, clock, log }: Surroundings,
   closers: Closers,
-): Promise<OpenFrontend> {
+): ReturnType<Frontend['open']> {
   let gateway: Gateway | undefined;
   const metrics = createGatewayMetrics(registry, () => gateway?.remembered() ?? 0);
   const watching = { clock, pollMs: POLL_MS, log };
@@ -268,7 +270,7 @@ function missing(name: string, detail: string): MissingPart {
 async function openVerifier(
   { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
   { kubeconfig, random = Math.random }: FrontendOptions,
-  { registry, clock, log }: FrontendDependencies,
+  { registry, clock, log }: Surroundings,
 ): Promise<ServiceAccountVerifier> {
   // Loaded only if tokens are verified: the API client is large.
   const { connectKubernetes } = await import('../platform/kubernetes/client.ts');

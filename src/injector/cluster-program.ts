@@ -17,11 +17,13 @@ import { inject } from './pod/inject.ts';
 import type { Pod } from './pod/pod.ts';
 import { startProfileReports } from './profiles/profile-reports.ts';
 import { watchProfiles } from './profiles/profile-store.ts';
-import type { KubernetesConfig, SelfManagedConfig } from './settings.ts';
+import type { InjectorConfig } from './settings.ts';
 import { createReplacements } from './watched-pods/healing.ts';
 import { createServedPods, startPodController, webhookAsOwner } from './watched-pods/pod-controller.ts';
 
-interface ClusterOptions extends KubernetesConfig, BackoffOptions {
+type SelfManagedConfig = Extract<InjectorConfig['certificate'], { readonly source: 'self-managed' }>;
+
+interface ClusterOptions extends NonNullable<InjectorConfig['kubernetes']>, BackoffOptions {
   /** This replica's identity. */
   readonly identity: string;
   readonly defaults: InjectionDefaults;

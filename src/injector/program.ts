@@ -19,14 +19,11 @@ import { type ClusterContact, createMutatingWebhook, createValidatingWebhook } f
 import { followBroker } from './broker-of-pods.ts';
 import { createInjectorMetrics, type InjectorMetrics } from './metrics.ts';
 import type { Cluster } from './pod/context.ts';
-import {
-  type CertificateConfig,
-  INJECTOR_SETTINGS,
-  type InjectorConfig,
-  readInjectorConfig,
-} from './settings.ts';
+import { INJECTOR_SETTINGS, type InjectorConfig, readInjectorConfig } from './settings.ts';
 import { createCheckWebhook } from './webhook-check.ts';
 import { startWebhookListener } from './webhook-listener.ts';
+
+type CertificateConfig = NonNullable<InjectorConfig['certificate']>;
 
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;

@@ -143,11 +143,11 @@ export interface InjectorConfig {
   readonly broker?: BrokerOfPodsConfig;
 }
 
-export type CertificateConfig =
+type CertificateConfig =
   | ({ readonly source: 'files' } & CertificateFiles)
   | ({ readonly source: 'self-managed' } & SelfManagedConfig);
 
-export interface SelfManagedConfig {
+interface SelfManagedConfig {
   readonly secretName: string;
   readonly serviceName: string;
   readonly mutatingConfiguration: string;
@@ -156,7 +156,7 @@ export interface SelfManagedConfig {
   readonly propagationMs: number;
 }
 
-export interface KubernetesConfig {
+interface KubernetesConfig {
   readonly kubeconfig?: string;
   readonly namespace?: string;
   readonly checkSecrets: boolean;

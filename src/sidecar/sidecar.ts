@@ -86,13 +86,13 @@ export interface Frontend {
   open(surroundings: FrontendDependencies): Promise<OpenFrontend>;
 }
 
-export interface FrontendDependencies {
+interface FrontendDependencies {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export interface OpenFrontend {
+interface OpenFrontend {
   readonly connectionHandler: ProxyOptions['connectionHandler'];
   /** Whose callers are served from now on. */
   use(config: Config): void;

@@ -3,9 +3,8 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig, CredentialSettings } from '../config/config.ts';
-import type { WatchMode } from '../platform/mounted/directory-watch.ts';
+import type { DirectoryWatchOptions, WatchMode } from '../platform/mounted/directory-watch.ts';
 import {
-  type LiveSecretOptions,
   type MountedSecret,
   openLiveSecret,
   readMountedSecret,
@@ -89,7 +88,7 @@ export interface LiveCredentials {
 /** Reads once, then watches. Never rejects: missing credentials are a reading like any other. */
 export async function openLiveCredentials(
   config: CredentialConfig,
-  options: Omit<LiveSecretOptions, 'onMode'>,
+  options: Omit<DirectoryWatchOptions, 'onMode'>,
 ): Promise<LiveCredentials> {
   const modeListeners = new Set<(mode: WatchMode) => void>();
   let mode: WatchMode = { by: 'notification' };

@@ -16,7 +16,11 @@ import {
 } from '../pod/pod.ts';
 import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
 import type { ValidProfile } from './profile.ts';
-import type { CredentialSpec, HostSpec, RouteSpec } from './profile-schema.ts';
+import type { ProfileSpec } from './profile-schema.ts';
+
+type CredentialSpec = ProfileSpec['credentials'][number];
+type RouteSpec = NonNullable<ProfileSpec['routes']>[number];
+type HostSpec = NonNullable<ProfileSpec['hosts']>[number];
 
 export type FileCredential = InferInput<typeof credential>;
 export type FileRoute = InferInput<typeof route>;

@@ -241,6 +241,3 @@ export const STAND_INS: StandIns = {
 /** As written, not as parsed: durations and URLs are text. */
 export type ProfileSpec = v.InferInput<typeof profileSchema>;
 export type ClusterProfileSpec = v.InferInput<typeof clusterProfileSchema>;
-export type CredentialSpec = ProfileSpec['credentials'][number];
-export type RouteSpec = NonNullable<ProfileSpec['routes']>[number];
-export type HostSpec = NonNullable<ProfileSpec['hosts']>[number];

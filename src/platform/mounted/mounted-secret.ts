@@ -157,14 +157,11 @@ type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>
 /** Files of a directory, some of which may be missing. */
 type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
 
-/** See `watchDirectory`. */
-export type LiveSecretOptions = DirectoryWatchOptions;
-
 /** Reads once, then watches. Never rejects: a missing Secret is a reading like any other. */
 export async function openLiveSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
-  options: LiveSecretOptions,
+  options: DirectoryWatchOptions,
 ): Promise<LiveSecret<Name>> {
   return await follow(directory, () => readMountedSecret(directory, names), sameSecret, options);
 }
@@ -173,7 +170,7 @@ export async function openLiveSecret<const Name extends string>(
 export async function openLiveFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
-  options: LiveSecretOptions,
+  options: DirectoryWatchOptions,
 ): Promise<LiveFiles<Name>> {
   return await follow(directory, () => readMountedFiles(directory, names), sameFiles, options);
 }
@@ -182,7 +179,7 @@ async function follow<Reading>(
   directory: string,
   read: () => Promise<Reading>,
   same: (a: Reading, b: Reading) => boolean,
-  options: LiveSecretOptions,
+  options: DirectoryWatchOptions,
 ): Promise<LiveReading<Reading>> {
   const listeners = new Set<(reading: Reading) => void>();
   let current = await read();

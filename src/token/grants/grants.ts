@@ -2,13 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type {
-  CredentialSettings,
-  GrantConfig,
-  JwtBearerGrant,
-  StaticGrant,
-  TokenExchangeGrant,
-} from '../../config/config.ts';
+import type { CredentialSettings, GrantConfig, JwtBearerGrant } from '../../config/config.ts';
 import { parseObject } from '../../platform/json-object.ts';
 import {
   readMountedSecret,
@@ -152,19 +146,19 @@ export function exchangesForRequests({ grant }: Pick<CredentialSettings, 'grant'
   return grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined;
 }
 
-function exchangedFiles({ subjectTokenFile, actorTokenFile }: TokenExchangeGrant): readonly string[] {
+function exchangedFiles({ subjectTokenFile, actorTokenFile }: Config<'token_exchange'>): readonly string[] {
   return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
 }
 
 /** What is wrong with the mounted tokens. They are read anew for each grant and are no part of the credentials. */
-function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles): UnusableSecret | undefined {
+function unusableExchange(grant: Config<'token_exchange'>, files: MountedFiles): UnusableSecret | undefined {
   const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
   return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
 }
 
 /** @throws {UnusableFile} if a token cannot be read now. */
 async function askByExchange(
-  grant: TokenExchangeGrant,
+  grant: Config<'token_exchange'>,
   config: CredentialSettings,
   { proof, tokenUrl, subject }: GrantOccasion,
 ): Promise<GrantRequest> {
@@ -195,7 +189,7 @@ interface MountedToken {
   readonly token: string;
 }
 
-function mountedToken({ tokenFile }: StaticGrant, files: MountedFiles): MountedToken | UnusableSecret {
+function mountedToken({ tokenFile }: Config<'static'>, files: MountedFiles): MountedToken | UnusableSecret {
   const token = files.content(tokenFile);
   if (wrongToken(token) === undefined) return { grant: 'static', token };
   return files.malformed(tokenFile, 'a token: one line of visible ASCII, up to 64 KiB');

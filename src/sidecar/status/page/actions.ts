@@ -1,11 +1,6 @@
 /** What the page can change: by POST, on loopback, from no other site's page. */
 
-import {
-  type AdminAnswer,
-  type AdminEndpoint,
-  type AdminRequest,
-  json,
-} from '../../../admin/admin-server.ts';
+import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
 import { LOG_LEVELS, type LogLevel } from '../../../platform/log/logger.ts';
 import type { RenewalAnswer } from '../../../token/token-source.ts';
 
@@ -23,8 +18,8 @@ const ANSWERS: Readonly<
 
 /** `POST /api/renew?credential=NAME` */
 export function renewEndpoint(renew: (credential: string) => RenewalAnswer | undefined): AdminEndpoint {
-  return change((request) => {
-    const name = request.query.get('credential') ?? '';
+  return change((query) => {
+    const name = query.get('credential') ?? '';
     const answer = renew(name);
     if (answer === undefined) return [404, `There is no credential ${JSON.stringify(name.slice(0, 100))}.`];
     const [status, sentence] = ANSWERS[answer];
@@ -34,20 +29,20 @@ export function renewEndpoint(renew: (credential: string) => RenewalAnswer | und
 
 /** `POST /api/log-level?level=LEVEL` */
 export function logLevelEndpoint(set: (level: LogLevel) => void): AdminEndpoint {
-  return change((request) => {
-    const level = LOG_LEVELS.find((each) => each === request.query.get('level'));
+  return change((query) => {
+    const level = LOG_LEVELS.find((each) => each === query.get('level'));
     if (level === undefined) return [400, `The level must be one of ${LOG_LEVELS.join(', ')}.`];
     set(level);
     return [200, `The log level is ${level} until the next start.`];
   });
 }
 
-function change(make: (request: AdminRequest) => readonly [status: number, message: string]): AdminEndpoint {
+function change(make: (query: URLSearchParams) => readonly [status: number, message: string]): AdminEndpoint {
   return {
     method: 'POST',
     loopbackOnly: true,
     answer(request) {
-      const [status, message] = make(request);
+      const [status, message] = make(request.query);
       if (status < 400 && /\btext\/html\b/.test(request.accept)) return backToPage(message);
       return json(status, { message });
     },
@@ -55,7 +50,7 @@ function change(make: (request: AdminRequest) => readonly [status: number, messa
 }
 
 /** For a form without a script: reloads the page (RFC 9110 §15.4.4). */
-function backToPage(message: string): AdminAnswer {
+function backToPage(message: string): ReturnType<AdminEndpoint['answer']> {
   return {
     status: 303,
     contentType: 'text/plain; charset=utf-8',
