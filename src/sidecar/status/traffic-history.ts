@@ -220,11 +220,7 @@ function difference(now: RouteFigures, before: RouteFigures | undefined): RouteF
  * The duration that a fraction of the requests stayed below, assumed to be spread evenly within its bucket, as in
  * Prometheus' `histogram_quantile`; the highest bound for anything longer.
  */
-function quantileMs(
-  counts: ArrayLike<number>,
-  bounds: readonly number[],
-  part: number,
-): number | null {
+function quantileMs(counts: ArrayLike<number>, bounds: readonly number[], part: number): number | null {
   const all = sum(counts);
   if (all === 0) return null;
   let left = all * part;

@@ -36,7 +36,17 @@ it('has buffers of a hundred octets hold 8 KiB each at most', async () => {
   expect(Number(stdout)).toBeLessThan(9 * 1024);
 });
 
-it.each(['broker', 'gateway', 'injector', 'sidecar'])('is what %s asks for', async (name) => {
-  const text = await readFile(join(import.meta.dirname, `../../../src/${name}/program.ts`), 'utf8');
-  expect(text).toMatch(/^ +keepHeapSmall\(\);$/m);
+function source(file: string): Promise<string> {
+  return readFile(join(import.meta.dirname, '../../../src', file), 'utf8');
+}
+
+it.each(['gateway/program', 'sidecar/program', 'admin/serve-until-shutdown'])(
+  'is what %s asks for',
+  async (name) => {
+    expect(await source(`${name}.ts`)).toMatch(/^ +keepHeapSmall\(\);$/m);
+  },
+);
+
+it.each(['broker', 'injector'])('is what %s asks for, by way of serving until shutdown', async (name) => {
+  expect(await source(`${name}/program.ts`)).toContain('serveUntilShutdown(config, context,');
 });
