@@ -65,16 +65,16 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   routing: ['streams', 'http'],
   upstream: ['streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   recording: ['streams', 'http'],
-  exchange: ['routing', 'streams', 'http', 'io'],
-  app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
-  tls: ['app', 'exchange', 'routing', 'streams', 'http', 'io'],
+  transaction: ['routing', 'streams', 'http', 'io'],
+  app: ['transaction', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
+  tls: ['app', 'transaction', 'routing', 'streams', 'http', 'io'],
   capture: ['tls', 'app', 'routing', 'streams', 'tunnel', 'io'],
 };
 
 /** What would be against the table, and why it is not. */
 const EXCEPTIONS_IN_PROXY = [
   // The answer to TRACE is HTTP/1.1's text by its media type, whatever carries it (RFC 9112 §10.1).
-  'proxy/exchange/local-reply.ts proxy/http1/serialize.ts',
+  'proxy/transaction/local-reply.ts proxy/http1/serialize.ts',
 ];
 
 /** They know nothing of the data path around them, nor of tokens, configuration and logs. */

@@ -20,7 +20,7 @@ import { loggedCertificateMetrics } from '../platform/x509/certificate-metrics.t
 import { TokenSources } from '../sidecar/token-sources.ts';
 import { credentialFiles } from '../token/credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
-import { createGrants } from './grants.ts';
+import { createGrants } from './brokered-tokens.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import {
   type BrokeredCredential,

@@ -7,7 +7,7 @@ import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protocol.ts';
-import type { Grants } from './grants.ts';
+import type { Grants } from './brokered-tokens.ts';
 import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
 

@@ -17,6 +17,7 @@ import type { FileReading } from './file.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
+import { checkPlaceholders, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { resolveGateway } from './resolve-gateway.ts';
 import {
   resolveCapture,
@@ -25,7 +26,6 @@ import {
   resolveRedirect,
   withNamedHosts,
 } from './resolve-hosts.ts';
-import { checkPlaceholders, resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { checkListeners } from './sidecar-listeners.ts';
 import {

@@ -13,8 +13,8 @@ import type { CredentialEntry } from './credential-schema.ts';
 import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
+import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { DEFAULT_GRANT, resolveGrant } from './resolve-grant.ts';
-import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-policy.ts';
 import { MADE_UP_KEY, resolveParameters, resolveProvider } from './resolve-provider.ts';
 import { didYouMean } from './suggestion.ts';
 

@@ -16,7 +16,7 @@ import type {
 import { isDoubtful, type Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, CapturedHostEntry, FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
-import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-policy.ts';
+import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';
 

@@ -5,15 +5,15 @@ import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
 import { Quota } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type Clock, isPast } from '../platform/time/clock.ts';
+import type { Fields } from '../proxy/http/fields.ts';
+import { MadeOf } from '../proxy/http/lasting-fields.ts';
+import type { IncomingRequest } from '../proxy/streams/contract.ts';
 import {
   type AdmittedCaller,
   type Authorizer,
   CallerHeldBack,
   type IdentifiedCaller,
-} from '../proxy/exchange/authorizer.ts';
-import type { Fields } from '../proxy/http/fields.ts';
-import { MadeOf } from '../proxy/http/lasting-fields.ts';
-import type { IncomingRequest } from '../proxy/streams/contract.ts';
+} from '../proxy/transaction/authorizer.ts';
 import type { CallerBounds } from './caller-bounds.ts';
 import type { Peer } from './client-certificate.ts';
 import type { Decision, GatewayMetrics } from './metrics.ts';

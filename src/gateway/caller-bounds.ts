@@ -3,8 +3,8 @@
 import type { CallerLimits } from '../config/config.ts';
 import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { CallerHeldBack } from '../proxy/exchange/authorizer.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
+import { CallerHeldBack } from '../proxy/transaction/authorizer.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
 const MAX_CALLERS = 10_000;

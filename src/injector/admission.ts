@@ -7,8 +7,8 @@ import type { Clock } from '../platform/time/clock.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { INJECT } from './pod/annotations.ts';
-import type { Cluster, InjectionDefaults } from './pod/context.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
+import type { Cluster, InjectionDefaults } from './pod/injection-defaults.ts';
 import { secretMissing } from './pod/obstacles.ts';
 import { controllerOf } from './pod/pod.ts';
 

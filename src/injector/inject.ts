@@ -18,7 +18,7 @@ import {
   readManifestDocuments,
 } from './manifests/inject-manifests.ts';
 import { objectName, PROFILE } from './pod/annotations.ts';
-import type { ClusterVersion } from './pod/context.ts';
+import type { ClusterVersion } from './pod/injection-defaults.ts';
 
 const SETTINGS = {
   filename: {

@@ -9,7 +9,12 @@ import { VERSION } from '../platform/version.ts';
 import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
 import { allowedHost, allowedImage } from './pod/allow-lists.ts';
 import { grantValue, imageReference, objectName } from './pod/annotations.ts';
-import { DEFAULT_MODES, type InjectionDefaults, SIDECAR_MODES, USUAL_MODES } from './pod/context.ts';
+import {
+  DEFAULT_MODES,
+  type InjectionDefaults,
+  SIDECAR_MODES,
+  USUAL_MODES,
+} from './pod/injection-defaults.ts';
 import { SIDECAR_USER } from './pod/pod.ts';
 import { quantity } from './pod/resources.ts';
 

@@ -9,7 +9,7 @@ import type { CertificateFiles, ClientFiles } from '../platform/tls/certificate-
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 import { objectName } from './pod/annotations.ts';
-import type { InjectionDefaults } from './pod/context.ts';
+import type { InjectionDefaults } from './pod/injection-defaults.ts';
 
 export const INJECTOR_SETTINGS = {
   listen: { argument: 'HOST:PORT', description: 'Where the webhooks listen', default: '0.0.0.0:15443' },

@@ -9,7 +9,7 @@ import {
   DurationHistogram,
   type DurationTally,
   type RouteDurations,
-} from './durations.ts';
+} from './duration-histogram.ts';
 import { KNOWN_METHODS, methodIndexOf, type Protocol } from './http/messages.ts';
 import { codeOf, ErrorCode, FAULTS, type FaultReason } from './http2/errors.ts';
 import {

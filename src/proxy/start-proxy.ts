@@ -6,12 +6,12 @@ import { PeerWatch } from './app/peer-watch.ts';
 import { capturedPorts } from './capture/captured-hosts.ts';
 import { listenForRedirected, redirectedService } from './capture/redirected.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
-import type { Generation } from './exchange/generation.ts';
 import { GenerationMaker, type GenerationSurroundings } from './generation-maker.ts';
 import { systemNetwork } from './io/network.ts';
 import { NO_ROUTE } from './metrics.ts';
 import { RefusedHosts } from './routing/refused-hosts.ts';
 import { TlsTermination } from './tls/termination.ts';
+import type { Generation } from './transaction/generation.ts';
 import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
 
 /**
@@ -57,7 +57,10 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     http2Abuse: metrics.http2Abuse,
     ...(termination === undefined
       ? {}
-      : { interceptConnect: (exchange, destination) => termination.interceptConnect(exchange, destination) }),
+      : {
+          interceptConnect: (transaction, destination) =>
+            termination.interceptConnect(transaction, destination),
+        }),
   };
   const listener = new Listener(context);
   const address = await listenEverywhere(listener, options, context, termination, { own, capturedAddresses });

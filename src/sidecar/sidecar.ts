@@ -19,7 +19,7 @@ import { Registry } from '../platform/prometheus.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { loggedCertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import type { DataPath, ProxyOptions } from '../proxy/data-path.ts';
-import { BUCKETS_SECONDS } from '../proxy/durations.ts';
+import { BUCKETS_SECONDS } from '../proxy/duration-histogram.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';

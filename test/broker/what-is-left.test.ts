@@ -1,7 +1,7 @@
 /** What is left of a token when it is given: an asker must have the time to renew it in peace. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { createGrants, type Grants } from '../../src/broker/grants.ts';
+import { createGrants, type Grants } from '../../src/broker/brokered-tokens.ts';
 import type { BrokerAnswer } from '../../src/broker/messages.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';

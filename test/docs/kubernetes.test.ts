@@ -3,7 +3,7 @@ import { parse, stringify } from 'yaml';
 import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { PROFILE, unknownAnnotations } from '../../src/injector/pod/annotations.ts';
-import { SIDECAR_MODES } from '../../src/injector/pod/context.ts';
+import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
 import { validate } from '../chart/validator.ts';
 import { blocksOfKind } from './blocks.ts';
 

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
-import type { Cluster, InjectionDefaults } from '../../src/injector/pod/context.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
+import type { Cluster, InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Container, Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { capturedPorts } from '../../src/injector/pod/redirect-mode.ts';
 import type { Problem } from '../../src/platform/problems.ts';

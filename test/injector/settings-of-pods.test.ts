@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { grantValue, imageReference, objectName } from '../../src/injector/pod/annotations.ts';
-import type { InjectionDefaults } from '../../src/injector/pod/context.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
+import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 import { patched } from './patched.ts';

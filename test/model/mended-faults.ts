@@ -58,13 +58,13 @@ export const MENDED_FAULTS = {
     seed: 1,
     changes: [
       {
-        file: 'proxy/exchange/forwarding.ts',
+        file: 'proxy/transaction/forwarding.ts',
         mended: '    const upstream = this.#acquire();\n    if (upstream.ready) this.#write(',
         faulty:
           '    Object.assign(this, { authorization });\n    const upstream = this.#acquire();\n    if (upstream.ready) this.#write(',
       },
       {
-        file: 'proxy/exchange/forwarding.ts',
+        file: 'proxy/transaction/forwarding.ts',
         mended:
           '    if (instead !== undefined) this.#upstream = instead;\n    const authorization = this.#token.current();\n',
         faulty:
@@ -88,7 +88,7 @@ export const MENDED_FAULTS = {
     seed: 360,
     changes: [
       {
-        file: 'proxy/exchange/forwarding.ts',
+        file: 'proxy/transaction/forwarding.ts',
         mended: '    if (this.#exchange.begun || next === undefined) {\n',
         faulty: '    if (next === undefined) {\n',
       },

@@ -1,6 +1,6 @@
 /** A replica of the broker over simulated time: the real grants and token engine behind so many answers a second. */
 
-import { createGrants } from '../../../src/broker/grants.ts';
+import { createGrants } from '../../../src/broker/brokered-tokens.ts';
 import { onTheWire } from '../../../src/broker/messages.ts';
 import type { BrokeredCredential } from '../../../src/broker/secret-volume.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';

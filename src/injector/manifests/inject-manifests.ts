@@ -14,8 +14,8 @@ import {
 } from 'yaml';
 import { ALIASES, expectedYaml } from '../../config/yaml.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
-import type { Cluster, InjectionDefaults, Profiles } from '../pod/context.ts';
 import { inject } from '../pod/inject.ts';
+import type { Cluster, InjectionDefaults, Profiles } from '../pod/injection-defaults.ts';
 import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
 

@@ -15,8 +15,8 @@ import {
   WRITTEN,
 } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
-import type { Cluster, InjectionDefaults } from './context.ts';
 import { captureObstacles, hostAliases, neededSysctl } from './hosts-mode.ts';
+import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import {
   obstaclesIn,

@@ -3,7 +3,7 @@
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { MODE } from './annotations.ts';
-import type { Cluster } from './context.ts';
+import type { Cluster } from './injection-defaults.ts';
 import {
   CONTAINER_NAME,
   type Container,

@@ -3,7 +3,7 @@
 import type { ValueFormat } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { type Annotation, CPU_LIMIT, CPU_REQUEST, MEMORY_LIMIT, MEMORY_REQUEST } from './annotations.ts';
-import type { SidecarResources } from './context.ts';
+import type { SidecarResources } from './injection-defaults.ts';
 
 export function resolveResources(
   read: (name: Annotation) => Quantity | undefined,

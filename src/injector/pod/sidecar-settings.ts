@@ -35,6 +35,7 @@ import {
   UPSTREAM,
   unknownAnnotations,
 } from './annotations.ts';
+import { endsTls, hostsProblems } from './hosts-mode.ts';
 import {
   type Cluster,
   hasNativeSidecars,
@@ -47,8 +48,7 @@ import {
   type SidecarMode,
   type SidecarResources,
   USUAL_MODES,
-} from './context.ts';
-import { endsTls, hostsProblems } from './hosts-mode.ts';
+} from './injection-defaults.ts';
 import {
   CONFIG_DIRECTORY,
   CONFIG_KEY,

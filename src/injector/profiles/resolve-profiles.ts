@@ -6,7 +6,7 @@ import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
 import { PROFILE } from '../pod/annotations.ts';
-import type { ProfileRequest, ProfileResolution, Profiles, SidecarMode } from '../pod/context.ts';
+import type { ProfileRequest, ProfileResolution, Profiles, SidecarMode } from '../pod/injection-defaults.ts';
 import { throughBroker } from './broker-credentials.ts';
 import { findProfiles } from './find-profiles.ts';
 import { called, type ProfileSource, type ValidProfile } from './profile.ts';

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
-import type { ExchangeContext } from '../exchange/context.ts';
 import type { Member } from '../io/collections.ts';
 import type { Deadline } from '../io/deadline.ts';
 import type { Network } from '../io/network.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
+import type { ListenerContext } from '../transaction/listener-context.ts';
 import type { PeerWatch } from './peer-watch.ts';
 
 /** An app's connection, as the listener sees it. */
@@ -46,7 +46,7 @@ export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
 }
 
 /** What every connection of one listener shares. */
-export interface AppContext extends ExchangeContext {
+export interface AppContext extends ListenerContext {
   readonly network: Network;
   /** Tells which clients have left. */
   readonly peers: PeerWatch;

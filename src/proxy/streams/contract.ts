@@ -1,4 +1,4 @@
-/** The two ports of an exchange: the app's stream and the upstream's, and what passes between them. */
+/** The two ports of a transaction: the app's stream and the upstream's, and what passes between them. */
 
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
@@ -67,8 +67,8 @@ export interface GivenUpConnection extends TunnelEnd {
 }
 
 /**
- * The app's side as an exchange sees it: one request and the way back to the client. An HTTP/1.1 connection offers one
- * stream after another, HTTP/2 many at once. Whoever made the exchange tells it about the request's body, an app that
+ * The app's side as a transaction sees it: one request and the way back to the client. An HTTP/1.1 connection offers one
+ * stream after another, HTTP/2 many at once. Whoever made the transaction tells it about the request's body, an app that
  * keeps up again or has left, and the answer's end. A stream is not used after `end`, `answer`, `cut` or
  * `becomeTunnel`.
  */
@@ -90,7 +90,7 @@ export interface AppStream {
   respond(head: AnswerHead, body: AnswerBody): void;
   /** The next piece of the answer's body, copied or sent by the time this returns. */
   data(slice: Buffer): void;
-  /** Says whether the app keeps up; if not, the exchange is told once it does. */
+  /** Says whether the app keeps up; if not, the transaction is told once it does. */
   flush(): boolean;
   /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
   end(trailers: Fields, patienceMs: number): void;
@@ -149,7 +149,7 @@ export interface OutgoingRequest {
   readonly hasBody: boolean;
 }
 
-/** One request to an upstream and its answer, as an exchange sees it. Lent by `UpstreamStreams`. */
+/** One request to an upstream and its answer, as a transaction sees it. Lent by `UpstreamStreams`. */
 export interface UpstreamStream {
   /** The HTTP version sent upstream; certain once `ready`. */
   readonly protocol: Protocol;

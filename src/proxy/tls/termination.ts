@@ -2,9 +2,6 @@ import type { TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/connection.ts';
-import { isDraining } from '../exchange/admission.ts';
-import type { RequestService } from '../exchange/context.ts';
-import type { Exchange } from '../exchange/exchange.ts';
 import type { Protocol } from '../http/messages.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
@@ -16,6 +13,9 @@ import {
   type UpstreamStreams,
   WithoutRequest,
 } from '../streams/contract.ts';
+import { isDraining } from '../transaction/admission.ts';
+import type { RequestService } from '../transaction/listener-context.ts';
+import type { Transaction } from '../transaction/transaction.ts';
 import { Handshake, VERDICT_MS } from './handshake.ts';
 import type { LeafContexts } from './interception-ca.ts';
 
@@ -54,12 +54,12 @@ export class TlsTermination {
   }
 
   /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. */
-  interceptConnect(exchange: Exchange, destination: Destination): RequestService {
+  interceptConnect(transaction: Transaction, destination: Destination): RequestService {
     return {
       body: undefined,
       sentBy: undefined,
       heldBytes: 0,
-      begin: () => this.#beginConnect(exchange, destination),
+      begin: () => this.#beginConnect(transaction, destination),
       // Nothing of a CONNECT is sent, and its connection is given up at once.
       flushRequest() {},
       appReady() {},
@@ -101,18 +101,18 @@ export class TlsTermination {
     });
   }
 
-  #beginConnect(exchange: Exchange, { listed, route }: Destination): void {
+  #beginConnect(transaction: Transaction, { listed, route }: Destination): void {
     if (listed === undefined) throw new SidecarError('internal', 'a CONNECT that is not to be intercepted');
     this.assertRoom();
-    const connection = exchange.stream.giveUp();
+    const connection = transaction.stream.giveUp();
     if (connection === undefined) {
       throw new SidecarError(
         'destination_not_allowed',
         'a CONNECT that comes over HTTP/2 is not intercepted: HTTP/1.1 to the proxy is',
       );
     }
-    exchange.beginTunnel(200);
-    let served: Exchange | undefined = exchange;
+    transaction.beginTunnel(200);
+    let served: Transaction | undefined = transaction;
     this.begin({
       connection,
       listed: { list: 'forwardProxy', asked: listed },

@@ -5,17 +5,17 @@ import { Listener } from '../../../src/proxy/app/listener.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
-import { createPorts } from '../exchange/ported-exchange.ts';
+import { createPorts } from '../transaction/ported-transaction.ts';
 
 it('draining closes the destinations that are in use by then, after the last connection', async () => {
-  const { context: exchanges, clock, replaceDestinations } = createPorts();
-  const { destinations } = exchanges.generation();
+  const { context: shared, clock, replaceDestinations } = createPorts();
+  const { destinations } = shared.generation();
   const closed: string[] = [];
   const closing = (name: string): Destinations =>
     Object.assign(new Destinations(destinations), { close: () => void closed.push(name) });
   replaceDestinations(closing('first'));
   const context: AppContext = {
-    ...exchanges,
+    ...shared,
     network: systemNetwork,
     peers: new PeerWatch(clock, systemNetwork),
     http2Abuse: () => {},
@@ -30,7 +30,7 @@ it('draining closes the destinations that are in use by then, after the last con
 });
 
 it('connections are accepted so that the end of what a client says is not the end of its answers, nor held up', async () => {
-  const { context: exchanges, clock } = createPorts();
+  const { context: shared, clock } = createPorts();
   const asked: unknown[] = [];
   const network: Network = {
     ...systemNetwork,
@@ -40,14 +40,14 @@ it('connections are accepted so that the end of what a client says is not the en
     },
   };
   const peers = new PeerWatch(clock, network);
-  const listener = new Listener({ ...exchanges, network, peers, http2Abuse: () => {} });
+  const listener = new Listener({ ...shared, network, peers, http2Abuse: () => {} });
   await listener.listen({ host: '127.0.0.1', port: 0 });
   expect(asked).toEqual([{ allowHalfOpen: true, noDelay: true }]);
   await listener.drain(0);
 });
 
 it('what goes wrong as connections are accepted is in the log, and the address is listened on', async () => {
-  const { context: exchanges, clock, lines } = createPorts();
+  const { context: shared, clock, lines } = createPorts();
   const servers: Server[] = [];
   const network: Network = {
     ...systemNetwork,
@@ -58,7 +58,7 @@ it('what goes wrong as connections are accepted is in the log, and the address i
     },
   };
   const listener = new Listener({
-    ...exchanges,
+    ...shared,
     network,
     peers: new PeerWatch(clock, network),
     http2Abuse: () => {},

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
+import { Transaction } from '../../../src/proxy/transaction/transaction.ts';
 import { writeBlock } from '../../wire/http2/field-block.ts';
 import { Flag, frame, PREFACE, Type } from '../../wire/http2/frames.ts';
 import { requestFields } from '../../wire/http2/raw-http2-client.ts';
@@ -20,7 +20,7 @@ const HTTP2 = Buffer.concat([
 
 /** What was answered and logged where a body could not be taken for this reason. */
 async function failWith(error: Error, octets: Buffer) {
-  vi.spyOn(Exchange.prototype, 'takeBody').mockImplementation(() => {
+  vi.spyOn(Transaction.prototype, 'takeBody').mockImplementation(() => {
     throw error;
   });
   onTestFinished(() => void vi.restoreAllMocks());

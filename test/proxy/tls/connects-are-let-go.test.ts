@@ -2,14 +2,14 @@
 
 import { queryObjects } from 'node:v8';
 import { expect, it } from 'vitest';
-import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
+import { Transaction } from '../../../src/proxy/transaction/transaction.ts';
 import { message } from '../../wire/messages.ts';
 import { HOST, intercepting, startTlsUpstream } from './intercepting.ts';
 
 it('a connection whose TLS ends here keeps nothing of its CONNECT', async () => {
   const upstream = await startTlsUpstream('http1');
   const { secured } = await intercepting(upstream);
-  const count = (): number => queryObjects(Exchange) as number;
+  const count = (): number => queryObjects(Transaction) as number;
   const client = await secured();
   await expect.poll(count).toBe(0);
   // It was let go, and not ended.

@@ -4,7 +4,7 @@ import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import type { TakeBytes } from '../../../src/proxy/io/sockets.ts';
 import { runTunnel, SocketSide, type TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
-import { Sink } from '../exchange/ported-exchange.ts';
+import { Sink } from '../transaction/ported-transaction.ts';
 
 const IDLE_MS = 5000;
 

@@ -1,9 +1,6 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { SidecarError } from '../../../platform/errors.ts';
-import { isDraining } from '../../exchange/admission.ts';
-import type { Exchange } from '../../exchange/exchange.ts';
-import { ownAnswerMessage, problemOf, turnedAway } from '../../exchange/local-reply.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
 import type { RequestHead } from '../../http1/heads.ts';
@@ -12,6 +9,9 @@ import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { cutOff, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import { ConnectionOwner, type ConnectionSuccessor } from '../../streams/contract.ts';
+import { isDraining } from '../../transaction/admission.ts';
+import { ownAnswerMessage, problemOf, turnedAway } from '../../transaction/local-reply.ts';
+import type { Transaction } from '../../transaction/transaction.ts';
 import type { AppContext, Carrier, Speaker } from '../connection.ts';
 import { Http1AppStream, type Http1Carrier } from './stream.ts';
 
@@ -65,11 +65,11 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     const stage = this.#stage;
     const unread = (this.#ahead?.length ?? 0) + this.#heads.heldBytes;
     if (stage.kind !== 'serving') return unread;
-    return unread + stage.exchange.heldBytes + (stage.body?.heldBytes ?? 0);
+    return unread + stage.transaction.heldBytes + (stage.body?.heldBytes ?? 0);
   }
 
   addUpstreamSockets(to: Socket[]): void {
-    const socket = this.#stage.kind === 'serving' ? this.#stage.exchange.upstreamSocket : undefined;
+    const socket = this.#stage.kind === 'serving' ? this.#stage.transaction.upstreamSocket : undefined;
     if (socket !== undefined) to.push(socket);
   }
 
@@ -121,7 +121,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   takeOver(take: TakeBytes): Buffer | undefined {
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    if (this.#stage.kind === 'serving') this.#stage = { kind: 'tunnel', exchange: this.#stage.exchange };
+    if (this.#stage.kind === 'serving')
+      this.#stage = { kind: 'tunnel', transaction: this.#stage.transaction };
     this.#take = take;
     this.#deadline.dispose();
     this.#endWatch?.();
@@ -138,7 +139,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   drained(): void {
-    if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
+    if (this.#stage.kind === 'serving') this.#stage.transaction.appReady();
   }
 
   /** Says nothing itself: the next answer says that it is the last. */
@@ -178,7 +179,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       return;
     }
     // The next request may be among what came before the end, so an answer that is leaving is waited for.
-    if (stage.exchange.answered) return;
+    if (stage.transaction.answered) return;
     // A request that is not whole now never will be.
     if (!stage.requestWhole && this.#ahead === undefined) this.socket.destroy();
     // For a client that has left, the upstream is not to go on working.
@@ -214,7 +215,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       this.#ahead = Buffer.from(chunk.subarray(at));
       if (this.#onHold || this.#ahead.length > AHEAD_BYTES) this.socket.pause();
     }
-    if (stage.kind === 'serving') stage.exchange.flushRequest();
+    if (stage.kind === 'serving') stage.transaction.flushRequest();
     else if (isDraining(this.#context.load)) this.onFree();
   }
 
@@ -249,13 +250,13 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#deadline.clear();
     const stream = new Http1AppStream(this, this.#context, head, this.#nowMs());
     this.#stage = stream;
-    stream.exchange.begin();
+    stream.transaction.begin();
     return next;
   }
 
   #readBody(stage: Http1AppStream, body: BodyDecoder, chunk: Buffer, at: number): number {
     const data = body.read(chunk, at);
-    if (data !== undefined) stage.exchange.takeBody(data);
+    if (data !== undefined) stage.transaction.takeBody(data);
     if (body.complete) {
       stage.endBody(body.trailers);
     }
@@ -271,8 +272,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (stage.kind === 'serving') {
       stage.body = undefined;
       // Where the next request would start is not known any more, whatever was said of the connection.
-      if (stage.exchange.answered) stage.afterAnswer = 'closed';
-      else stage.exchange.fail(cause);
+      if (stage.transaction.answered) stage.afterAnswer = 'closed';
+      else stage.transaction.fail(cause);
       return;
     }
     if (stage.kind === 'dropping') {
@@ -286,9 +287,9 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#close();
   }
 
-  #answerLeft({ exchange, body, afterAnswer, isClientsLast }: Http1AppStream): void {
+  #answerLeft({ transaction, body, afterAnswer, isClientsLast }: Http1AppStream): void {
     const nowMs = this.#nowMs();
-    exchange.settle(nowMs);
+    transaction.settle(nowMs);
     if (afterAnswer === 'closed') this.#closeAfter(isClientsLast);
     else if (body === undefined) this.#awaitNext(nowMs);
     else {
@@ -360,7 +361,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#endWatch?.();
     const stage = this.#stage;
     this.#stage = CLOSING;
-    if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.exchange.appGone();
+    if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.transaction.appGone();
     this.#owner?.end();
   }
 
@@ -385,7 +386,7 @@ type Stage =
   /** Nothing that comes now is looked at. */
   | { readonly kind: 'closing' }
   /** The bytes are those of another protocol, and somebody else's. */
-  | { readonly kind: 'tunnel'; readonly exchange: Exchange }
+  | { readonly kind: 'tunnel'; readonly transaction: Transaction }
   /** The same, once the request that made it so has been counted: nothing of that is kept. */
   | { readonly kind: 'handed-off'; readonly successor: ConnectionSuccessor };
 

@@ -1,6 +1,3 @@
-import type { ExchangeContext } from '../../exchange/context.ts';
-import { Exchange } from '../../exchange/exchange.ts';
-import { ownAnswerMessage } from '../../exchange/local-reply.ts';
 import { expectsContinue, type Fields, fieldValues } from '../../http/fields.ts';
 import { type BodyDecoder, bodyDecoder } from '../../http1/body-decoder.ts';
 import type { RequestHead } from '../../http1/heads.ts';
@@ -16,6 +13,9 @@ import type {
   OwnAnswer,
 } from '../../streams/contract.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
+import type { ListenerContext } from '../../transaction/listener-context.ts';
+import { ownAnswerMessage } from '../../transaction/local-reply.ts';
+import { Transaction } from '../../transaction/transaction.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 
 /** To keep the connection, a refused request's body is read if no more than this can follow. */
@@ -61,27 +61,27 @@ export interface Http1Carrier extends TunnelEnd {
  */
 export class Http1AppStream implements AppStream {
   readonly kind = 'serving';
-  readonly exchange: Exchange;
+  readonly transaction: Transaction;
   /** What is still to be read of the request; undefined once it has been read, or cannot be. */
   body: BodyDecoder | undefined;
   /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
   afterAnswer: 'unknown' | 'kept' | 'closed' = 'unknown';
   requestWhole: boolean;
   readonly #carrier: Http1Carrier;
-  readonly #context: ExchangeContext;
+  readonly #context: ListenerContext;
   readonly #head: RequestHead;
   #framing: AnswerFraming = 'none';
   #continued = false;
   /** Whether the connection ends with the answer. */
   #last = false;
 
-  constructor(carrier: Http1Carrier, context: ExchangeContext, head: RequestHead, nowMs: number) {
+  constructor(carrier: Http1Carrier, context: ListenerContext, head: RequestHead, nowMs: number) {
     this.#carrier = carrier;
     this.#context = context;
     this.#head = head;
     this.body = bodyOf(head, context);
     this.requestWhole = this.body === undefined;
-    this.exchange = new Exchange(this, context, head, nowMs);
+    this.transaction = new Transaction(this, context, head, nowMs);
   }
 
   /** Whether the request has come whole, and the client has said that no other follows it on this connection. */
@@ -106,7 +106,7 @@ export class Http1AppStream implements AppStream {
   endBody(trailers: Fields): void {
     this.body = undefined;
     this.requestWhole = true;
-    this.exchange.endBody(trailers);
+    this.transaction.endBody(trailers);
   }
 
   inform(head: AnswerHead): void {
@@ -210,7 +210,7 @@ export class Http1AppStream implements AppStream {
   }
 }
 
-function bodyOf({ framing }: RequestHead, { generation }: ExchangeContext): BodyDecoder | undefined {
+function bodyOf({ framing }: RequestHead, { generation }: ListenerContext): BodyDecoder | undefined {
   if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
   const body = bodyDecoder('request', framing, generation().limits);
   return body.complete ? undefined : body;

@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../../platform/errors.ts';
-import { isDraining } from '../../exchange/admission.ts';
-import { localReplyFor, turnedAway } from '../../exchange/local-reply.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
 import { isGrpc } from '../../http/messages.ts';
 import type { Broken } from '../../http2/connection-output.ts';
@@ -16,6 +14,8 @@ import {
 import { PrefaceReader } from '../../http2/settings.ts';
 import { Members } from '../../io/collections.ts';
 import type { Deadline } from '../../io/deadline.ts';
+import { isDraining } from '../../transaction/admission.ts';
+import { localReplyFor, turnedAway } from '../../transaction/local-reply.ts';
 import type { AppContext, Carrier, Speaker } from '../connection.ts';
 import { Http2Outlet } from './connection-writer.ts';
 import { serverLimits } from './limits.ts';
@@ -165,7 +165,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     const request = incomingRequest(section, neverIndexed);
     const served = new Http2AppStream(this, this.#context, stream, request, endStream);
     this.#opened(stream, served);
-    served.exchange.begin();
+    served.transaction.begin();
   }
 
   refused(stream: ServerStream<ConnectionStream>, reason: RefusedRequest, fields: readonly string[]): void {

@@ -1,8 +1,6 @@
 import type { Socket } from 'node:net';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
-import type { ExchangeContext } from '../../exchange/context.ts';
-import { Exchange } from '../../exchange/exchange.ts';
 import { expectsContinue, type Fields, lowerCaseNames, permittedTrailers } from '../../http/fields.ts';
 import { ErrorCode } from '../../http2/errors.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
@@ -17,6 +15,8 @@ import {
   type OwnAnswer,
   UpstreamReset,
 } from '../../streams/contract.ts';
+import type { ListenerContext } from '../../transaction/listener-context.ts';
+import { Transaction } from '../../transaction/transaction.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { Http2Outlet, LeavingAnswer } from './connection-writer.ts';
 import { answerSection, informationSection, ownAnswerSection } from './messages.ts';
@@ -39,12 +39,12 @@ export class Http2AppStream
   implements AppStream, ConnectionStream, SenderEvents, TunnelStream, LeavingAnswer
 {
   place = 0;
-  readonly exchange: Exchange;
+  readonly transaction: Transaction;
   requestWhole: boolean;
   inputEnded: boolean;
   readonly offeredProtocols = undefined;
   readonly #carrier: Http2StreamCarrier;
-  readonly #context: ExchangeContext;
+  readonly #context: ListenerContext;
   readonly #stream: ServerStream<ConnectionStream>;
   readonly #request: IncomingRequest;
   readonly #sender: Http2Sender<ConnectionStream>;
@@ -66,7 +66,7 @@ export class Http2AppStream
 
   constructor(
     carrier: Http2StreamCarrier,
-    context: ExchangeContext,
+    context: ListenerContext,
     stream: ServerStream<ConnectionStream>,
     request: IncomingRequest,
     endStream: boolean,
@@ -81,17 +81,21 @@ export class Http2AppStream
     this.#endPassed = this.requestWhole && request.method !== 'CONNECT';
     this.#onHold = request.method === 'CONNECT';
     this.#sender = new Http2Sender(carrier.outlet, stream, context.clock, this);
-    this.exchange = new Exchange(this, context, request, context.clock.monotonicMs());
+    this.transaction = new Transaction(this, context, request, context.clock.monotonicMs());
   }
 
   get heldBytes(): number {
     return (
-      STREAM_BYTES + this.#held.length + this.#passedBytes + this.#sender.heldBytes + this.exchange.heldBytes
+      STREAM_BYTES +
+      this.#held.length +
+      this.#passedBytes +
+      this.#sender.heldBytes +
+      this.transaction.heldBytes
     );
   }
 
   get upstreamSocket(): Socket | undefined {
-    return this.exchange.upstreamSocket;
+    return this.transaction.upstreamSocket;
   }
 
   ownerFor(): undefined {}
@@ -103,7 +107,7 @@ export class Http2AppStream
 
   takeData(data: Buffer, endStream: boolean): void {
     if (endStream) this.inputEnded = true;
-    if (this.exchange.over) this.#carrier.outlet.consume(this.#stream, data.length);
+    if (this.transaction.over) this.#carrier.outlet.consume(this.#stream, data.length);
     else if (this.#onHold) this.#held.add(data);
     else if (data.length > 0) this.#pass(data);
     this.#heedEnd();
@@ -116,14 +120,14 @@ export class Http2AppStream
   }
 
   afterRead(): void {
-    this.exchange.flushRequest();
+    this.transaction.flushRequest();
     this.#giveBack();
   }
 
   gone(byReset: boolean): void {
     this.#tunnel?.gone(byReset);
     this.#sender.dispose();
-    this.exchange.appGone();
+    this.transaction.appGone();
     this.#over();
   }
 
@@ -183,7 +187,7 @@ export class Http2AppStream
   proceed(): void {
     if (!this.#onHold) return;
     this.#onHold = false;
-    while (this.#held.length > 0 && !this.#onHold && !this.exchange.over) {
+    while (this.#held.length > 0 && !this.#onHold && !this.transaction.over) {
       this.#held.take(this.#held.length, (data) => this.#pass(data));
     }
     this.#heedEnd();
@@ -221,7 +225,7 @@ export class Http2AppStream
   }
 
   caughtUp(): void {
-    if (this.#tunnel === undefined) this.exchange.appReady();
+    if (this.#tunnel === undefined) this.transaction.appReady();
     else this.#tunnel.writable();
   }
 
@@ -236,7 +240,7 @@ export class Http2AppStream
 
   /** All of the answer has left the program, or nothing more of it will. */
   left(): void {
-    this.exchange.settle(this.#context.clock.monotonicMs());
+    this.transaction.settle(this.#context.clock.monotonicMs());
   }
 
   tooLate(): void {
@@ -279,12 +283,12 @@ export class Http2AppStream
       return;
     }
     try {
-      this.exchange.takeBody(data);
+      this.transaction.takeBody(data);
     } catch (error) {
       const cause = asProxyError(error);
       // All other errors are the app's to handle, and counted.
       if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
-      this.exchange.fail(cause);
+      this.transaction.fail(cause);
     }
   }
 
@@ -292,14 +296,14 @@ export class Http2AppStream
     if (!this.inputEnded || this.#endPassed || this.#onHold) return;
     this.#endPassed = true;
     this.requestWhole = true;
-    if (this.#tunnel === undefined) this.exchange.endBody(this.#trailers);
+    if (this.#tunnel === undefined) this.transaction.endBody(this.#trailers);
     else this.#tunnel.inputEnded();
   }
 
   /** What is on hold stays counted against the window, so that no more comes than was allowed. */
   #giveBack(): void {
     const bytes = this.#passedBytes;
-    if (this.#onHold && !this.exchange.over) return;
+    if (this.#onHold && !this.transaction.over) return;
     this.#passedBytes = 0;
     this.#carrier.outlet.consume(this.#stream, bytes);
   }

@@ -7,7 +7,7 @@ import { systemNetwork } from '../../../../src/proxy/io/network.ts';
 import { settle } from '../../../support/manual-clock.ts';
 import { withoutToken } from '../../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from '../../../wire/messages.ts';
-import { createPorts, type Ports, Sink } from '../../exchange/ported-exchange.ts';
+import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 
 const [HEADER_MS, KEEP_ALIVE_MS, LINGER_MS] = [7000, 10_000, 1000];
 
@@ -373,7 +373,7 @@ describe('an app that has to wait', () => {
     expect(upstream().sent.endsWith('\r\n\r\nhelloworld')).toBe(true);
   });
 
-  it('goes on by the word of the exchange that had it wait, and no other', async () => {
+  it('goes on by the word of the transaction that had it wait, and no other', async () => {
     const { sink, connection: carrier, appContext } = connect();
     const connection = new Http1AppConnection(carrier, appContext, () => {});
     connection.hold();

@@ -3,7 +3,7 @@ import { AcceptedConnection } from '../../../../src/proxy/app/accepted-connectio
 import type { PeerWatch } from '../../../../src/proxy/app/peer-watch.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
 import { settle } from '../../../support/manual-clock.ts';
-import { createPorts, type Ports, Sink } from '../../exchange/ported-exchange.ts';
+import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 
 /** An app that has connected where there is no network, and speaks HTTP/2 as the test gives it. */
 export function connectBare(ports: Ports = {}) {

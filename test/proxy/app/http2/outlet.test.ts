@@ -3,7 +3,7 @@ import type { Carrier } from '../../../../src/proxy/app/connection.ts';
 import { Http2Outlet, type WaitingAnswer } from '../../../../src/proxy/app/http2/connection-writer.ts';
 import type { ServerConnection } from '../../../../src/proxy/http2/server-connection.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
-import { Sink } from '../../exchange/ported-exchange.ts';
+import { Sink } from '../../transaction/ported-transaction.ts';
 
 /** The way out of a connection beneath which is no network, and so many answers that wait for room on it. */
 function start(answers: number) {

@@ -9,7 +9,7 @@ import { UpstreamReset } from '../../../../src/proxy/streams/contract.ts';
 import { settle } from '../../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, message, ok } from '../../../wire/messages.ts';
-import { createPorts, type Ports, Sink } from '../../exchange/ported-exchange.ts';
+import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 import { fakeOutlet } from './fake-outlet.ts';
 
 const IDLE_MS = 9_000;
@@ -43,7 +43,7 @@ function begin({ method = 'POST', fields = [], endStream = false, ...ports }: As
     request,
     endStream,
   );
-  if (method !== 'CONNECT') stream.exchange.begin();
+  if (method !== 'CONNECT') stream.transaction.begin();
   stream.afterRead();
   return {
     ...created,
@@ -143,7 +143,7 @@ describe('a body', () => {
     sent();
     stream.hold();
     stream.takeData(Buffer.from('late'), false);
-    expect([stream.exchange.over, sent()]).toEqual([true, ['gives 4 back']]);
+    expect([stream.transaction.over, sent()]).toEqual([true, ['gives 4 back']]);
     read('later', true);
     expect([stream.inputEnded, sent()]).toEqual([true, ['gives 5 back']]);
   });
@@ -290,7 +290,7 @@ describe('an answer that is cut', () => {
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9']));
     stream.data(Buffer.from('some'));
     if (code === undefined) upstream().connection.socket.emit('end');
-    else stream.exchange.fail(new UpstreamReset('the upstream has reset it', code));
+    else stream.transaction.fail(new UpstreamReset('the upstream has reset it', code));
     expect(sent()).toEqual(['fields :status,200,content-length,9', 'data some', `reset ${told}`, 'released']);
     stream.data(Buffer.from('more'));
     expect([stream.flush(), sent()]).toEqual([true, []]);

@@ -6,7 +6,7 @@ import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connect
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
-import { Sink } from '../../exchange/ported-exchange.ts';
+import { Sink } from '../../transaction/ported-transaction.ts';
 
 /** A connection whose user holds the answer at its head. */
 function holdAnswer() {

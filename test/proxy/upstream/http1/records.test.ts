@@ -7,7 +7,7 @@ import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connect
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
-import { Sink } from '../../exchange/ported-exchange.ts';
+import { Sink } from '../../transaction/ported-transaction.ts';
 
 /** What TLS brings at once (RFC 8446 §5.1), where there is as much. */
 const RECORD = 'x'.repeat(16_384);

@@ -1,4 +1,4 @@
-/** What all requests of a listener share, and what an exchange knows of whatever serves its request. */
+/** What all requests of a listener share, and what a transaction knows of whatever serves its request. */
 
 import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
@@ -9,12 +9,12 @@ import type { ListedHost } from '../routing/destinations.ts';
 import type { Destination } from '../routing/routes.ts';
 import type { RuleContext } from './admission.ts';
 import type { Authorizer } from './authorizer.ts';
-import type { Exchange } from './exchange.ts';
 import type { Generation } from './generation.ts';
-import type { RequestBody } from './request-body.ts';
+import type { RequestBody } from './replayable-body.ts';
+import type { Transaction } from './transaction.ts';
 
 /** What every request of one listener shares. */
-export interface ExchangeContext extends RuleContext {
+export interface ListenerContext extends RuleContext {
   /** Called for each request: the generation in use may have changed. */
   readonly generation: () => Generation;
   /** The host that the proxy stands in for on this connection: its requests go there and nowhere else. */
@@ -26,7 +26,7 @@ export interface ExchangeContext extends RuleContext {
   /** Observes requests that no route matched. */
   readonly noRoute: RouteObserver;
   /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. Absent where no TLS ends here. */
-  readonly interceptConnect?: (exchange: Exchange, destination: Destination) => RequestService;
+  readonly interceptConnect?: (transaction: Transaction, destination: Destination) => RequestService;
 }
 
 /** What is done for an admitted request: it is forwarded, or a tunnel is made. */
@@ -45,6 +45,6 @@ export interface RequestService {
   flushRequest(): void;
   /** The app takes more of the answer. */
   appReady(): void;
-  /** Releases everything: the exchange has ended some other way. */
+  /** Releases everything: the transaction has ended some other way. */
   release(): void;
 }

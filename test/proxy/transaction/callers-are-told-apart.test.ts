@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { GatewayCaller } from '../../../src/config/config.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { Authorizer, IdentifiedCaller } from '../../../src/proxy/exchange/authorizer.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/contract.ts';
+import type { Authorizer, IdentifiedCaller } from '../../../src/proxy/transaction/authorizer.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
 import { get, ok, request } from '../../wire/messages.ts';
-import { type Ports, serve } from './ported-exchange.ts';
+import { type Ports, serve } from './ported-transaction.ts';
 
 const POLICY: readonly GatewayCaller[] = [
   {
@@ -72,7 +72,7 @@ function serveLater(bytes: string, ports: Ports = {}) {
 describe('a caller that is known at once', () => {
   it('is let in by the policy, for one request, whose proof goes no further', () => {
     const { authorizer, told, policies, identified } = callersBy((caller) => caller);
-    const { app, clock, exchange, upstream } = serve(POST, { authorizer, callers: POLICY });
+    const { app, clock, transaction, upstream } = serve(POST, { authorizer, callers: POLICY });
     expect(identified[0]?.fields).toContain('X-Proof');
     expect(policies).toEqual([POLICY]);
     expect(told).toEqual(['entered', 'uses api']);
@@ -81,8 +81,8 @@ describe('a caller that is known at once', () => {
     expect(upstream().sent).not.toContain('X-Proof');
     upstream().bring(ok('x'));
     expect(told).toHaveLength(2);
-    exchange.settle(clock.monotonicMs());
-    exchange.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
     expect(told).toEqual(['entered', 'uses api', 'left']);
   });
 
@@ -99,9 +99,9 @@ describe('a caller that is known at once', () => {
 
 describe('a caller that has to be asked after', () => {
   it('has its body wait until it is known', async () => {
-    const { app, asked, exchange, identified, told, upstream } = serveLater(POST);
+    const { app, asked, transaction, identified, told, upstream } = serveLater(POST);
     expect([app.held, app.text, asked]).toEqual([true, '', []]);
-    exchange.appReady();
+    transaction.appReady();
     await identified();
     expect(told).toEqual(['entered', 'uses api']);
     expect(app.held).toBe(false);
@@ -124,8 +124,8 @@ describe('a caller that has to be asked after', () => {
   });
 
   it.each(['known', 'refused'])('and leaves before it is %s is forgotten', async (how) => {
-    const { app, asked, exchange, identified, lines, metric, told, turnedAway } = serveLater(POST);
-    exchange.appGone();
+    const { app, asked, transaction, identified, lines, metric, told, turnedAway } = serveLater(POST);
+    transaction.appGone();
     if (how === 'known') await identified();
     else await turnedAway(new TypeError('unforeseen'));
     expect([app.text, app.cutBy, asked, told, lines]).toEqual(['', undefined, [], [], []]);

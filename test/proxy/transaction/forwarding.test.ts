@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from '../../wire/fake-bearer.ts';
 import { answer, CHUNKED, chunk, get, message, ok, request } from '../../wire/messages.ts';
-import { serve } from './ported-exchange.ts';
+import { serve } from './ported-transaction.ts';
 
 const POST = request('POST', '/', ['Content-Length: 5']);
 const sent = (text: string, name: string) =>
@@ -10,7 +10,7 @@ const sent = (text: string, name: string) =>
 
 describe('a request with a token in hand', () => {
   it('is sent at once, and its answer passed on', async () => {
-    const { app, upstream, exchange, clock, metric, load } = serve(get('/a?b'));
+    const { app, upstream, transaction, clock, metric, load } = serve(get('/a?b'));
     expect(upstream().sent).toMatch(/^GET \/a\?b HTTP\/1\.1\r\n/);
     expect(sent(upstream().sent, 'authorization')).toEqual([FIRST]);
     expect(sent(upstream().sent, 'content-length')).toEqual([]);
@@ -19,8 +19,8 @@ describe('a request with a token in hand', () => {
     upstream().bring(ok('hello'));
     expect(app.text).toBe('HTTP/1.1 200 Reason\r\nContent-Length: 5\r\n\r\nhello');
     expect(app.ended).toEqual({ last: false, patienceMs: 10_000 });
-    exchange.settle(clock.monotonicMs());
-    exchange.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
     expect(load.inFlight).toBe(0);
     expect(await metric('requests_total{route="api",method="GET",code="200"}')).toBe(1);
   });
@@ -87,12 +87,12 @@ describe('a request with a token in hand', () => {
   });
 
   it('holds an upstream that is faster than the app, and reads on when that is ready', () => {
-    const { app, exchange, upstream } = serve(get('/'));
+    const { app, transaction, upstream } = serve(get('/'));
     app.sink.stuck = true;
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000'], 'x'.repeat(60_000)));
     upstream().bring('x'.repeat(60_000));
     expect(upstream().connection.socket.isPaused()).toBe(true);
-    exchange.appReady();
+    transaction.appReady();
     expect(upstream().connection.socket.isPaused()).toBe(false);
   });
 });
@@ -164,8 +164,8 @@ describe('without a token in hand', () => {
   it('nothing is sent for an app that has left meanwhile', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
-    const { exchange, asked } = serve(get('/'), { bearer });
-    exchange.appGone();
+    const { transaction, asked } = serve(get('/'), { bearer });
+    transaction.appGone();
     token.resolve(FIRST);
     await settle();
     expect(asked).toEqual([]);
@@ -220,10 +220,10 @@ describe('a 401', () => {
   });
 
   it('whose replay is broken off is a failure, too', async () => {
-    const { exchange, upstream, metric } = serve(get('/'), { bearer: renewable() });
+    const { transaction, upstream, metric } = serve(get('/'), { bearer: renewable() });
     upstream().bring(answer(401, 'no'));
     await settle();
-    exchange.appGone();
+    transaction.appGone();
     expect(await metric('replays_total{route="api",result="failure"}')).toBe(1);
   });
 
@@ -273,9 +273,9 @@ describe('a 401', () => {
   it('to an app that has left is no reason to ask again', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ replace: () => token.promise });
-    const { exchange, upstream, upstreams, app } = serve(get('/'), { bearer });
+    const { transaction, upstream, upstreams, app } = serve(get('/'), { bearer });
     upstream().bring(answer(401, 'no'));
-    exchange.appGone();
+    transaction.appGone();
     token.resolve(SECOND);
     await settle();
     expect(upstreams).toHaveLength(1);
@@ -330,8 +330,8 @@ describe('a connection that fails', () => {
   });
 
   it('after the app has left is nobody’s business', () => {
-    const { exchange, upstream, lines, app } = serve(get('/'));
-    exchange.appGone();
+    const { transaction, upstream, lines, app } = serve(get('/'));
+    transaction.appGone();
     upstream().connection.socket.emit('error', reset);
     expect([lines, app.text]).toEqual([[], '']);
     expect(upstream().connection.socket.destroyed).toBe(true);
@@ -383,13 +383,13 @@ describe('an upstream that switches protocols', () => {
   });
 
   it('as it was asked takes the connection with it, and has taken the token', async () => {
-    const { app, bearer, exchange, upstream, metric, clock } = serve(
+    const { app, bearer, transaction, upstream, metric, clock } = serve(
       get('/', 'Connection: upgrade', 'Upgrade: raw'),
     );
     upstream().bring(SWITCH);
     expect(app.text).toContain('HTTP/1.1 101 Switching Protocols\r\n');
     expect(bearer.accepts).toEqual([FIRST]);
-    exchange.appGone();
+    transaction.appGone();
     expect(await metric('requests_total{route="api",method="GET",code="101"}')).toBe(1);
     expect(upstream().connection.socket.destroyed).toBe(false);
     await clock.advance(0);

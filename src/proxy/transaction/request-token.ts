@@ -13,8 +13,8 @@ import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/contract.ts';
 import { keepsOwn } from './admission.ts';
-import type { Exchange } from './exchange.ts';
 import { grpcStatusOf } from './local-reply.ts';
+import type { Transaction } from './transaction.ts';
 
 /** Returned instead of a token where one must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
@@ -22,8 +22,8 @@ export const TO_OBTAIN = Symbol('no token is held');
 /** Whether the request was sent once more because its token was refused, and that has been counted. */
 type Replay = 'none' | 'unanswered' | 'counted';
 
-/** The exchange that the token is for. */
-type TokenUser = Pick<Exchange, 'request' | 'recorder' | 'caller'>;
+/** The transaction that the token is for. */
+type TokenUser = Pick<Transaction, 'request' | 'recorder' | 'caller'>;
 
 /** The token of one request: where it comes from, and what the answer says of it. */
 export class RequestToken {
@@ -117,7 +117,7 @@ export class RequestToken {
     if (this.#awaitsTrailers) this.heed(grpcTrailersVerdict(trailers));
   }
 
-  /** The exchange has ended some other way. */
+  /** The transaction has ended some other way. */
   release(): void {
     this.#leaving?.abort();
     // A call whose trailers never came was answered, as far as it went.

@@ -11,9 +11,9 @@ import type { Destination } from '../routing/routes.ts';
 import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, OwnAnswer } from '../streams/contract.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
-import type { ExchangeContext, RequestService } from './context.ts';
 import { Forwarding } from './forwarding.ts';
 import type { Generation } from './generation.ts';
+import type { ListenerContext, RequestService } from './listener-context.ts';
 import { countedDown, grpcStatusOf, lastHopAnswer, localReplyFor } from './local-reply.ts';
 
 type Progress =
@@ -27,7 +27,7 @@ type Progress =
   | 'broken-off';
 
 /** One request of the app and its answer: admitted, then answered, refused or cut, and counted exactly once. */
-export class Exchange {
+export class Transaction {
   readonly stream: AppStream;
   request: IncomingRequest;
   /** When the request's head was complete, on the monotonic clock. */
@@ -36,7 +36,7 @@ export class Exchange {
   readonly isGrpc: boolean;
   /** Undefined where the request is not followed. */
   readonly recorder: RequestRecorder | undefined;
-  readonly #context: ExchangeContext;
+  readonly #context: ListenerContext;
   /** Includes the caller's proof of identity, for the authorizer. */
   readonly #arrived: IncomingRequest;
   /** Present once the authorizer has admitted the caller. */
@@ -56,7 +56,7 @@ export class Exchange {
   #grpcStatus: GrpcStatus | undefined;
   #patienceMs: number;
 
-  constructor(stream: AppStream, context: ExchangeContext, request: IncomingRequest, nowMs: number) {
+  constructor(stream: AppStream, context: ListenerContext, request: IncomingRequest, nowMs: number) {
     this.stream = stream;
     this.request = context.authorizer === undefined ? request : context.authorizer.withoutProof(request);
     this.#arrived = request;
@@ -98,7 +98,7 @@ export class Exchange {
     return this.#progress !== 'waiting';
   }
 
-  /** Serves the request. Every outcome, good or bad, goes through this exchange; nothing is thrown. */
+  /** Serves the request. Every outcome, good or bad, goes through this transaction; nothing is thrown. */
   begin(): void {
     try {
       const { authorizer } = this.#context;

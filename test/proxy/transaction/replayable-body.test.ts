@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { bodyTooLarge, RequestBody } from '../../../src/proxy/exchange/request-body.ts';
 import type { UpstreamStream } from '../../../src/proxy/streams/contract.ts';
+import { bodyTooLarge, RequestBody } from '../../../src/proxy/transaction/replayable-body.ts';
 
 /** What a stream is told and sent. */
 function receiver() {

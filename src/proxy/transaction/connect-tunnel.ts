@@ -1,20 +1,20 @@
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import type { Destination } from '../routing/routes.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/contract.ts';
-import type { RequestService } from './context.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestService } from './listener-context.ts';
+import type { Transaction } from './transaction.ts';
 
 /** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
 export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
   readonly sentBy = undefined;
   readonly heldBytes = 0;
-  readonly #exchange: Exchange;
+  readonly #transaction: Transaction;
   readonly #destination: Destination;
   #upstream: UpstreamStream | undefined;
 
-  constructor(exchange: Exchange, destination: Destination) {
-    this.#exchange = exchange;
+  constructor(transaction: Transaction, destination: Destination) {
+    this.#transaction = transaction;
     this.#destination = destination;
   }
 
@@ -26,9 +26,14 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
     this.#upstream = undefined;
-    this.#exchange.beginTunnel(200);
+    this.#transaction.beginTunnel(200);
     const { idleMs } = this.#destination.route.config.timeouts;
-    this.#exchange.stream.becomeTunnel(undefined, upstream.tunnelEnd, idleMs, this.#exchange.recorder?.bytes);
+    this.#transaction.stream.becomeTunnel(
+      undefined,
+      upstream.tunnelEnd,
+      idleMs,
+      this.#transaction.recorder?.bytes,
+    );
   }
 
   release(): void {
@@ -38,9 +43,9 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
 
   upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
     this.#upstream = undefined;
-    if (this.#exchange.over) return;
-    this.#exchange.report(error);
-    this.#exchange.fail(error);
+    if (this.#transaction.over) return;
+    this.#transaction.report(error);
+    this.#transaction.fail(error);
   }
 
   // Nothing is sent or read before the tunnel stands.

@@ -3,10 +3,6 @@ import { Duplex } from 'node:stream';
 import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
-import { ADMISSION, type ProxyLoad } from '../../../src/proxy/exchange/admission.ts';
-import type { Authorizer, CallerPolicy } from '../../../src/proxy/exchange/authorizer.ts';
-import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
-import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
@@ -18,6 +14,10 @@ import {
   WithoutRequest,
 } from '../../../src/proxy/streams/contract.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
+import { ADMISSION, type ProxyLoad } from '../../../src/proxy/transaction/admission.ts';
+import type { Authorizer, CallerPolicy } from '../../../src/proxy/transaction/authorizer.ts';
+import { Generation } from '../../../src/proxy/transaction/generation.ts';
+import type { ListenerContext } from '../../../src/proxy/transaction/listener-context.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/http1/connection.ts';
 import { Http1UpstreamStream } from '../../../src/proxy/upstream/http1/stream.ts';
@@ -223,7 +223,7 @@ export function createPorts(ports: Ports = {}) {
     admission: ADMISSION,
     limits,
   });
-  const context: ExchangeContext = {
+  const context: ListenerContext = {
     generation: () => generation,
     clock,
     log,
@@ -269,20 +269,20 @@ export function serve(request: string, ports: Ports = {}) {
   const head = requestHeadReader(context.generation().limits).read(Buffer.from(request, 'latin1'), 0);
   if (head === undefined) throw new Error('the test gave no whole head');
   const stream = new Http1AppStream(app, context, head, clock.monotonicMs());
-  const { exchange } = stream;
-  exchange.begin();
+  const { transaction } = stream;
+  transaction.begin();
   // As after every read.
-  exchange.flushRequest();
+  transaction.flushRequest();
   return {
     ...created,
     app,
     stream,
-    exchange,
+    transaction,
     /** The app sends more of its body; `end` says that this was all. */
     send(text: string, { end = false, trailers = [] as string[] } = {}) {
-      if (text.length > 0) exchange.takeBody(Buffer.from(text, 'latin1'));
+      if (text.length > 0) transaction.takeBody(Buffer.from(text, 'latin1'));
       if (end) stream.endBody(trailers);
-      exchange.flushRequest();
+      transaction.flushRequest();
     },
   };
 }

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { GRPC_STATUS } from '../../../src/platform/grpc-status.ts';
-import { localReplyFor } from '../../../src/proxy/exchange/local-reply.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/contract.ts';
+import { localReplyFor } from '../../../src/proxy/transaction/local-reply.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { withoutToken } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';
-import type { Ports } from './ported-exchange.ts';
+import type { Ports } from './ported-transaction.ts';
 
 const CODES = Object.keys(ERRORS).filter((code) => 'status' in ERRORS[code as keyof typeof ERRORS]);
 

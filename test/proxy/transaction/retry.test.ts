@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { attemptAfter } from '../../../src/proxy/exchange/retry.ts';
 import { ErrorCode } from '../../../src/proxy/http2/errors.ts';
 import { type Delivery, UpstreamReset } from '../../../src/proxy/streams/contract.ts';
+import { attemptAfter } from '../../../src/proxy/transaction/retry.ts';
 
 const BROKEN = new SidecarError('upstream_protocol_error', 'broke off');
 const REFUSED = new UpstreamReset('refused', ErrorCode.REFUSED_STREAM);

@@ -3,7 +3,7 @@ import { Http1AppStream } from '../../../src/proxy/app/http1/stream.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { get, ok } from '../../wire/messages.ts';
-import { createPorts, FakeApp } from './ported-exchange.ts';
+import { createPorts, FakeApp } from './ported-transaction.ts';
 
 it('requests are served by the generation that is there when they come; those under way are not touched', async () => {
   const { context, clock, upstream, upstreams, replaceDestinations } = createPorts();
@@ -11,9 +11,9 @@ it('requests are served by the generation that is there when they come; those un
     const app = new FakeApp();
     const head = requestHeadReader(context.generation().limits).read(Buffer.from(get('/'), 'latin1'), 0);
     if (head === undefined) throw new Error('the test gave no whole head');
-    const { exchange } = new Http1AppStream(app, context, head, clock.monotonicMs());
-    exchange.begin();
-    return { app, exchange };
+    const { transaction } = new Http1AppStream(app, context, head, clock.monotonicMs());
+    transaction.begin();
+    return { app, transaction };
   }
   const before = begin();
   const first = context.generation();
@@ -36,6 +36,6 @@ it('requests are served by the generation that is there when they come; those un
   expect(before.app.text).toContain('still here');
   await Promise.resolve();
   expect(unused).not.toHaveBeenCalled();
-  before.exchange.settle(clock.monotonicMs());
+  before.transaction.settle(clock.monotonicMs());
   await waited;
 });

@@ -1,5 +1,4 @@
 import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
-import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import type { Protocol } from '../../../src/proxy/http/messages.ts';
 import type {
@@ -14,8 +13,9 @@ import type {
   UpstreamStreams,
   UpstreamUser,
 } from '../../../src/proxy/streams/contract.ts';
+import { Transaction } from '../../../src/proxy/transaction/transaction.ts';
 import type { TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
-import { createPorts, type Ports } from './ported-exchange.ts';
+import { createPorts, type Ports } from './ported-transaction.ts';
 
 /** An app's stream of no protocol, of which all that happens is written down. */
 export class FakeAppStream implements AppStream {
@@ -187,21 +187,21 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
     contentLength: undefined,
   };
   const app = new FakeAppStream(asked.body === undefined && asked.open !== true);
-  const exchange = new Exchange(app, created.context, request, created.clock.monotonicMs());
-  exchange.begin();
+  const transaction = new Transaction(app, created.context, request, created.clock.monotonicMs());
+  transaction.begin();
   const send = (text: string, end: boolean): void => {
-    if (text !== '') exchange.takeBody(Buffer.from(text));
+    if (text !== '') transaction.takeBody(Buffer.from(text));
     if (end) {
       app.requestWhole = true;
-      exchange.endBody([]);
+      transaction.endBody([]);
     }
-    exchange.flushRequest();
+    transaction.flushRequest();
   };
   if (asked.body !== undefined) send(asked.body, asked.open !== true);
   return {
     ...created,
     app,
-    exchange,
+    transaction,
     upstreams,
     send,
     upstream(index = 0): FakeUpstreamStream {
@@ -214,7 +214,7 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
       return fieldValues(app.own?.fields ?? [], name)[0];
     },
     settle() {
-      exchange.settle(created.clock.monotonicMs());
+      transaction.settle(created.clock.monotonicMs());
     },
   };
 }

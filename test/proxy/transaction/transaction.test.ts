@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { FakeBearer } from '../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from '../../wire/messages.ts';
-import { type Ports, serve } from './ported-exchange.ts';
+import { type Ports, serve } from './ported-transaction.ts';
 
 const expecting = (...fields: string[]) =>
   request('POST', '/', ['Expect: 100-continue', 'Content-Length: 5', ...fields]);
@@ -23,12 +23,12 @@ describe('a request that is not admitted', () => {
     ],
     ['overloaded', get('/'), { limits: { maxInFlight: 2 }, inFlight: 2 }, 503, 'api'],
   ])('is told why: %s', async (code, bytes, ports, status, route) => {
-    const { app, asked, exchange, clock, load, metric } = serve(bytes, ports);
+    const { app, asked, transaction, clock, load, metric } = serve(bytes, ports);
     expect(app.text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(app.text).toContain(`token-sidecar-error: ${code}\r\n`);
     expect(asked).toEqual([]);
     expect(await metric(`errors_total{route="${route}",error="${code}"}`)).toBe(1);
-    exchange.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
     expect(load.inFlight).toBe(ports.inFlight ?? 0);
     expect(await metric(`requests_in_flight{route="${route}"}`)).toBe(0);
     const method = bytes.slice(0, bytes.indexOf(' '));
@@ -71,20 +71,20 @@ describe('a request that is not admitted', () => {
 
 describe('a body', () => {
   it('that grows past the limit ends the request', () => {
-    const { app, exchange } = serve(request('POST', '/', [CHUNKED]), { limits: { requestBodyBytes: 5 } });
-    exchange.takeBody(Buffer.from('12345'));
-    expect(() => exchange.takeBody(Buffer.from('6'))).toThrow(
+    const { app, transaction } = serve(request('POST', '/', [CHUNKED]), { limits: { requestBodyBytes: 5 } });
+    transaction.takeBody(Buffer.from('12345'));
+    expect(() => transaction.takeBody(Buffer.from('6'))).toThrow(
       expect.objectContaining({ code: 'request_too_large' }),
     );
     expect(app.text).toBe('');
   });
 
   it('that comes after the answer goes nowhere', () => {
-    const { upstream, send, stream, exchange } = serve(request('POST', '/', ['Content-Length: 5']));
+    const { upstream, send, stream, transaction } = serve(request('POST', '/', ['Content-Length: 5']));
     upstream().bring(ok('early'));
     const before = upstream().sent;
     send('hello', { end: true });
-    exchange.appReady();
+    transaction.appReady();
     expect(upstream().sent).toBe(before);
     expect(stream.requestWhole).toBe(true);
   });
@@ -192,8 +192,8 @@ describe('an answer', () => {
   });
 
   it('is told apart: to come, begun, whole', () => {
-    const { exchange, upstream } = serve(get('/'));
-    const state = () => [exchange.begun, exchange.answered, exchange.over];
+    const { transaction, upstream } = serve(get('/'));
+    const state = () => [transaction.begun, transaction.answered, transaction.over];
     expect(state()).toEqual([false, false, false]);
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 2'], 'x'));
     expect(state()).toEqual([true, false, false]);
@@ -202,36 +202,36 @@ describe('an answer', () => {
   });
 
   it('of the proxy takes the place of what was gathered of another', () => {
-    const { app, exchange, upstream, metric } = serve(get('/'));
+    const { app, transaction, upstream, metric } = serve(get('/'));
     app.writer.text('HTTP/1.1 103 Gathered');
     upstream().bring('SSH-2.0\r\n\r\n');
     expect(app.text).toMatch(/^HTTP\/1\.1 502 /);
-    expect(exchange.answered).toBe(true);
+    expect(transaction.answered).toBe(true);
     return metric('errors_total{route="api",error="upstream_protocol_error"}').then((count) =>
       expect(count).toBe(1),
     );
   });
 
   it('that is cut is flushed, counted by its status, and cut once', async () => {
-    const { app, exchange, upstream, metric, clock } = serve(get('/'));
+    const { app, transaction, upstream, metric, clock } = serve(get('/'));
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'some'));
     upstream().connection.socket.emit('end');
     expect(app.cutBy).toBe('end');
     expect(app.text.endsWith('some')).toBe(true);
     app.cutBy = undefined;
-    exchange.fail(new SidecarError('upstream_timeout', 'nothing moved'));
+    transaction.fail(new SidecarError('upstream_timeout', 'nothing moved'));
     expect(app.cutBy).toBeUndefined();
-    exchange.settle(clock.monotonicMs());
+    transaction.settle(clock.monotonicMs());
     expect(await metric('requests_total{route="api",method="GET",code="200"}')).toBe(1);
     expect(await metric('errors_total{route="api",error="upstream_protocol_error"}')).toBe(1);
   });
 });
 
 it('an app that leaves ends its request, which counts as 499, once', async () => {
-  const { exchange, upstream, load, metric, clock } = serve(get('/'));
+  const { transaction, upstream, load, metric, clock } = serve(get('/'));
   await clock.advance(1500);
-  exchange.appGone();
-  exchange.appGone();
+  transaction.appGone();
+  transaction.appGone();
   expect(upstream().connection.socket.destroyed).toBe(true);
   expect(load.inFlight).toBe(0);
   expect(await metric('requests_total{route="api",method="GET",code="499"}')).toBe(1);
@@ -243,30 +243,30 @@ describe('an app that leaves while its request waits', () => {
 
   it('for a token waits for it no more', async () => {
     const bearer = new FakeBearer({ held: undefined, obtain: never });
-    const { exchange } = serve(get('/'), { bearer });
+    const { transaction } = serve(get('/'), { bearer });
     const [waiter] = bearer.waiters;
     expect(waiter?.gone?.aborted).toBe(false);
-    exchange.appGone();
+    transaction.appGone();
     expect(waiter?.gone?.aborted).toBe(true);
   });
 
   it('for another token than was refused waits for it no more', async () => {
     const bearer = new FakeBearer({ replace: never });
-    const { exchange, upstream } = serve(get('/'), { bearer });
+    const { transaction, upstream } = serve(get('/'), { bearer });
     upstream().bring(message('HTTP/1.1 401 Unauthorized', ['Content-Length: 0']));
     const [waiter] = bearer.waiters;
     expect(waiter?.gone?.aborted).toBe(false);
-    exchange.appGone();
+    transaction.appGone();
     expect(waiter?.gone?.aborted).toBe(true);
   });
 });
 
 it('a request that may go no further is answered here', async () => {
-  const { app, asked, exchange, clock, metric } = serve(request('OPTIONS', '/', ['Max-Forwards: 0']));
+  const { app, asked, transaction, clock, metric } = serve(request('OPTIONS', '/', ['Max-Forwards: 0']));
   expect(app.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(app.ended?.last).toBe(false);
   expect(asked).toEqual([]);
-  exchange.settle(clock.monotonicMs());
+  transaction.settle(clock.monotonicMs());
   expect(await metric('requests_total{route="api",method="OPTIONS",code="200"}')).toBe(1);
 });
 

@@ -3,7 +3,7 @@ import { SidecarError } from '../../../src/platform/errors.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { FakeBearer, FIRST, renewable, SECOND } from '../../wire/fake-bearer.ts';
 import { type Asked, call } from './called.ts';
-import type { Ports } from './ported-exchange.ts';
+import type { Ports } from './ported-transaction.ts';
 
 const GRPC = ['content-type', 'application/grpc'];
 const UNAUTHENTICATED = [...GRPC, 'grpc-status', '16', 'grpc-message', 'no'];
@@ -155,11 +155,11 @@ describe('trailers after a body that say UNAUTHENTICATED', () => {
 
   it('are not waited for to count a replay whose answer the app left, or was cut', async () => {
     for (const leave of [true, false]) {
-      const { exchange, upstream, replays } = renewing();
+      const { transaction, upstream, replays } = renewing();
       upstream().answer(UNAUTHENTICATED);
       await settle();
       upstream(1).answer(GRPC, { body: 'some' });
-      if (leave) exchange.appGone();
+      if (leave) transaction.appGone();
       else upstream(1).fail(new SidecarError('upstream_protocol_error', 'broke off'), 'lost');
       expect(await replays()).toEqual({ success: 1, failure: 0 });
     }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countedDown, lastHopAnswer } from '../../../src/proxy/exchange/local-reply.ts';
+import { countedDown, lastHopAnswer } from '../../../src/proxy/transaction/local-reply.ts';
 
 it.each<[string, string[], boolean, string[]]>([
   ['OPTIONS', ['Max-Forwards', '0'], true, ['Max-Forwards', '0']],

@@ -10,7 +10,7 @@ import type { Destinations } from '../routing/destinations.ts';
 import type { ActiveRoute, Destination } from '../routing/routes.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
 import { hasPassed } from '../streams/header-rules.ts';
-import { bodyTooLarge } from './request-body.ts';
+import { bodyTooLarge } from './replayable-body.ts';
 
 /** What rules may consult besides the request; lasts as long as the proxy. */
 export interface RuleContext {

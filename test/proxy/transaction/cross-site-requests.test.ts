@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RouteConfig } from '../../../src/config/config.ts';
-import { ownNames, refuseCrossSite } from '../../../src/proxy/exchange/admission.ts';
 import type { Destination } from '../../../src/proxy/routing/routes.ts';
+import { ownNames, refuseCrossSite } from '../../../src/proxy/transaction/admission.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 
 const NAMES = new Set(['api.test']);

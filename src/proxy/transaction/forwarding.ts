@@ -13,18 +13,18 @@ import type {
   UpstreamUser,
 } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type { ExchangeContext, RequestService } from './context.ts';
-import type { Exchange } from './exchange.ts';
-import { type RequestBody, requestBodyOf } from './request-body.ts';
+import type { ListenerContext, RequestService } from './listener-context.ts';
+import { type RequestBody, requestBodyOf } from './replayable-body.ts';
 import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './request-token.ts';
 import { acquireFor, attemptAfter, FIRST, FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './retry.ts';
+import type { Transaction } from './transaction.ts';
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
   readonly body: RequestBody | undefined;
   sentBy: Protocol | undefined;
-  readonly #exchange: Exchange;
-  readonly #context: ExchangeContext;
+  readonly #transaction: Transaction;
+  readonly #context: ListenerContext;
   readonly #route: ActiveRoute;
   readonly #target: string;
   readonly #token: RequestToken;
@@ -38,13 +38,13 @@ export class Forwarding implements RequestService, UpstreamUser {
   #attempt = FIRST;
   #sentAtMs = 0;
 
-  constructor(exchange: Exchange, context: ExchangeContext, { route, target }: Destination) {
-    this.#exchange = exchange;
+  constructor(transaction: Transaction, context: ListenerContext, { route, target }: Destination) {
+    this.#transaction = transaction;
     this.#context = context;
     this.#route = route;
     this.#target = target;
-    this.#token = new RequestToken(route, exchange);
-    const { stream, request } = exchange;
+    this.#token = new RequestToken(route, transaction);
+    const { stream, request } = transaction;
     this.#ties = this.#token.keepsOwn && authenticatesConnection(request.fields);
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole
@@ -53,11 +53,11 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   get caller(): string | undefined {
-    return this.#exchange.caller;
+    return this.#transaction.caller;
   }
 
   get owner(): ConnectionOwner | undefined {
-    return this.#exchange.stream.ownerFor(this.#exchange.caller);
+    return this.#transaction.stream.ownerFor(this.#transaction.caller);
   }
 
   get heldBytes(): number {
@@ -83,7 +83,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       return;
     }
     const upstream = this.#acquire();
-    if (upstream.ready) this.#write(upstream, authorization, this.#exchange.startedAtMs);
+    if (upstream.ready) this.#write(upstream, authorization, this.#transaction.startedAtMs);
   }
 
   /** Flushes the request; an app that outpaces the upstream has to wait. */
@@ -98,7 +98,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upstream?.resume();
   }
 
-  /** Releases everything: the exchange has ended some other way. */
+  /** Releases everything: the transaction has ended some other way. */
   release(): void {
     this.#upstream?.cancel();
     this.#upstream = undefined;
@@ -119,13 +119,13 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   informed(head: AnswerHead): void {
-    this.#exchange.inform(head);
+    this.#transaction.inform(head);
   }
 
   answered(head: AnswerHead, body: AnswerBody): void {
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#exchange.recorder?.answered(head.status);
-    const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
+    this.#transaction.recorder?.answered(head.status);
+    const verdict = this.#transaction.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
     const refused = this.#token.refusedBy(verdict);
     if (refused !== undefined && this.#isWhole()) {
       void this.#replayOrDeliver(refused, head, body);
@@ -144,35 +144,40 @@ export class Forwarding implements RequestService, UpstreamUser {
       );
     }
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#exchange.recorder?.answered(head.status);
+    this.#transaction.recorder?.answered(head.status);
     this.#token.heed('accepted');
     this.#upstream = undefined;
-    this.#exchange.beginTunnel(101);
+    this.#transaction.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
-    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs, this.#exchange.recorder?.bytes);
+    this.#transaction.stream.becomeTunnel(
+      head,
+      upstream.tunnelEnd,
+      idleMs,
+      this.#transaction.recorder?.bytes,
+    );
   }
 
   answerData(slice: Buffer): void {
-    const { recorder, stream } = this.#exchange;
+    const { recorder, stream } = this.#transaction;
     if (recorder !== undefined) recorder.bytes.toApp += slice.length;
     stream.data(slice);
   }
 
   answerEnded(trailers: readonly string[]): void {
     this.#upstream = undefined;
-    this.#exchange.recorder?.answerEnded();
+    this.#transaction.recorder?.answerEnded();
     this.#token.heedTrailers(trailers);
-    this.#exchange.endAnswer(trailers);
+    this.#transaction.endAnswer(trailers);
   }
 
   flushAnswer(): void {
-    if (this.#exchange.stream.flush()) return;
+    if (this.#transaction.stream.flush()) return;
     this.#appIsBehind = true;
     this.#upstream?.pause();
   }
 
   upstreamReady(): void {
-    this.#exchange.stream.proceed();
+    this.#transaction.stream.proceed();
   }
 
   /** Nothing has moved: fails in the name of the side that stalled, or cuts an answer that has begun. */
@@ -184,14 +189,14 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
     this.#upstream = undefined;
-    this.#exchange.recorder?.attemptFailed(error.code);
+    this.#transaction.recorder?.attemptFailed(error.code);
     this.body?.detach();
     const next = attemptAfter(this.#attempt, error, delivery, {
       whole: this.#isWhole(),
       repeatable: this.#isSafeToRepeat(),
     });
     // An answer that has begun cannot be continued by another.
-    if (this.#exchange.begun || next === undefined) {
+    if (this.#transaction.begun || next === undefined) {
       this.#fail(error);
       return;
     }
@@ -203,7 +208,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #whoStalls(): readonly [ProxyErrorCode, string] {
-    const { begun, stream } = this.#exchange;
+    const { begun, stream } = this.#transaction;
     if (begun && this.#appIsBehind) return ['request_timeout', 'the app read no more of the answer'];
     const appIsSlow = !begun && this.#upstream?.allTaken && !stream.awaitsContinue;
     if (appIsSlow) return ['request_timeout', 'the request body did not go on'];
@@ -214,7 +219,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#holdApp();
     try {
       const authorization = await this.#token.obtain();
-      if (!this.#exchange.over) this.#send(authorization);
+      if (!this.#transaction.over) this.#send(authorization);
     } catch (error) {
       this.#fail(asProxyError(error));
     }
@@ -226,7 +231,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#holdApp();
     try {
       const other = await this.#token.replace(refused);
-      if (this.#exchange.over) return;
+      if (this.#transaction.over) return;
       // The body may have outgrown what is kept by now.
       if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
       else this.#deliverHeld(head, body);
@@ -238,7 +243,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   #replayWith(authorization: string): void {
     this.#token.replayed();
     this.#tell('the token was refused: sending again with another one');
-    this.#exchange.recorder?.answerEnded();
+    this.#transaction.recorder?.answerEnded();
     this.#attempt = FIRST;
     this.body?.detach();
     this.#upstream?.cancel({ drain: true });
@@ -248,7 +253,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   #deliverHeld(head: AnswerHead, body: AnswerBody): void {
     this.#deliver(head, body);
     this.#upstream?.proceed();
-    this.#exchange.stream.proceed();
+    this.#transaction.stream.proceed();
   }
 
   /** Sends the request with the token just obtained; if there is no connection yet, `connected` asks for the token again. */
@@ -275,13 +280,13 @@ export class Forwarding implements RequestService, UpstreamUser {
       this.#fail(asProxyError(error));
       return;
     }
-    this.#exchange.stream.proceed();
+    this.#transaction.stream.proceed();
     this.flushRequest();
   }
 
   /** A connection; if it is not ready, `connected` is called once it is. */
   #acquire(): UpstreamStream {
-    const { request } = this.#exchange;
+    const { request } = this.#transaction;
     const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
@@ -290,7 +295,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
     this.#token.sentWith(authorization);
-    const { request: asked, recorder } = this.#exchange;
+    const { request: asked, recorder } = this.#transaction;
     const request: OutgoingRequest = {
       from: recorder === undefined ? asked : recorder.sending(asked, this.#target),
       target: this.#target,
@@ -311,7 +316,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #deliver(head: AnswerHead, body: AnswerBody): void {
     this.body?.settle();
-    this.#exchange.beginAnswer(head, body);
+    this.#transaction.beginAnswer(head, body);
   }
 
   #trustMs(): number {
@@ -321,7 +326,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #isSafeToRepeat(): boolean {
-    return this.#isWhole() && isRepeatable(this.#exchange.request);
+    return this.#isWhole() && isRepeatable(this.#transaction.request);
   }
 
   #isWhole(): boolean {
@@ -330,18 +335,21 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** A whole request is not held, so that an app's leaving is noticed. */
   #holdApp(): void {
-    if (!this.#exchange.stream.requestWhole) this.#exchange.stream.hold();
+    if (!this.#transaction.stream.requestWhole) this.#transaction.stream.hold();
   }
 
   /** For events rare enough to cost nothing, and useful when debugging. */
   #tell(what: string): void {
-    this.#context.log.debug({ route: this.#route.config.name, requestId: this.#exchange.identify() }, what);
+    this.#context.log.debug(
+      { route: this.#route.config.name, requestId: this.#transaction.identify() },
+      what,
+    );
   }
 
   #fail(error: SidecarError<ProxyErrorCode>): void {
-    if (this.#exchange.over) return;
-    this.#exchange.report(error);
-    this.#exchange.fail(error);
+    if (this.#transaction.over) return;
+    this.#transaction.report(error);
+    this.#transaction.fail(error);
   }
 
   #nowMs(): number {

@@ -42,7 +42,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
       502,
       ({ upstream }) => upstream().answer(['content-type', 'text/html'], { status: 502 }),
     ],
-    ['that the app did not wait for', 'none', 499, ({ exchange }) => exchange.appGone()],
+    ['that the app did not wait for', 'none', 499, ({ transaction }) => transaction.appGone()],
     [
       'of an answer that was cut',
       'none',

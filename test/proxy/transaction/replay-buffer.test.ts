@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ReplayBuffer } from '../../../src/proxy/exchange/request-body.ts';
+import { ReplayBuffer } from '../../../src/proxy/transaction/replayable-body.ts';
 
 describe('a replay buffer', () => {
   it('holds everything up to its limit, and nothing beyond', () => {

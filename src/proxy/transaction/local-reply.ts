@@ -10,7 +10,7 @@ import { serializeRequestHead, serializeResponseHead } from '../http1/serialize.
 import { type IncomingRequest, type OwnAnswer, UpstreamReset } from '../streams/contract.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import { CallerHeldBack } from './authorizer.ts';
-import type { ExchangeContext } from './context.ts';
+import type { ListenerContext } from './listener-context.ts';
 
 /** An error in the client's terms. */
 export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): OwnAnswer {
@@ -229,7 +229,7 @@ interface Unread {
  * @returns the answer, with the id by which the log names it.
  */
 export function turnedAway(
-  { noRoute, generation }: Pick<ExchangeContext, 'noRoute' | 'generation'>,
+  { noRoute, generation }: Pick<ListenerContext, 'noRoute' | 'generation'>,
   own: OwnAnswer,
   { code, protocol, fields }: Unread,
 ): OwnAnswer {
