@@ -7,7 +7,7 @@ import { createCacheMetrics } from './cache/metrics.ts';
 import { followAccess } from './cache/mounted-access.ts';
 import { openRedisStore } from './cache/redis-store.ts';
 import { createTokenCache, type TokenCache } from './cache/token-cache.ts';
-import type { BrokerCacheConfig } from './settings.ts';
+import type { BrokerConfig } from './settings.ts';
 
 /** How often files are read even without a notification. */
 const POLL_MS = 30_000;
@@ -24,7 +24,7 @@ interface BrokerCacheOptions {
  * @throws {ConfigurationError} if the files mounted for it cannot be used.
  */
 export async function openBrokerCache(
-  config: BrokerCacheConfig,
+  config: NonNullable<BrokerConfig['cache']>,
   { registry, clock, random, log }: BrokerCacheOptions,
 ): Promise<TokenCache & { close(): Promise<void> }> {
   const mounted = await followAccess(config, { clock, pollMs: POLL_MS, log });

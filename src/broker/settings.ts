@@ -150,7 +150,7 @@ function readCertificate(given: Given, problems: Problem[]): CertificateFiles | 
 
 type GivenCache = GivenValues<typeof BROKER_CACHE_SETTINGS>;
 
-export interface BrokerCacheConfig {
+interface BrokerCacheConfig {
   readonly address: StoreAddress;
   readonly keyDirectory: string;
   readonly authDirectory?: string | undefined;

@@ -182,4 +182,3 @@ export const credential = v.strictObject(
 );
 
 export type CredentialEntry = v.InferOutput<typeof credential>;
-export type EgressProxyEntry = v.InferOutput<typeof egressProxy>;

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import type { Problem } from '../platform/problems.ts';
 import type { EgressProxyConfig, ForwardingPolicy, Injection, RouteTimeouts, TlsConfig } from './config.ts';
-import type { EgressProxyEntry } from './credential-schema.ts';
+import type { CredentialEntry } from './credential-schema.ts';
 import { DEFAULT_NAME, type Keyed } from './entries.ts';
 import type {
   AllowedDestinationEntry,
@@ -164,7 +164,7 @@ export const SEEN_BY_PROXY = {
 /** @param key names the setting in messages. */
 export function resolveEgressProxy(
   key: string,
-  entry: EgressProxyEntry | undefined,
+  entry: CredentialEntry['egressProxy'],
   problems: Problem[],
 ): EgressProxyConfig | undefined {
   if (entry === undefined) return undefined;

@@ -2,7 +2,7 @@
 
 import type { Document, Node, Pair } from 'yaml';
 import { shownLine } from '../platform/log/shown-text.ts';
-import type { Frame, Place } from '../platform/problems.ts';
+import type { Place } from '../platform/problems.ts';
 
 /** Wider lines, as in JSON, are cut around the place. Characters. */
 const FRAME_WIDTH = 100;
@@ -169,7 +169,7 @@ function nameOf({ key }: Pair): string {
   return String((key as { value?: unknown } | null)?.value ?? '');
 }
 
-function cut(text: string, from: number, length: number): Frame {
+function cut(text: string, from: number, length: number): Place['frame'] {
   if (text.length <= FRAME_WIDTH) return { text, from, length };
   const start = Math.max(0, Math.min(from - 30, text.length - FRAME_WIDTH));
   const before = start > 0 ? '…' : '';

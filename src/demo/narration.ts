@@ -99,7 +99,7 @@ const SENTENCES: Readonly<Record<string, (facts: Facts) => string>> = {
 };
 
 /** The sentence for a known line; undefined for any other. */
-export function sentenceFor(text: string, facts: Facts): string | undefined {
+function sentenceFor(text: string, facts: Facts): string | undefined {
   return Object.hasOwn(SENTENCES, text) ? SENTENCES[text]?.(facts) : undefined;
 }
 

@@ -33,7 +33,7 @@ export interface Place {
   readonly frame: Frame;
 }
 
-export interface Frame {
+interface Frame {
   readonly text: string;
   /** Index in `text`, and the number of characters from there: at least one. */
   readonly from: number;

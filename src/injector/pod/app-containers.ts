@@ -7,7 +7,6 @@ import {
   type Container,
   type EnvironmentVariable,
   itemsOf,
-  type LiteralVariable,
   PROXY_PORT,
   TOKENS_DIRECTORY,
   TOKENS_VOLUME,
@@ -15,6 +14,9 @@ import {
   TRUST_VOLUME,
 } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+
+/** A variable with its value written in place. */
+type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
 /** The settings that concern the app. */
 export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts' | 'tokenFiles'>;

@@ -33,7 +33,6 @@ import {
   itemsOf,
   type Namespace,
   type Pod,
-  type PodSecurityContext,
   type PodSpec,
   REDIRECT_CONTAINER_NAME,
   TOKENS_VOLUME,
@@ -274,7 +273,7 @@ function securityContextPatch({ spec = {} }: Pod, settings: SidecarSettings): Ad
 }
 
 /** The sidecar reads the Secret's files through the pod's group, whichever it is; a pod without one gets the sidecar's. */
-function group(existing: PodSecurityContext | null | undefined, { runAsUser }: SidecarSettings): object {
+function group(existing: PodSpec['securityContext'], { runAsUser }: SidecarSettings): object {
   if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return {};
   const policy =
     typeof existing?.fsGroupChangePolicy === 'string' ? {} : { fsGroupChangePolicy: 'OnRootMismatch' };

@@ -11,7 +11,7 @@ export interface Pod {
   readonly spec?: PodSpec;
 }
 
-export interface PodMetadata {
+interface PodMetadata {
   readonly name?: string;
   readonly generateName?: string;
   readonly namespace?: string;
@@ -37,7 +37,7 @@ export interface PodSpec {
   readonly os?: { readonly name?: string } | null;
 }
 
-export interface PodSecurityContext {
+interface PodSecurityContext {
   readonly fsGroup?: number | null;
   readonly runAsUser?: number | null;
   readonly fsGroupChangePolicy?: string | null;
@@ -66,9 +66,6 @@ export interface EnvironmentVariable {
   readonly value?: string;
   readonly valueFrom?: object | null;
 }
-
-/** A variable with its value written in place. */
-export type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
 interface ContainerPort {
   readonly name?: string;

@@ -3,12 +3,12 @@
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
-import { CONTAINER_NAME, controllerOf, type Pod, type PodMetadata } from '../pod/pod.ts';
+import { CONTAINER_NAME, controllerOf, type Pod } from '../pod/pod.ts';
 
 export interface WatchedPod extends Pod {
   /** It has more labels than are kept. */
   readonly labelsLeftOut?: true;
-  readonly metadata: PodMetadata & {
+  readonly metadata: Pod['metadata'] & {
     readonly name: string;
     readonly namespace: string;
     readonly uid: string;

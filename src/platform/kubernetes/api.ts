@@ -62,15 +62,6 @@ export interface OwnerReference {
   readonly controller?: boolean;
 }
 
-export interface ApiObjectList<T extends ApiObject> {
-  readonly metadata: {
-    readonly resourceVersion?: string;
-    /** Where the next page begins, if there is one. */
-    readonly continue?: string;
-  };
-  readonly items: readonly T[];
-}
-
 /** The API refused, or could not be reached. Its message holds no body unless asked for: bodies may be Secrets. */
 export class KubernetesApiError extends SidecarError<'kubernetes_api'> {
   /** Undefined when there was no answer. */

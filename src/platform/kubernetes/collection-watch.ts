@@ -3,14 +3,16 @@
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { type BackoffOptions, backoffMs, pause } from '../time/async.ts';
-import {
-  type ApiObject,
-  type ApiObjectList,
-  type KubernetesApi,
-  KubernetesApiError,
-  type Query,
-  statusOf,
-} from './api.ts';
+import { type ApiObject, type KubernetesApi, KubernetesApiError, type Query, statusOf } from './api.ts';
+
+interface ApiObjectList<T extends ApiObject> {
+  readonly metadata: {
+    readonly resourceVersion?: string;
+    /** Where the next page begins, if there is one. */
+    readonly continue?: string;
+  };
+  readonly items: readonly T[];
+}
 
 export interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;

@@ -19,7 +19,7 @@ const PIECE_BYTES = 4096;
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
 
 /** `whole`: all that the tables hold has been read. `broken`: less. `absent`: there is no table. */
-export type TablesRead = 'whole' | 'broken' | 'absent';
+type TablesRead = 'whole' | 'broken' | 'absent';
 
 /** Reads the tables of the kernel's sockets piece by piece. */
 export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;

@@ -332,7 +332,7 @@ function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTime
 }
 
 /** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if absent or nonsense. */
-export function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
+function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
   if (field === undefined) return undefined;
   if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
   const at = parseHttpDate(field);

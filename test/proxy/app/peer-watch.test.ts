@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { socketNames, type TablesRead } from '../../../src/platform/net/socket-tables.ts';
+import { type ReadSocketTables, socketNames } from '../../../src/platform/net/socket-tables.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
 import { findPeers } from '../../../src/proxy/io/peer-socket.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+type TablesRead = Awaited<ReturnType<ReadSocketTables>>;
 
 async function pair(listen = '127.0.0.1', host = listen): Promise<{ accepted: Socket; peer: Socket }> {
   const server = createServer({ allowHalfOpen: true });

@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
 import { endianness } from 'node:os';
 import { expect, it } from 'vitest';
-import { socketNames, type TablesRead } from '../../../src/platform/net/socket-tables.ts';
+import { type ReadSocketTables, socketNames } from '../../../src/platform/net/socket-tables.ts';
 import { findPeers } from '../../../src/proxy/io/peer-socket.ts';
+
+type TablesRead = Awaited<ReturnType<ReadSocketTables>>;
 
 function accepted(here: string | undefined, there: string | undefined): Socket {
   return { localAddress: here, localPort: 15_080, remoteAddress: there, remotePort: 80 } as Socket;
