@@ -208,6 +208,7 @@ interface Connection {
   asked: (() => void) | undefined;
 }
 
+/** A bounded number, each for one request; most places are for addresses that have none. */
 class AdminConnections {
   /** So few can be searched; a `Map` would keep closed ones until a full collection (docs/decisions/0027). */
   readonly #open: Connection[] = [];
@@ -268,6 +269,7 @@ const REST_TIMES = 19;
 /** After each, at most. Elapsed time is not always ours: a stopped process, a used-up CPU quota. */
 const MAX_REST_MS = 1000;
 
+/** Answers that take time to make, one after another: those who wait for the same one share it. */
 export class Renderings<Answer> {
   readonly #clock: Clock;
   /** By name; those that have not begun. */

@@ -140,7 +140,10 @@ export async function connectBroker(
 
 type ByName = ReadonlyMap<string, BrokeredCredential>;
 
-/** @param directory where Secrets are laid out. */
+/**
+ * What ClusterTokenProfiles say of the broker's credentials, and of who may have their tokens.
+ * @param directory where Secrets are laid out.
+ */
 function brokeredCredentials(source: ProfileSource, directory: string): BrokeredCredentials {
   /** Computed once for each state of a profile. */
   const known = new WeakMap<JudgedProfile, ByName>();

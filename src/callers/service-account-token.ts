@@ -261,6 +261,11 @@ function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
   };
 }
 
+/**
+ * The keys that the cluster signs service account tokens with, by OpenID Connect discovery from the API server
+ * (KEP-1393). Both documents are read from the API server itself, over the connection that is trusted anyway:
+ * `jwks_uri` may lead to a bucket that this pod cannot reach.
+ */
 export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
   const { clock, random, log } = options;
   const abort = new AbortController();

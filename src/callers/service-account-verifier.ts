@@ -229,7 +229,11 @@ const MAX_KNOWN = 20_000;
  */
 const KEPT_OF_ONE_CALLER = 8;
 
-/** @param usefulForMs how long a token is remembered after its last review. */
+/**
+ * Remembers tokens by their hash for as long as that is useful. The total is bounded: a caller with many tokens makes
+ * room for the others.
+ * @param usefulForMs how long a token is remembered after its last review.
+ */
 export function createKnownTokens(usefulForMs: number): KnownTokens {
   /** In order of being set. */
   const tokens = new Map<string, KnownToken>();
@@ -346,6 +350,10 @@ const answer = v.object({
 });
 type Status = v.InferOutput<typeof answer>['status'];
 
+/**
+ * The API server's verdicts on tokens (authentication.k8s.io/v1 TokenReview): a limited number at once, taking turns
+ * between namespaces.
+ */
 function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
   const line = new FairQueue(clock, options.line);

@@ -13,8 +13,11 @@ import { duration, listenAddress, oneOf, type ValueFormat } from '../config/valu
 import { type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
-import { loadSidecarConfiguration, type SidecarConfiguration } from '../sidecar/configuration.ts';
-import { openLookups } from '../sidecar/sidecar.ts';
+import {
+  loadSidecarConfiguration,
+  openLookups,
+  type SidecarConfiguration,
+} from '../sidecar/configuration.ts';
 import type { Examination, Finding } from './examination.ts';
 import { exitStatusOf, formatJson, formatTable } from './report.ts';
 

@@ -12,7 +12,7 @@ import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
 import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
-export interface Setting {
+interface Setting {
   /** Stands for the value in `--help`: `URL`, `PATH`. A setting without one is a switch. */
   readonly argument?: string;
   readonly description: string;

@@ -184,6 +184,7 @@ export function parseShortJson(text: string): object | undefined {
   return isMapping && JSON.stringify(value) === text ? (value as object) : undefined;
 }
 
+/** The parser's error codes in words. Its own messages may quote their line, and with it a secret; code and place are enough. */
 const EXPECTED: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'a backslash in double quotes only where YAML knows the escape',
   BAD_INDENT: 'every bracket closed, and one indentation within a mapping or list',

@@ -291,7 +291,12 @@ const MAX_WRONG_SECRETS = 4096;
 /** No digest is all zeros. */
 const NONE = Buffer.alloc(32);
 
-/** @param mostWrong beyond this the least recently used wrong secret is forgotten. Right ones are one per hash. */
+/**
+ * Remembers scrypt's verdicts on whether a secret belongs to a hash. Such a fact never changes, as each hash has its
+ * own salt, so it outlives every reload of the clients. Only digests under a key that this process alone knows are
+ * kept, never a secret.
+ * @param mostWrong beyond this the least recently used wrong secret is forgotten. Right ones are one per hash.
+ */
 export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): DerivationMemory {
   const key = randomBytes(32);
   const right = new Map<string, Buffer>();

@@ -6,10 +6,13 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { type IgnoredVariable, resolveTracing, type TracingConfig } from '../config/resolve-tracing.ts';
-import type { Setting } from '../config/settings.ts';
+import type { Settings } from '../config/settings.ts';
 import { sidecarListeners } from '../config/sidecar-listeners.ts';
+import type { Lookups } from '../platform/dns/dns-lookup.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
+import type { Clock } from '../platform/time/clock.ts';
 import type { ServingOptions } from '../proxy/data-path.ts';
 import type { OpenCredential } from './token-sources.ts';
 
@@ -37,6 +40,24 @@ export async function loadSidecarConfiguration(
   const ignored: IgnoredVariable[] = [];
   const tracing = resolveTracing(env, problems, ignored);
   return { config: await loadConfig(given, problems, text), tracing, ignored };
+}
+
+/**
+ * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
+ * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
+ */
+export async function openLookups({ capture }: Config, clock: Clock): Promise<Lookups | undefined> {
+  if (capture === undefined) return undefined;
+  const { lookupsPastHostsFile } = await import('../platform/dns/dns-lookup.ts');
+  try {
+    return await lookupsPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), clock);
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${systemCodeOf(error) ?? messageOf(error)}`,
+      { cause: error },
+    );
+  }
 }
 
 /** A configuration and the sources of its tokens: replaced together. */
@@ -78,7 +99,7 @@ function namedBy(
   address: ListenAddress,
   given: ProxyValues,
 ): string {
-  const setting: Setting = PROXY_SETTINGS[flag];
+  const setting: Settings[string] = PROXY_SETTINGS[flag];
   const isDefault = [formatAddress(address), String(address.port)].includes(setting.default ?? '');
   return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : key);
 }

@@ -8,7 +8,6 @@ import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import type { Config } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-hosts.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
-import type { Lookups } from '../platform/dns/dns-lookup.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
 import type { LogLosses } from '../platform/log/output.ts';
@@ -26,7 +25,7 @@ import { startProxy } from '../proxy/start-proxy.ts';
 import type { LeafContexts } from '../proxy/tls/interception-ca.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { type InUse, servingOf } from './configuration.ts';
+import { type InUse, openLookups, servingOf } from './configuration.ts';
 import { required, sidecarHealth } from './health.ts';
 import type { Outputs } from './outputs.ts';
 import type { FollowedFile } from './reload/follow-file.ts';
@@ -226,7 +225,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     ...(findOriginal === undefined ? {} : { findOriginal }),
     otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
     ...(leaves === undefined ? {} : { leaves }),
-    ...(lookups === undefined ? {} : { network: networkWithLookup(lookups.ofUpstreams, namesByDns(config)) }),
+    ...(lookups === undefined ? {} : { network: networkWithLookup(lookups.ofUpstreams, lookups.names) }),
     metrics: proxyMetrics,
     clock,
     log,
@@ -340,29 +339,6 @@ async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Le
     throw new SidecarError(
       'configuration',
       `interception.directory ${directory}: expected a directory that can be written (${systemCodeOf(error) ?? messageOf(error)})`,
-      { cause: error },
-    );
-  }
-}
-
-/** Hosts in whose place this program listens, so that DNS alone knows where they are; in lower case. */
-function namesByDns({ capture }: Config): ReadonlySet<string> {
-  return new Set(capture?.hosts.map(({ host }) => host));
-}
-
-/**
- * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
- * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
- */
-export async function openLookups(config: Config, clock: Clock): Promise<Lookups | undefined> {
-  if (config.capture === undefined) return undefined;
-  const { lookupsPastHostsFile } = await import('../platform/dns/dns-lookup.ts');
-  try {
-    return await lookupsPastHostsFile(namesByDns(config), clock);
-  } catch (error) {
-    throw new SidecarError(
-      'configuration',
-      `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${systemCodeOf(error) ?? messageOf(error)}`,
       { cause: error },
     );
   }

@@ -347,6 +347,10 @@ interface ConnectionAddress {
   readonly port: number;
 }
 
+/**
+ * A TCP connection that accepts only as many bytes as were asked for: its client buffers everything until an answer is
+ * whole.
+ */
 class MeasuredConnection extends Duplex {
   readonly #socket: Socket;
   #mayCome: number;

@@ -317,6 +317,11 @@ interface KnownResolutions {
   ): ProfileResolution;
 }
 
+/**
+ * Caches what profiles resolved to, so that a rollout, or a client that asks again and again, costs one resolution. The
+ * key is all that went into it: the profiles, which are new objects once judged anew, and everything that the pod said.
+ * No entry is ever out of date, and the least recently used ones make room.
+ */
 export function rememberResolutions(): KnownResolutions {
   const known = new LruMap<string, ProfileResolution>({
     max: MAX_RESOLUTIONS,

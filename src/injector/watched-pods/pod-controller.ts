@@ -278,6 +278,7 @@ const MAX_KNOWN = 5000;
 /** Characters. */
 const MAX_LABELS_LENGTH = 2048;
 
+/** Whether the webhook is called for a pod at all: by the selectors of its configuration and the namespace's labels. */
 export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,

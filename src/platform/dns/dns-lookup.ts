@@ -200,6 +200,8 @@ export function candidatesFor(name: string, { domains, ndots }: SearchList): rea
 const RESOLV_CONF = '/etc/resolv.conf';
 
 export interface Lookups {
+  /** Whom DNS alone finds; in lower case. */
+  readonly names: ReadonlySet<string>;
   /** For upstreams, whose connections bound what they ask of the system. */
   readonly ofUpstreams: LookupFunction;
   /** For everything else. */
@@ -219,7 +221,7 @@ export async function lookupsPastHostsFile(names: ReadonlySet<string>, clock: Cl
     clock,
     preferred: () => (reachesIPv6() ? 6 : 4),
   });
-  return { ofUpstreams: exceptFor(names, byDns), own: exceptFor(names, byDns, ownLookup) };
+  return { names, ofUpstreams: exceptFor(names, byDns), own: exceptFor(names, byDns, ownLookup) };
 }
 
 /** The system's `lookup`, or another one, for all but these names. */

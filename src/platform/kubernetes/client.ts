@@ -158,6 +158,8 @@ export async function* readLines(stream: AsyncIterable<Uint8Array> | null): Asyn
   }
 }
 
+// Words for failed requests, without any token, whatever a library has quoted.
+
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 const MAX_EXPLANATION = 1000;

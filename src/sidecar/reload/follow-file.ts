@@ -260,6 +260,7 @@ type ReloadResult =
   /** A new credential in it has no token yet. */
   | 'token_unavailable';
 
+/** How the configuration in use relates to the file's content, for people and as metrics. */
 type Standing =
   | { readonly state: 'current' }
   /** For the tokens of its new credentials; overdue after a while. */

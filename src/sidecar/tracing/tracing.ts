@@ -152,7 +152,11 @@ function samplerOf({ sampler, ratio }: TracingConfig): Sampler {
   return parentBased === undefined ? decides : new ParentBasedSampler({ root: decides });
 }
 
-/** Makes spans by way of `tracer`. */
+/**
+ * Spans of requests, named and described as the semantic conventions for HTTP have it (OpenTelemetry, *HTTP spans*,
+ * stable).
+ * Makes spans by way of `tracer`.
+ */
 function requestSpans(tracer: OtelTracer): Tracer {
   return { begin: (request, parent) => new ServerSpan(tracer, request, parent) };
 }

@@ -356,6 +356,7 @@ const translateInstallation: TranslateAnswer = (fields, providerNowMs) => {
   };
 };
 
+/** What one grant asks the provider for, whatever the grant. */
 interface GrantRequest {
   /** The Authorization field. */
   readonly authorization?: string | undefined;
