@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { serverOf } from '../config/values.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
+import { certificateFile, clientCertificate, publishedNames } from '../token/client/client-authentication.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/grants.ts';
 import type { IssuerMetadata } from '../token/provider/discovery.ts';
@@ -58,7 +59,8 @@ export async function examineCredential(
 
 /** The client's certificate. */
 function certificateOf({ clientAuth, directory }: CredentialConfig): string | undefined {
-  return clientAuth.method === 'tls_client_auth' ? join(directory, 'tls.crt') : undefined;
+  const file = certificateFile(clientAuth);
+  return file === undefined ? undefined : join(directory, file);
 }
 
 const PROVIDER_STEPS = {
@@ -74,15 +76,14 @@ function reachProvider(
   of: About,
   examination: Examination,
 ) {
+  const identity = clientCertificate(credentials);
   return reach(
     {
       ...serverOf(url),
       tls,
       offers: ['http/1.1'],
       withinMs: requestTimeoutMs,
-      ...(credentials.method === 'tls_client_auth'
-        ? { identity: { cert: credentials.certificate, key: credentials.privateKey } }
-        : {}),
+      ...(identity === undefined ? {} : { identity }),
       ...(egressProxy === undefined ? {} : { egressProxy }),
       ...(examination.lookup === undefined ? {} : { lookup: examination.lookup }),
     },
@@ -170,28 +171,17 @@ function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of:
   ];
 }
 
-/** The metadata's names for one of our methods. */
-function publishedNames(method: CredentialConfig['clientAuth']['method']): readonly string[] {
-  switch (method) {
-    case 'kubernetes_jwt':
-      return ['private_key_jwt'];
-    case 'tls_client_auth':
-      return ['tls_client_auth', 'self_signed_tls_client_auth'];
-    default:
-      return [method];
-  }
-}
-
 /** Where the issuer's metadata was found, what it says, and whether it offers the client's method; it may be incomplete. */
 function describeDiscovery(
-  { clientAuth: { method } }: CredentialConfig,
+  { clientAuth }: CredentialConfig,
   metadata: IssuerMetadata | undefined,
   of: About,
 ): Finding[] {
   if (metadata === undefined) return [];
+  const { method } = clientAuth;
   const { foundAt, tokenUrl, clientAuthentication } = metadata;
   const found = of.ok('discovery', `${foundAt} names ${shownUrl(tokenUrl)}`);
-  if (publishedNames(method).some((one) => clientAuthentication.includes(one))) {
+  if (publishedNames(clientAuth).some((one) => clientAuthentication.includes(one))) {
     return [found, of.ok('client_authentication', `${method} is offered`)];
   }
   const offered = clientAuthentication.filter((one) => /^[\w-]{1,40}$/.test(one)).slice(0, 10);

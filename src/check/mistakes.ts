@@ -2,6 +2,7 @@
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
+import { datesProof } from '../token/client/client-authentication.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
@@ -195,7 +196,7 @@ const KNOWN: readonly KnownMistake[] = [
     remedy: ({ skewMs, config, refusal }) =>
       skewMs !== undefined &&
       Math.abs(skewMs) > 5000 &&
-      (config.clientAuth.method === 'private_key_jwt' || config.grant?.type === 'jwt_bearer') &&
+      (datesProof(config.clientAuth) || config.grant?.type === 'jwt_bearer') &&
       hasError(refusal, 'invalid_client', 'invalid_grant', 'invalid_request')
         ? "the assertion is dated by a clock that is not the provider's: set the clock of the node"
         : undefined,

@@ -2,6 +2,7 @@
 
 import type { LogLevel } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
+import type { ClientAuthentication } from './client-authentication.ts';
 
 export interface Config {
   /** Where the app container sends its requests. */
@@ -65,16 +66,6 @@ export interface EgressProxyConfig {
   readonly noProxy: readonly string[];
 }
 
-/** How the client proves itself, with the settings of that method. Files are names in the credential's directory. */
-export type ClientAuthentication =
-  | { readonly method: 'client_secret_basic'; readonly encoding: 'form' | 'raw' }
-  | { readonly method: 'client_secret_post' }
-  | PrivateKeyJwt
-  | { readonly method: 'tls_client_auth' }
-  | { readonly method: 'kubernetes_jwt'; readonly tokenFile: string }
-  /** The grant itself is proof enough. */
-  | { readonly method: 'none' };
-
 /** How a token is granted, with the settings of that grant. Files are names in the credential's directory. */
 export type GrantConfig = JwtBearerGrant | TokenExchangeGrant | StaticGrant;
 
@@ -122,20 +113,6 @@ interface TokenExchangeGrant {
 interface StaticGrant {
   readonly type: 'static';
   readonly tokenFile: string;
-}
-
-export interface PrivateKeyJwt {
-  readonly method: 'private_key_jwt';
-  /** PEM or JWK. */
-  readonly keyFile: string;
-  /** PEM. Its thumbprint names the key. */
-  readonly certificateFile?: string;
-  /** Overrides the JWK's own, and the key's thumbprint. */
-  readonly keyId?: string;
-  /** Overrides the JWK's own, and the usual one for the key's type. */
-  readonly algorithm?: AssertionAlgorithm;
-  /** The assertion's `aud`; the token endpoint's URL by default. */
-  readonly audience?: string;
 }
 
 export type AssertionAlgorithm =

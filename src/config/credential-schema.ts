@@ -1,7 +1,8 @@
 /** The shape of a credential in the configuration file. */
 
 import * as v from 'valibot';
-import type { AssertionAlgorithm, ClientAuthentication, GrantConfig, JwtBearerGrant } from './config.ts';
+import { assertionAlgorithm, clientAuthenticationSettings as client } from './client-authentication.ts';
+import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import {
   asWritten,
   fileName,
@@ -23,15 +24,6 @@ function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
   return words(Object.keys(all) as Word[]);
 }
 
-const clientAuthenticationMethod = wordsOf<ClientAuthentication['method']>({
-  client_secret_basic: true,
-  client_secret_post: true,
-  private_key_jwt: true,
-  tls_client_auth: true,
-  kubernetes_jwt: true,
-  none: true,
-});
-
 const grantType = wordsOf<'client_credentials' | GrantConfig['type']>({
   client_credentials: true,
   jwt_bearer: true,
@@ -45,38 +37,13 @@ const jwtBearerKind = wordsOf<JwtBearerGrant['kind']>({
   github_app: true,
 });
 
-const ASSERTION_ALGORITHMS = [
-  'ES256',
-  'ES384',
-  'ES512',
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'EdDSA',
-] as const satisfies readonly AssertionAlgorithm[];
-
-const assertion = v.strictObject(
-  {
-    keyFile: v.optional(fileName),
-    certificateFile: v.optional(fileName),
-    keyId: v.optional(text),
-    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
-    audience: v.optional(text),
-    tokenFile: v.optional(fileName),
-  },
-  'a mapping',
-);
-
 const jwtBearer = v.strictObject(
   {
     kind: v.optional(jwtBearerKind),
     keyFile: v.optional(fileName),
     certificateFile: v.optional(fileName),
     keyId: v.optional(text),
-    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
+    algorithm: v.optional(assertionAlgorithm),
     issuer: v.optional(text),
     subject: v.optional(text),
     audience: v.optional(text),
@@ -142,13 +109,13 @@ export const credential = v.strictObject(
     allowInsecureTokenUrl: v.optional(flag),
     dir: v.optional(path),
     clientId: v.optional(text),
-    clientAuth: v.optional(clientAuthenticationMethod),
-    assertion: v.optional(assertion),
+    clientAuth: client.clientAuth,
+    assertion: client.assertion,
     grant: v.optional(grantType),
     jwtBearer: v.optional(jwtBearer),
     tokenExchange: v.optional(tokenExchange),
     static: v.optional(staticToken),
-    basicEncoding: v.optional(words(['form', 'raw'])),
+    basicEncoding: client.basicEncoding,
     required: v.optional(flag),
     output: v.optional(output),
     tokenType: v.optional(words(['bearer', 'any'])),

@@ -10,6 +10,7 @@ import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import { NO_ROUTE, type ProxyMetrics } from '../proxy/metrics.ts';
+import { certificateFile } from '../token/client/client-authentication.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { type InUse, servingOf } from './configuration.ts';
 import { withoutToken } from './health.ts';
@@ -198,12 +199,15 @@ function subjectsOf(config: Config): Subject[] {
     ...listsOf(config).flatMap(([prefix, entries]) =>
       (entries ?? []).flatMap(({ host, tls }) => filesOf(routeOf(`${prefix}:${host}`), tls)),
     ),
-    ...config.credentials.flatMap(({ name, tls, clientAuth }) => [
-      credentialOf(name),
-      ...filesOf(credentialOf(name), tls),
-      // From the mounted Secret.
-      ...(clientAuth.method === 'tls_client_auth' ? [fileOf(credentialOf(name), 'tls.crt')] : []),
-    ]),
+    ...config.credentials.flatMap(({ name, tls, clientAuth }) => {
+      const certificate = certificateFile(clientAuth);
+      return [
+        credentialOf(name),
+        ...filesOf(credentialOf(name), tls),
+        // From the mounted Secret.
+        ...(certificate === undefined ? [] : [fileOf(credentialOf(name), certificate)]),
+      ];
+    }),
   ];
 }
 

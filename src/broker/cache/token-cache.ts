@@ -7,6 +7,7 @@ import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
 import { pause } from '../../platform/time/async.ts';
 import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
+import { mayShareToken } from '../../token/client/client-authentication.ts';
 import type { Credentials } from '../../token/credentials.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
@@ -199,7 +200,7 @@ function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
   const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
     config;
-  if (clientAuth.method === 'kubernetes_jwt') return undefined;
+  if (!mayShareToken(clientAuth)) return undefined;
   if (grant?.type === 'token_exchange' || grant?.type === 'static') return undefined;
   const settings = { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters };
   return JSON.stringify(ordered({ settings, tokenType, credentials }));

@@ -1,11 +1,13 @@
 /**
- * How a client shows the token endpoint who it is (RFC 6749 §2.3): what each method reads of the mounted files, and
- * what one request carries.
+ * How a client shows the token endpoint who it is (RFC 6749 §2.3): for each method a row of all that others ask about
+ * it, from what it reads of the mounted files to what one request carries. The settings of a method, and its word in
+ * the file, are in `src/config/client-authentication.ts`.
  */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { ClientAuthentication, CredentialSettings, PrivateKeyJwt } from '../../config/config.ts';
+import type { ClientAuthentication, PrivateKeyJwt } from '../../config/client-authentication.ts';
+import type { CredentialSettings } from '../../config/config.ts';
 import {
   readMountedSecret,
   UnusableFile,
@@ -45,6 +47,17 @@ type Client<M extends MethodName> = Extract<ClientCredentials, { readonly method
 interface Method<M extends MethodName> {
   /** It names a client only if one is configured: no `client_id` is read. */
   readonly isNameless?: true;
+  /** By one of these names an issuer's metadata offers it (RFC 8414 §2). */
+  readonly publishedAs: readonly string[];
+  /**
+   * Whether these credentials decide what is granted, so that replicas that hold them may share a token. Not where a
+   * token that somebody else keeps fresh decides it, too.
+   */
+  readonly mayShareToken: boolean;
+  /** Whether what it sends holds a time of this machine's clock. */
+  readonly datesProof?: true;
+  /** The certificate that is shown in the handshake: its file in the credential's directory, and its content. */
+  readonly certificate?: { readonly file: string; of(client: Client<M>): ClientCertificate };
   /** The files that it reads in the credential's directory, besides `client_id`. */
   files(config: Config<M>): readonly string[];
   /** What they hold; or what they should have held, without a secret value. */
@@ -57,6 +70,12 @@ interface Method<M extends MethodName> {
   prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
+/** A chain and its key, in PEM. */
+interface ClientCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** Where the request goes, and when. */
 interface Occasion {
   readonly tokenUrl: string;
@@ -65,6 +84,8 @@ interface Occasion {
 
 const METHODS: { readonly [M in MethodName]: Method<M> } = {
   client_secret_basic: {
+    publishedAs: ['client_secret_basic'],
+    mayShareToken: true,
     files: () => ['client_secret'],
     understand: (config, clientId, files) => ({
       ...config,
@@ -74,6 +95,8 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     prove: proveInHeader,
   },
   client_secret_post: {
+    publishedAs: ['client_secret_post'],
+    mayShareToken: true,
     files: () => ['client_secret'],
     understand: (config, clientId, files) => ({
       ...config,
@@ -83,12 +106,21 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     prove: proveInForm,
   },
   private_key_jwt: {
+    publishedAs: ['private_key_jwt'],
+    mayShareToken: true,
+    datesProof: true,
     files: ({ keyFile, certificateFile }) =>
       certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
     understand: signingClient,
     prove: proveBySignature,
   },
   tls_client_auth: {
+    publishedAs: ['tls_client_auth', 'self_signed_tls_client_auth'],
+    mayShareToken: true,
+    certificate: {
+      file: 'tls.crt',
+      of: ({ certificate, privateKey }) => ({ cert: certificate, key: privateKey }),
+    },
     // The names in a Secret of type `kubernetes.io/tls`.
     files: () => ['tls.crt', 'tls.key'],
     understand: certifiedClient,
@@ -96,12 +128,16 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
   },
   kubernetes_jwt: {
     isNameless: true,
+    publishedAs: ['private_key_jwt'],
+    mayShareToken: false,
     files: ({ tokenFile }) => [tokenFile],
     understand: attestedClient,
     prove: proveByAttestation,
   },
   none: {
     isNameless: true,
+    publishedAs: ['none'],
+    mayShareToken: true,
     files: () => [],
     understand: ({ method }, clientId) => ({ method, clientId }),
     prove: nameClient,
@@ -141,6 +177,31 @@ export async function proveClient(
   clock: Clock,
 ): Promise<ProofOfClient> {
   return await methodOf(credentials).prove(credentials, { tokenUrl, clock });
+}
+
+/** The names by which an issuer's metadata may offer the method. */
+export function publishedNames(config: ClientAuthentication): readonly string[] {
+  return methodOf(config).publishedAs;
+}
+
+/** Whether replicas with equal credentials may share a token. */
+export function mayShareToken(config: ClientAuthentication): boolean {
+  return methodOf(config).mayShareToken;
+}
+
+/** Whether the proof holds a time of this machine's clock. */
+export function datesProof(config: ClientAuthentication): boolean {
+  return methodOf(config).datesProof === true;
+}
+
+/** The file, in the credential's directory, of the certificate that the client shows in the handshake. */
+export function certificateFile(config: ClientAuthentication): string | undefined {
+  return methodOf(config).certificate?.file;
+}
+
+/** The certificate that the client shows in the handshake. */
+export function clientCertificate(client: ClientCredentials): ClientCertificate | undefined {
+  return methodOf(client).certificate?.of(client);
 }
 
 /** RFC 7523 §2.2. */

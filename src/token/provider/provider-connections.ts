@@ -12,7 +12,11 @@ import { http } from '../../platform/net/node-http.ts';
 import { https } from '../../platform/net/node-https.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import type { ClientCredentials } from '../client/client-authentication.ts';
+import {
+  type ClientCredentials,
+  certificateFile,
+  clientCertificate,
+} from '../client/client-authentication.ts';
 
 interface ProviderConnections {
   /**
@@ -42,10 +46,11 @@ const IDLE_MS = 4000;
 export function providerConnections(
   {
     name: credential,
+    clientAuth,
     tls,
     egressProxy,
     requestTimeoutMs,
-  }: Pick<CredentialConfig, 'name' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
+  }: Pick<CredentialConfig, 'name' | 'clientAuth' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
   lookup: LookupFunction | undefined,
   /** Connections at once. */
@@ -69,7 +74,8 @@ export function providerConnections(
       made = { protocol, material, agent };
       const { ca, cert } = material;
       if (ca !== undefined) certificates?.inUse({ credential }, 'caFile', 'trust', ca);
-      if (cert !== undefined) certificates?.inUse({ credential }, 'tls.crt', 'identity', cert);
+      if (cert !== undefined)
+        certificates?.inUse({ credential }, certificateFile(clientAuth) ?? '', 'identity', cert);
       return made.agent;
     },
     close() {
@@ -118,9 +124,7 @@ async function readTlsMaterial(
 ): Promise<TlsMaterial> {
   return {
     ca: caFile === undefined ? undefined : await readPem(caFile),
-    ...(credentials.method === 'tls_client_auth'
-      ? { cert: credentials.certificate, key: credentials.privateKey }
-      : {}),
+    ...clientCertificate(credentials),
     servername: serverName,
   };
 }

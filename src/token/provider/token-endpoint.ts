@@ -8,7 +8,7 @@ import { shownUrl } from '../../platform/log/shown-text.ts';
 import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import { basicPair, proveClient } from '../client/client-authentication.ts';
+import { basicPair, certificateFile, proveClient } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import {
@@ -89,7 +89,7 @@ export function createTokenEndpoint(
       : discovery(
           {
             issuerUrl: config.issuerUrl,
-            showsCertificate: config.clientAuth.method === 'tls_client_auth',
+            showsCertificate: certificateFile(config.clientAuth) !== undefined,
             permitsClearText: config.permitsClearText === true,
           },
           clock,
