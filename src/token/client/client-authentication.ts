@@ -195,8 +195,8 @@ export function datesProof(config: ClientAuthentication): boolean {
 }
 
 /** The file, in the credential's directory, of the certificate that the client shows in the handshake. */
-export function certificateFile(config: ClientAuthentication): string | undefined {
-  return methodOf(config).certificate?.file;
+export function certificateFile(client: ClientAuthentication | ClientCredentials): string | undefined {
+  return methodOf(client).certificate?.file;
 }
 
 /** The certificate that the client shows in the handshake. */

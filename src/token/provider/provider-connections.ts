@@ -46,11 +46,10 @@ const IDLE_MS = 4000;
 export function providerConnections(
   {
     name: credential,
-    clientAuth,
     tls,
     egressProxy,
     requestTimeoutMs,
-  }: Pick<CredentialConfig, 'name' | 'clientAuth' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
+  }: Pick<CredentialConfig, 'name' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
   lookup: LookupFunction | undefined,
   /** Connections at once. */
@@ -75,7 +74,7 @@ export function providerConnections(
       const { ca, cert } = material;
       if (ca !== undefined) certificates?.inUse({ credential }, 'caFile', 'trust', ca);
       if (cert !== undefined)
-        certificates?.inUse({ credential }, certificateFile(clientAuth) ?? '', 'identity', cert);
+        certificates?.inUse({ credential }, certificateFile(credentials) ?? '', 'identity', cert);
       return made.agent;
     },
     close() {
