@@ -102,7 +102,7 @@ export const check: Command = {
     const findings = await look().catch(async (error: unknown) => {
       // Readers of the JSON also learn there that nothing could be examined.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
-      const { invalidConfiguration } = await import('./configuration.ts');
+      const { invalidConfiguration } = await import('./examine.ts');
       return invalidConfiguration(error.problems);
     });
     stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
@@ -172,7 +172,7 @@ async function examineAll(
   );
   return await inTheTime(withinMs, isOffline, async (examination) => {
     const { examine, examineTime } = await import('./examine.ts');
-    const { examineTracing } = await import('./configuration.ts');
+    const { examineTracing } = await import('./examine.ts');
     const lookup = isOffline ? undefined : (await openLookups(config, systemClock))?.own;
     const findings = await examine(
       config,
