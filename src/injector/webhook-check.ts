@@ -7,8 +7,7 @@
 import { messageOf, SidecarError } from '../platform/errors.ts';
 import type { ApiRequestOptions, KubernetesApi } from '../platform/kubernetes/api.ts';
 import { type Clock, isPast, later, remainingMs } from '../platform/time/clock.ts';
-import type { Webhook } from './admission.ts';
-import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
+import { admissionResponse, parseAdmissionReview, type Webhook } from './admission.ts';
 
 /** By which the webhook's configuration selects what is sent. */
 const LABEL = 'token-sidecar.dev/check';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { admissionResponse, parseAdmissionReview } from '../../src/injector/admission-review.ts';
+import { admissionResponse, parseAdmissionReview } from '../../src/injector/admission.ts';
 import { reviewOf } from './review.ts';
 
 const POD = { metadata: { name: 'shop' }, spec: { containers: [{ name: 'app' }] } };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { beyondJsonBounds } from '../../src/injector/admission-review.ts';
+import { beyondJsonBounds } from '../../src/injector/admission.ts';
 
 const nested = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 /** A list and what is in it: so many values. */
