@@ -12,6 +12,7 @@ import type {
   UpstreamStream,
   UpstreamUser,
 } from '../streams/contract.ts';
+import { stallError } from '../streams/stall-timeouts.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { ListenerContext, RequestService } from './listener-context.ts';
 import { type RequestBody, requestBodyOf } from './replayable-body.ts';
@@ -182,9 +183,15 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** Nothing has moved: fails in the name of the side that stalled, or cuts an answer that has begun. */
   stalled(): void {
-    const { idleMs } = this.#route.config.timeouts;
-    const [code, what] = this.#whoStalls();
-    this.#fail(new SidecarError(code, `${what} for ${idleMs} ms`));
+    const { begun, stream } = this.#transaction;
+    this.#fail(
+      stallError(this.#route.config.timeouts, {
+        begun,
+        appIsBehind: this.#appIsBehind,
+        allTaken: this.#upstream?.allTaken === true,
+        awaitsContinue: stream.awaitsContinue,
+      }),
+    );
   }
 
   upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
@@ -205,14 +212,6 @@ export class Forwarding implements RequestService, UpstreamUser {
     // Whatever closed it most likely closed its neighbours too.
     if (next.kind === 'anew') this.#route.upstream.discardIdle(this);
     this.#acquireOrFail();
-  }
-
-  #whoStalls(): readonly [ProxyErrorCode, string] {
-    const { begun, stream } = this.#transaction;
-    if (begun && this.#appIsBehind) return ['request_timeout', 'the app read no more of the answer'];
-    const appIsSlow = !begun && this.#upstream?.allTaken && !stream.awaitsContinue;
-    if (appIsSlow) return ['request_timeout', 'the request body did not go on'];
-    return ['upstream_timeout', 'nothing moved'];
   }
 
   async #sendWhenObtained(): Promise<void> {

@@ -9,11 +9,12 @@ import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { FailedWrite, sharedRead, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner, UpstreamUser } from '../../streams/contract.ts';
+import { isAnswerDue, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import { type StreamEnd, wasSaid } from '../close-notify.ts';
 import { IDLE_MS } from '../connection-budget.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { AnswerReader } from './answer-reader.ts';
-import { type AnswerInProgress, deliveryOf, type Idle, type UpstreamState } from './state.ts';
+import { type AnswerInProgress, type Busy, deliveryOf, type Idle, type UpstreamState } from './state.ts';
 
 /** How long the rest of an unwanted answer may take to come. */
 const WORTH_READING_MS = 1_000;
@@ -193,15 +194,14 @@ export class UpstreamConnection extends AnswerReader {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
     busy.requestWhole = true;
-    const { responseMs, idleMs } = this.#options.route.timeouts;
-    this.#deadline.set(nowMs + (busy.answer === undefined ? responseMs : idleMs));
+    this.#deadline.set(nowMs + this.#stallTimeoutMs(busy));
   }
 
   /** Says that bytes have moved, or that there was room for more. */
   override touch(): void {
     const busy = this.state;
-    if (busy.kind !== 'busy' || (busy.requestWhole && busy.answer === undefined)) return;
-    this.#deadline.set(this.#nowMs() + this.#options.route.timeouts.idleMs);
+    if (busy.kind !== 'busy' || isAnswerDue(busy.requestWhole, busy.answer !== undefined)) return;
+    this.#deadline.set(this.#nowMs() + this.#stallTimeoutMs(busy));
   }
 
   /** Reads nothing more until `resume`: the app has to catch up. */
@@ -407,19 +407,26 @@ export class UpstreamConnection extends AnswerReader {
 
   #tooLate(): void {
     const state = this.state;
-    const { connectMs, responseMs } = this.#options.route.timeouts;
+    const { connectMs } = this.#options.route.timeouts;
     switch (state.kind) {
       case 'connecting':
       case 'securing':
         this.fail(this.#failures.tooLate('connection', connectMs), false);
         break;
       case 'busy':
-        if (!state.requestWhole || state.answer !== undefined) state.user.stalled();
-        else this.fail(this.#failures.tooLate('answer', responseMs), false);
+        if (isAnswerDue(state.requestWhole, state.answer !== undefined)) {
+          this.fail(this.#failures.tooLate('answer', this.#stallTimeoutMs(state)), false);
+        } else {
+          state.user.stalled();
+        }
         break;
       default:
         this.abandon();
     }
+  }
+
+  #stallTimeoutMs({ requestWhole, answer }: Busy): number {
+    return stallTimeoutMs(this.#options.route.timeouts, requestWhole, answer !== undefined);
   }
 
   #nowMs(): number {

@@ -2,6 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import type { Delivery } from '../../streams/contract.ts';
+import { isAnswerDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream, UpstreamOutlet, WireStream } from './connection-writer.ts';
 
@@ -14,12 +15,6 @@ interface Held {
   end: { readonly trailers: Fields } | Failure | undefined;
 }
 
-/** Bounds on the answer, in ms. */
-export interface AnswerTimeouts {
-  readonly responseMs: number;
-  readonly idleMs: number;
-}
-
 /** A request that is being sent on a connection, or its answer read: its progress, and when something is due. */
 export class CarriedRequest {
   readonly kind = 'busy';
@@ -30,7 +25,7 @@ export class CarriedRequest {
   readonly isHead: boolean;
   readonly sending: RequestSending;
   readonly #stream: CarriedStream;
-  readonly #timeouts: AnswerTimeouts;
+  readonly #timeouts: StallTimeouts;
   /** On the monotonic clock. */
   dueAtMs = Number.POSITIVE_INFINITY;
   /** Whether `upstreamReady` is due. */
@@ -51,7 +46,7 @@ export class CarriedRequest {
     wire: WireStream,
     isHead: boolean,
     bodyBytes: number | undefined,
-    timeouts: AnswerTimeouts,
+    timeouts: StallTimeouts,
   ) {
     this.#stream = stream;
     this.#timeouts = timeouts;
@@ -69,15 +64,15 @@ export class CarriedRequest {
 
   /** The request has been written whole: from now on the answer is due. */
   requestSent(nowMs: number): void {
-    const { responseMs, idleMs } = this.#timeouts;
-    if (this.held === undefined) this.#due(nowMs + (this.answered ? idleMs : responseMs));
+    if (this.held === undefined) this.#due(nowMs + stallTimeoutMs(this.#timeouts, true, this.answered));
   }
 
   /** Bytes have moved, or there was room for more. */
   touch(nowMs: number): void {
     // The user's delay is not the upstream's fault.
-    if (this.held !== undefined || (this.sending.whole && !this.answered)) return;
-    this.#due(nowMs + this.#timeouts.idleMs);
+    const { whole } = this.sending;
+    if (this.held !== undefined || isAnswerDue(whole, this.answered)) return;
+    this.#due(nowMs + stallTimeoutMs(this.#timeouts, whole, this.answered));
   }
 
   /** Sends what was written; says whether the upstream keeps up. */

@@ -14,9 +14,10 @@ import type {
   UpstreamStream,
   UpstreamUser,
 } from '../../streams/contract.ts';
+import { isAnswerDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
+import { CarriedRequest, type Failure } from './carried-request.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream } from './connection-writer.ts';
 import { requestFields } from './request-fields.ts';
@@ -24,7 +25,7 @@ import { requestFields } from './request-fields.ts';
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
   readonly failures: UpstreamFailures;
-  readonly timeouts: AnswerTimeouts;
+  readonly timeouts: StallTimeouts;
   /** Called when one that waits for a connection is no longer wanted. */
   onAbandoned(stream: Http2UpstreamStream): void;
 }
@@ -285,12 +286,14 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
     busy.dueAtMs = Number.POSITIVE_INFINITY;
-    if (!busy.sending.whole || busy.answered) {
+    const { whole } = busy.sending;
+    if (!isAnswerDue(whole, busy.answered)) {
       this.user.stalled();
       return;
     }
     const { failures, timeouts } = this.#options;
-    this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), delivery: 'lost' });
+    const afterMs = stallTimeoutMs(timeouts, whole, busy.answered);
+    this.#fail(busy, { error: failures.tooLate('answer', afterMs), delivery: 'lost' });
   }
 
   /** The error for a field section that is larger than the upstream takes. */
