@@ -4,6 +4,7 @@ import { HOP_FIELD } from '../../platform/net/listen.ts';
 import { type Fields, hasField, listMembers, lowerCaseName, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection, OutgoingRequest } from './contract.ts';
+import { placeAuthorization } from './token-placement.ts';
 
 /** Says that an answer is the proxy's own and why; no upstream answer carries it. */
 export const ERROR_FIELD = 'token-sidecar-error';
@@ -135,9 +136,7 @@ function makeUpstreamFields(
   }
   if (options.length > 0) passed.push('connection', options.join(', '));
   passed.push(HOP_FIELD, joined(hops, rules.instanceId));
-  if (rules.authorization !== undefined && !ownAuthorization) {
-    passed.push('authorization', rules.authorization);
-  }
+  placeAuthorization(passed, rules.authorization, ownAuthorization);
   return passed;
 }
 

@@ -1,13 +1,13 @@
 /**
- * Where a token goes when it is not sent as `Authorization: Bearer`: in fields of other names or schemes, in place of a
- * placeholder, or in a query parameter. It replaces whatever the app put there or into Authorization: the upstream sees
- * one identity.
+ * Where a token enters a request: as `Authorization: Bearer`, unless its route says otherwise; then in fields of other
+ * names or schemes, in place of a placeholder, or in a query parameter. It replaces whatever the app put there or into
+ * Authorization: the upstream sees one identity.
  */
 
 import type { Injection } from '../../config/config.ts';
 import type { Fields } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
-import type { FieldSection, IncomingRequest } from './contract.ts';
+import type { FieldSection, IncomingRequest, OutgoingRequest } from './contract.ts';
 
 /** What every Authorization value of a bearer source begins with (RFC 6750 §2.1). */
 const BEARER = 'Bearer ';
@@ -19,6 +19,33 @@ type InjectionInto<Place extends Injection['into']> = Extract<Injection, { reado
 
 /** The fields of a request with its token in place. */
 type PlacedSection = Pick<FieldSection, 'connectionOptions' | 'fields'>;
+
+/**
+ * The request with its token, or the app's own identity, where the route wants it.
+ * @param placement of the route; if undefined, the token enters as Authorization, by `placeAuthorization`. Otherwise it
+ * is placed among the app's fields, all of which then pass.
+ */
+export function withToken(request: OutgoingRequest, placement: TokenPlacement | undefined): OutgoingRequest {
+  if (placement === undefined) return request;
+  const { authorization, from, target } = request;
+  if (request.keepClientAuthorization) return { ...request, from: placement.keepOwn(from) };
+  return {
+    ...request,
+    from: placement.place(from, authorization),
+    target: placement.target(target, authorization),
+    authorization: undefined,
+    keepClientAuthorization: true,
+  };
+}
+
+/** Adds the token as Authorization. @param passed the app's fields that pass. @param hasOwn one of them is its own. */
+export function placeAuthorization(
+  passed: string[],
+  authorization: OutgoingRequest['authorization'],
+  hasOwn: boolean,
+): void {
+  if (authorization !== undefined && !hasOwn) passed.push('authorization', authorization);
+}
 
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];

@@ -13,7 +13,7 @@ import type {
   UpstreamUser,
 } from '../streams/contract.ts';
 import { stallError } from '../streams/stall-timeouts.ts';
-import type { TokenPlacement } from '../streams/token-placement.ts';
+import { withToken } from '../streams/token-placement.ts';
 import type { ListenerContext, RequestService } from './listener-context.ts';
 import { type RequestBody, requestBodyOf } from './replayable-body.ts';
 import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './request-token.ts';
@@ -305,9 +305,8 @@ export class Forwarding implements RequestService, UpstreamUser {
       upgrade: this.#upgrade,
       hasBody: this.body !== undefined,
     };
-    const { placement } = this.#route;
     if (this.#ties) upstream.tie();
-    upstream.send(placement === undefined ? request : placed(request, placement), nowMs);
+    upstream.send(withToken(request, this.#route.placement), nowMs);
     this.#sentAtMs = nowMs;
     this.sentBy = upstream.protocol;
     this.body?.sendTo(upstream, nowMs);
@@ -354,20 +353,4 @@ export class Forwarding implements RequestService, UpstreamUser {
   #nowMs(): number {
     return this.#context.clock.monotonicMs();
   }
-}
-
-/**
- * The request with its token, or the app's own identity, where the route wants it: placed among the app's fields, all
- * of which then pass.
- */
-function placed(request: OutgoingRequest, placement: TokenPlacement): OutgoingRequest {
-  const { authorization, from, target } = request;
-  if (request.keepClientAuthorization) return { ...request, from: placement.keepOwn(from) };
-  return {
-    ...request,
-    from: placement.place(from, authorization),
-    target: placement.target(target, authorization),
-    authorization: undefined,
-    keepClientAuthorization: true,
-  };
 }
