@@ -11,16 +11,14 @@ import { describe, expect, it } from 'vitest';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
 import { UnusableFile } from '../../src/platform/mounted/mounted-secret.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion.ts';
-import {
-  type ClientCredentials,
-  proveClient,
-  type SigningClient,
-} from '../../src/token/client/client-authentication.ts';
+import { type ClientCredentials, proveClient } from '../../src/token/client/client-authentication.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { openGrant } from './grants/granting.ts';
+
+type SigningClient = Extract<ClientCredentials, { readonly method: 'private_key_jwt' }>;
 
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 

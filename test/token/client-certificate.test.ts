@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import type { CertifiedClient } from '../../src/token/client/client-authentication.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
+
+type CertifiedClient = Extract<ClientCredentials, { readonly method: 'tls_client_auth' }>;
 
 const authority = createCertificateAuthority('Test CA');
 

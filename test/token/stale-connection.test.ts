@@ -6,13 +6,15 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/time/clock.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion.ts';
-import type { ClientCredentials, SigningClient } from '../../src/token/client/client-authentication.ts';
+import type { ClientCredentials } from '../../src/token/client/client-authentication.ts';
 import { StaleConnection, sendProviderRequest } from '../../src/token/provider/provider-request.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RawProvider, type Reaction, tokenAnswer } from './raw-provider.ts';
+
+type SigningClient = Extract<ClientCredentials, { readonly method: 'private_key_jwt' }>;
 
 const authority = createCertificateAuthority('Test CA');
 const CERTIFICATE = authority.issue('provider', '127.0.0.1');

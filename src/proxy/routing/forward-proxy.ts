@@ -44,7 +44,7 @@ export interface AskedDestination {
   readonly port: number | undefined;
 }
 
-export interface ForwardProxyOptions {
+interface ForwardProxyOptions {
   /** The list that these hosts are on. */
   readonly list: HostList;
   readonly config: ForwardProxyConfig;

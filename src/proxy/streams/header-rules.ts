@@ -35,7 +35,7 @@ const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
 const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
 /** What decides how the proxy changes a request's fields. */
-export type UpstreamFieldRules = Pick<
+type UpstreamFieldRules = Pick<
   OutgoingRequest,
   'authority' | 'authorization' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
 >;
@@ -160,7 +160,7 @@ export function offersWebSocket(protocols: string | undefined): boolean {
   return protocols !== undefined && membersOf(protocols).some((one) => one.toLowerCase() === 'websocket');
 }
 
-export interface AnswerFieldRules {
+interface AnswerFieldRules {
   readonly status: number;
   /**
    * How the body leaves: in chunks, or in frames of a version that delimits it by itself; trailers may follow both.

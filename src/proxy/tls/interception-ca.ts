@@ -38,7 +38,7 @@ import {
 import { INTERCEPTION_ROOT } from '../../platform/x509/pem.ts';
 
 /** What a server shows: PEM, the leaf first, and its key. */
-export interface LeafCertificate {
+interface LeafCertificate {
   readonly chain: string;
   /** PEM, PKCS #8. */
   readonly key: string;
@@ -46,7 +46,7 @@ export interface LeafCertificate {
   readonly expiresAtMs: number;
 }
 
-export interface Authority {
+interface Authority {
   /** PEM of the root, for apps to trust. Its key is gone. */
   readonly root: string;
   /**

@@ -20,7 +20,7 @@ export interface RuleContext {
 }
 
 /** What the proxy has in flight, and whether it takes more. */
-export interface ProxyLoad {
+interface ProxyLoad {
   /** Requests, over all connections. */
   inFlight: number;
   phase: LoadPhase;

@@ -250,7 +250,7 @@ function formEncode(text: string): string {
 }
 
 /** `private_key_jwt`: the client signs an assertion about itself (RFC 7523 §2.2). */
-export interface SigningClient {
+interface SigningClient {
   readonly method: 'private_key_jwt';
   readonly clientId: string;
   readonly key: AssertionKey;
@@ -290,7 +290,7 @@ function proveBySignature(
 }
 
 /** `tls_client_auth`: a certificate, shown in the handshake (RFC 8705 §2): a chain and its key, in PEM. */
-export interface CertifiedClient {
+interface CertifiedClient {
   readonly method: 'tls_client_auth';
   readonly clientId: string;
   readonly certificate: string;
@@ -358,7 +358,7 @@ async function readJwtFile(directory: string, name: string): Promise<string> {
 }
 
 /** Whether a text has the form of a JWS in compact serialization (RFC 7515 §3.1); the provider judges its validity. */
-export function isJwt(text: string): boolean {
+function isJwt(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }
 

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
 import type { AllowedDestination, RouteConfig } from '../../../src/config/config.ts';
-import { ForwardProxy, type ForwardProxyOptions } from '../../../src/proxy/routing/forward-proxy.ts';
+import { ForwardProxy } from '../../../src/proxy/routing/forward-proxy.ts';
 import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/routes.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+type ForwardProxyOptions = ConstructorParameters<typeof ForwardProxy>[0];
 
 const TIMEOUTS = { connectMs: 1, responseMs: 1, idleMs: 1 };
 

@@ -4,15 +4,17 @@ import { HOP_FIELD } from '../../../src/platform/net/listen.ts';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import type { FieldSection } from '../../../src/proxy/streams/contract.ts';
 import {
-  type AnswerFieldRules,
   answerFields,
   ERROR_FIELD,
   hasPassed,
   offeredProtocols,
   type RequestBodyForm,
-  type UpstreamFieldRules,
   upstreamFields,
 } from '../../../src/proxy/streams/header-rules.ts';
+
+type AnswerFieldRules = Parameters<typeof answerFields>[1];
+
+type UpstreamFieldRules = Parameters<typeof upstreamFields>[1];
 
 const RULES: UpstreamFieldRules = {
   authority: 'api.example.com',

@@ -24,12 +24,12 @@ import {
   signCertificate,
   validity,
 } from '../../../src/platform/x509/certificate.ts';
-import {
-  type Authority,
-  createAuthority,
-  type LeafCertificate,
-} from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority } from '../../../src/proxy/tls/interception-ca.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
+
+type Authority = ReturnType<typeof createAuthority>;
+
+type LeafCertificate = ReturnType<Authority['issue']>;
 
 const LEAF_MS = 24 * 3_600_000;
 

@@ -14,7 +14,7 @@ import {
   WithoutRequest,
 } from '../../../src/proxy/streams/contract.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
-import { ADMISSION, type ProxyLoad } from '../../../src/proxy/transaction/admission.ts';
+import { ADMISSION, type RuleContext } from '../../../src/proxy/transaction/admission.ts';
 import type { Authorizer, CallerPolicy } from '../../../src/proxy/transaction/authorizer.ts';
 import { Generation } from '../../../src/proxy/transaction/generation.ts';
 import type { ListenerContext } from '../../../src/proxy/transaction/listener-context.ts';
@@ -27,6 +27,8 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { FakeBearer } from '../../wire/fake-bearer.ts';
 import { type RouteOverrides, routeTo } from '../../wire/sidecar.ts';
+
+type ProxyLoad = RuleContext['load'];
 
 const LIMITS: ProxyLimits = {
   headerBytes: 16_384,
