@@ -19,6 +19,7 @@ import { createGatewayMetrics } from '../src/gateway/metrics.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
 import { ERRORS } from '../src/platform/errors.ts';
+import { EXIT_STATUSES } from '../src/platform/exit-status.ts';
 import { GRPC_STATUS } from '../src/platform/grpc-status.ts';
 import { createCredentialsMetrics } from '../src/platform/mounted/metrics.ts';
 import { Registry } from '../src/platform/prometheus.ts';
@@ -141,8 +142,10 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     '',
     'Precedence: flag, environment variable, configuration file, default. An empty variable counts as absent.',
     '',
-    'Exit statuses: 0 success or SIGTERM; 64 usage; 69 provider or upstream unavailable; 70 internal;',
-    '77 credentials rejected; 78 configuration. `proxy` ends with 69, 77 or 78 on SIGTERM where it never had a token, which is',
+    `Exit statuses: ${Object.entries(EXIT_STATUSES)
+      .map(([status, { word }]) => `${status} ${word}`)
+      .join('; ')}.`,
+    '`proxy` ends with 69, 77 or 78 on SIGTERM where it never had a token, which is',
     'how a pod hangs that its startup probe gives up: one sentence in `--termination-log` says what is wrong, where and what to',
     'do, and `kubectl describe pod` shows it. With a token once in hand, or told by `POST /quitquitquit`, it ends with 0.',
     'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone: [check.md](check.md).',

@@ -2,8 +2,9 @@
 
 import './platform/process/thread-pool.ts';
 import { COMMANDS } from './cli/all.ts';
-import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './cli/command-line.ts';
+import { commandNameOf, describeFailure, runCommandLine } from './cli/command-line.ts';
 import type { CommandContext } from './config/command.ts';
+import { EXIT_STATUS_OF, exitStatusOf } from './platform/exit-status.ts';
 import { LogOutput, openStandardOutput } from './platform/log/output.ts';
 import { readableLine } from './platform/log/readable-lines.ts';
 import { describeError } from './platform/log/redaction.ts';
@@ -52,7 +53,7 @@ function isColourful({ NO_COLOR = '', TERM }: NodeJS.ProcessEnv): boolean {
 function crash(error: unknown): never {
   if (logOutput.used) logOutput.write(fatalLine(error));
   process.stderr.write(`token-sidecar: ${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exit(70);
+  process.exit(EXIT_STATUS_OF.internal);
 }
 
 /** Written as the logger would, which is loaded only with the commands. */
@@ -65,7 +66,7 @@ function fatalLine(error: unknown): string {
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return;
   process.stderr.write(`token-sidecar: standard output: ${error.message}\n`);
-  process.exitCode = 70;
+  process.exitCode = EXIT_STATUS_OF.internal;
 }
 
 // A checkout starts here, without the launcher, which does the same.
@@ -88,5 +89,5 @@ try {
   const command = commandNameOf(process.argv.slice(2), COMMANDS);
   const colour = process.stderr.isTTY === true && isColourful(process.env);
   process.stderr.write(`token-sidecar: ${describeFailure(error, { command, colour })}\n`);
-  process.exitCode = exitStatusOf(error) ?? 70;
+  process.exitCode = exitStatusOf(error) ?? EXIT_STATUS_OF.internal;
 }

@@ -83,6 +83,7 @@ const PURE_IN_PROXY = ['io', 'http', 'http1', 'http2'];
 const OPEN_TO_PURE = [
   'platform/time/clock.ts',
   'platform/errors.ts',
+  'platform/exit-status.ts',
   'platform/limits/token-bucket.ts',
   'platform/net/socket-tables.ts',
   'platform/net/connect.ts',

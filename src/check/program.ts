@@ -19,7 +19,7 @@ import {
   type SidecarConfiguration,
 } from '../sidecar/configuration.ts';
 import type { Examination, Finding } from './examination.ts';
-import { exitStatusOf, formatJson, formatTable } from './report.ts';
+import { exitStatusOfFindings, formatJson, formatTable } from './report.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -106,7 +106,7 @@ export const check: Command = {
       return invalidConfiguration(error.problems);
     });
     stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
-    return exitStatusOf(findings);
+    return exitStatusOfFindings(findings);
   },
 };
 

@@ -1,8 +1,8 @@
 /** Formats findings for people and programs. */
 
 import { styleText } from 'node:util';
-import { ERRORS } from '../platform/errors.ts';
-import type { Failure, Finding } from './examination.ts';
+import { exitStatusOfAll } from '../platform/exit-status.ts';
+import type { Finding } from './examination.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -50,16 +50,9 @@ export function formatJson(findings: readonly Finding[]): string {
   return `${JSON.stringify({ findings }, null, 2)}\n`;
 }
 
-/** The most urgent failure decides. */
-const BY_URGENCY = [
-  'configuration',
-  'credentials_rejected',
-  'provider_unavailable',
-] as const satisfies Failure[];
-
 /** Warnings leave it at 0. */
-export function exitStatusOf(findings: readonly Finding[]): number {
-  const failures = findings.flatMap((finding) => (finding.verdict === 'failure' ? [finding.failure] : []));
-  const worst = BY_URGENCY.find((failure) => failures.includes(failure));
-  return worst === undefined ? 0 : ERRORS[worst].exit;
+export function exitStatusOfFindings(findings: readonly Finding[]): number {
+  return exitStatusOfAll(
+    findings.flatMap((finding) => (finding.verdict === 'failure' ? [finding.failure] : [])),
+  );
 }

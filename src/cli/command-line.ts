@@ -5,6 +5,7 @@ import { reportProblems } from '../config/report.ts';
 import { describeSettings } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { SidecarError } from '../platform/errors.ts';
+import { EXIT_STATUS_OF, exitStatusOf } from '../platform/exit-status.ts';
 import { MASK, shownValue } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
@@ -120,12 +121,6 @@ interface FailedCommand {
   readonly colour: boolean;
 }
 
-/** Recognizes errors by shape, not by class: each bundle has its own copy of the class. */
-export function exitStatusOf(error: unknown): number | undefined {
-  const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
-  return name === 'SidecarError' ? exitCode : undefined;
-}
-
 /** A port that another program holds is no mistake in the configuration. */
 function headingOf(problems: readonly Problem[]): string {
   const isOfAddress = ({ code }: Problem): boolean => code?.startsWith('address_') ?? false;
@@ -138,6 +133,6 @@ export function describeFailure(error: unknown, { command, colour }: FailedComma
   if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const { message, problems = [] } = error as Error & { readonly problems?: readonly Problem[] };
   if (problems.length > 0) return `${headingOf(problems)}\n\n${reportProblems(problems, { colour })}`;
-  if (status !== 64) return message;
+  if (status !== EXIT_STATUS_OF.usage) return message;
   return `${message}\nTry ${['token-sidecar', command, '--help'].filter((word) => word !== undefined).join(' ')}.`;
 }

@@ -1,8 +1,9 @@
 /**
  * Every way this program says no, in one table: the code that users and tests rely on, the HTTP and gRPC statuses if
- * the proxy answers it, the exit status if a command ends with it.
+ * the proxy answers it. The status of a process that ends with it is in `exit-status.ts`.
  */
 
+import { EXIT_STATUS_OF } from './exit-status.ts';
 import type { GrpcStatusName } from './grpc-status.ts';
 
 /** What the proxy answers. */
@@ -18,8 +19,6 @@ interface ProxyErrorRow {
    * would blame the caller, who cannot cure it, and is not retried.
    */
   readonly grpc: GrpcStatusName;
-  /** Exit status of the process, after sysexits.h. */
-  readonly exit?: number;
 }
 
 /** What ends a connection without an answer, because there is none to give or nobody to read it. Counted and logged. */
@@ -28,10 +27,9 @@ interface ConnectionErrorRow {
   readonly ends: 'connection';
 }
 
-/** What a command ends with. */
+/** What a command ends with; its status is in `exit-status.ts`. */
 interface CommandErrorRow {
   readonly title: string;
-  readonly exit: number;
 }
 
 type ErrorRow = ProxyErrorRow | ConnectionErrorRow | CommandErrorRow;
@@ -166,12 +164,12 @@ export const ERRORS = {
     title: 'The TLS handshake with the app did not come to its end',
   },
 
-  usage: { exit: 64, title: 'The command line is not understood' },
-  provider_unavailable: { exit: 69, title: 'The identity provider or an upstream is unavailable' },
-  kubernetes_api: { exit: 69, title: 'The Kubernetes API refused or did not answer' },
-  internal: { exit: 70, status: 500, grpc: 'INTERNAL', title: 'An unexpected error' },
-  credentials_rejected: { exit: 77, title: 'The identity provider rejected the credentials' },
-  configuration: { exit: 78, title: 'The configuration is not valid' },
+  usage: { title: 'The command line is not understood' },
+  provider_unavailable: { title: 'The identity provider or an upstream is unavailable' },
+  kubernetes_api: { title: 'The Kubernetes API refused or did not answer' },
+  internal: { status: 500, grpc: 'INTERNAL', title: 'An unexpected error' },
+  credentials_rejected: { title: 'The identity provider rejected the credentials' },
+  configuration: { title: 'The configuration is not valid' },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -180,6 +178,15 @@ export type ErrorCode = keyof typeof ERRORS;
 export type ProxyErrorCode = {
   [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;
 }[ErrorCode];
+
+/** The codes that a command may end with. */
+export type CommandErrorCode =
+  | 'internal'
+  | {
+      [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } | { ends: 'connection' }
+        ? never
+        : Code;
+    }[ErrorCode];
 
 /** The codes that are counted for the app's requests and connections. */
 export type CountedErrorCode =
@@ -203,8 +210,8 @@ export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
 
   /** Exit status of a process that ends with this error. */
   get exitCode(): number {
-    const row: ErrorRow = ERRORS[this.code];
-    return ('exit' in row ? row.exit : undefined) ?? 70;
+    const statuses: Readonly<Partial<Record<ErrorCode, number>>> = EXIT_STATUS_OF;
+    return statuses[this.code] ?? EXIT_STATUS_OF.internal;
   }
 }
 

@@ -4,7 +4,8 @@ import { loadConfig, placedInFile } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { type IgnoredVariable, tellIgnored } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings, unknownVariables } from '../config/settings.ts';
-import { ERRORS, messageOf, SidecarError } from '../platform/errors.ts';
+import { messageOf, SidecarError } from '../platform/errors.ts';
+import { EXIT_STATUS_OF } from '../platform/exit-status.ts';
 import { readConfigText } from '../platform/files/bounded-file.ts';
 import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
@@ -114,7 +115,7 @@ async function serve(
     await leaveTerminationMessage(terminationLog, failure.message, log);
   }
   await sidecar.stop();
-  return failure === undefined ? 0 : ERRORS[failure.code].exit;
+  return failure === undefined ? 0 : EXIT_STATUS_OF[failure.code];
 }
 
 /** Why the app was held back to the end: the first required credential that never had a token. */

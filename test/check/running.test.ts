@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { exitStatusOf } from '../../src/check/report.ts';
+import { exitStatusOfFindings } from '../../src/check/report.ts';
 import { examineRunning } from '../../src/check/running.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { refusingPort } from '../support/free-port.ts';
@@ -43,7 +43,7 @@ async function examined(body: unknown, status = 200) {
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const findings = await examineRunning({ host: '127.0.0.1', port }, examination());
-  return { findings, text: lines(findings), status: exitStatusOf(findings) };
+  return { findings, text: lines(findings), status: exitStatusOfFindings(findings) };
 }
 
 it('tells of a sidecar that is well', async () => {

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../src/check/examine.ts';
 import { check } from '../../src/check/program.ts';
-import { exitStatusOf, formatJson, formatTable } from '../../src/check/report.ts';
+import { exitStatusOfFindings, formatJson, formatTable } from '../../src/check/report.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { freePort } from '../support/free-port.ts';
@@ -121,7 +121,7 @@ it('is what the reference shows, and holds neither secret nor token', async () =
     .replaceAll('127.0.0.1 (3 ms)', '192.0.2.10 (3 ms)');
   await expect(shown).toMatchFileSnapshot('golden/sample.txt');
   expect(table + formatJson(findings)).not.toMatch(/SIGNATURE|eyJ|x3Jm0s/);
-  expect(exitStatusOf(findings)).toBe(78);
+  expect(exitStatusOfFindings(findings)).toBe(78);
 });
 
 it('is run in a pod by the path that the image has', async () => {

@@ -1,5 +1,6 @@
 import { COMMANDS } from '../../src/cli/all.ts';
-import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from '../../src/cli/command-line.ts';
+import { commandNameOf, describeFailure, runCommandLine } from '../../src/cli/command-line.ts';
+import { exitStatusOf } from '../../src/platform/exit-status.ts';
 import type { Exit } from './run-command.ts';
 
 /**

@@ -1,5 +1,6 @@
 /** What a pod in the API shows of its sidecar: that it lacks it, or that it gets no token. */
 
+import { EXIT_STATUS_OF } from '../../platform/exit-status.ts';
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
@@ -36,7 +37,11 @@ interface Termination {
 }
 
 /** Exit statuses of a sidecar that never had a token. */
-const NO_TOKEN: readonly number[] = [69, 77, 78];
+const NO_TOKEN: readonly number[] = [
+  EXIT_STATUS_OF.provider_unavailable,
+  EXIT_STATUS_OF.credentials_rejected,
+  EXIT_STATUS_OF.configuration,
+];
 
 /** Characters. A pod's creator sets its labels and owners, which have no bound of their own. */
 const MAX_LABELS_LENGTH = 2048;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { explain } from '../../../src/cli/explain/command.ts';
 import { CHAPTERS, CODES } from '../../../src/cli/explain/explanations.ts';
 import { ERRORS } from '../../../src/platform/errors.ts';
+import { EXIT_STATUS_OF } from '../../../src/platform/exit-status.ts';
 import { PROBLEM_CODES } from '../../../src/platform/problems.ts';
 
 async function run(...args: string[]): Promise<string> {
@@ -31,7 +32,7 @@ async function run(...args: string[]): Promise<string> {
 describe('explain', () => {
   it('knows every code of the configuration, every error that is counted, and every exit status', () => {
     const counted = Object.entries(ERRORS).filter(([, row]) => 'status' in row || 'ends' in row);
-    const exits = Object.values(ERRORS).flatMap((row) => ('exit' in row ? [String(row.exit)] : []));
+    const exits = Object.values(EXIT_STATUS_OF).map(String);
     const all = [...Object.keys(PROBLEM_CODES), ...counted.map(([code]) => code), ...exits, '0'];
     expect(all.filter((code) => !CODES.includes(code))).toEqual([]);
     expect(new Set(CODES).size).toBe(CODES.length);

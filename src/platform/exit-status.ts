@@ -1,0 +1,85 @@
+/**
+ * What a process ends with, after sysexits.h: the status of each error that ends a command, and what each status means
+ * to somebody who has just met it. `src/launcher.ts`, which an old Node reads, has a 78 of its own.
+ */
+
+import type { CommandErrorCode, SidecarError } from './errors.ts';
+
+export const EXIT_STATUS_OF = {
+  usage: 64,
+  provider_unavailable: 69,
+  kubernetes_api: 69,
+  internal: 70,
+  credentials_rejected: 77,
+  configuration: 78,
+} as const satisfies Readonly<Record<CommandErrorCode, number>>;
+
+type ExitStatus = 0 | (typeof EXIT_STATUS_OF)[CommandErrorCode];
+
+interface Meaning {
+  /** In the list of the command-line reference. */
+  readonly word: string;
+  readonly title: string;
+  readonly text: string;
+  readonly remedy?: string;
+}
+
+export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
+  0: {
+    word: 'success or SIGTERM',
+    title: 'Success',
+    text: 'The command did what it was asked for. What serves ends with 0 by SIGTERM, SIGINT and POST /quitquitquit, too: a Job whose sidecar ended with 143 would count as failed.',
+  },
+  64: {
+    word: 'usage',
+    title: 'The command line is not understood',
+    text: 'A flag or command that there is not, a flag without its value, or a word that is no flag.',
+    remedy: 'Read token-sidecar COMMAND --help.',
+  },
+  69: {
+    word: 'provider or upstream unavailable',
+    title: 'The identity provider, an upstream or the Kubernetes API is unavailable',
+    text: 'The commands check and wait and the injector end with it when somebody does not answer; proxy does on SIGTERM where it never had a token because its provider did not answer.',
+    remedy: 'Run token-sidecar check in the pod, and look at NetworkPolicies and DNS.',
+  },
+  70: {
+    word: 'internal',
+    title: 'An unexpected error',
+    text: 'Something happened that was not foreseen; the stack stands on standard error.',
+    remedy: 'Report it with the stack, which holds no secret.',
+  },
+  77: {
+    word: 'credentials rejected',
+    title: 'The identity provider rejected the credentials',
+    text: 'The provider answered, and refused the client: a wrong or rotated secret, a client that is disabled or may not use this grant, a scope that it may not have.',
+    remedy: 'Compare the mounted Secret with the client at the provider.',
+  },
+  78: {
+    word: 'configuration',
+    title: 'The configuration is not valid',
+    text: 'Every mistake is listed on standard error, each with a code that token-sidecar explain knows.',
+    remedy: 'Correct what is listed and start again.',
+  },
+};
+
+/**
+ * The status of a program that ends with this error; undefined if nobody foresaw it. Recognizes errors by shape, not by
+ * class: each bundle has its own copy of the class.
+ */
+export function exitStatusOf(error: unknown): number | undefined {
+  const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
+  return name === 'SidecarError' ? exitCode : undefined;
+}
+
+/** Of several failures the most urgent decides. */
+const BY_URGENCY = [
+  'configuration',
+  'credentials_rejected',
+  'provider_unavailable',
+] as const satisfies CommandErrorCode[];
+
+/** The status of a program that has found these failures; 0 if there are none. */
+export function exitStatusOfAll(failures: readonly (typeof BY_URGENCY)[number][]): number {
+  const worst = BY_URGENCY.find((failure) => failures.includes(failure));
+  return worst === undefined ? 0 : EXIT_STATUS_OF[worst];
+}
