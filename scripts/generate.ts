@@ -17,6 +17,7 @@ import { fileSchema } from '../src/config/file-schema.ts';
 import { environmentName } from '../src/config/settings.ts';
 import { createGatewayMetrics } from '../src/gateway/metrics.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
+import { ANNOTATION_TABLE } from '../src/injector/pod/annotations.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
 import { ERRORS } from '../src/platform/errors.ts';
 import { EXIT_STATUSES } from '../src/platform/exit-status.ts';
@@ -44,6 +45,19 @@ const CUSTOM_RESOURCES = 'charts/token-sidecar/files/crds';
 const VALUES_SCHEMA = 'charts/token-sidecar/values.schema.json';
 
 /** By path from the root. */
+const INJECTOR_PAGE = 'docs/reference/injector.md';
+
+/** The page with its table of annotations written anew. */
+function withAnnotations(page: string): string {
+  const rows = Object.entries(ANNOTATION_TABLE).map(([name, row]) => {
+    const standard = 'default' in row ? ` \`--${row.default}\`` : '';
+    return `| \`${name}\` | ${row.text} |${standard} |\n`;
+  });
+  return page.replace(/(?<=^\| annotation \| value \| default \|\n\|---\|---\|---\|\n)(?:\|.*\n)*/m, () =>
+    rows.join(''),
+  );
+}
+
 export async function generate(): Promise<Readonly<Record<string, string>>> {
   return {
     'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
@@ -56,6 +70,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
     'docs/reference/codes.md': codeReference(),
     'docs/reference/metrics.md': await metricsReference(),
     'docs/reference/errors.md': errorReference(),
+    [INJECTOR_PAGE]: withAnnotations(await readFile(join(ROOT, INJECTOR_PAGE), 'utf8')),
     ...Object.fromEntries(
       Object.entries(customResourceDefinitions()).map(([name, text]) => [
         `${CUSTOM_RESOURCES}/${name}`,

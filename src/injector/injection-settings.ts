@@ -8,7 +8,7 @@ import type { Problem } from '../platform/problems.ts';
 import { VERSION } from '../platform/version.ts';
 import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
 import { allowedHost, allowedImage } from './pod/allow-lists.ts';
-import { grantValue, imageReference, objectName } from './pod/annotations.ts';
+import { grantValue, imageReference, objectName, quantity } from './pod/annotations.ts';
 import {
   DEFAULT_MODES,
   type InjectionDefaults,
@@ -16,7 +16,6 @@ import {
   USUAL_MODES,
 } from './pod/injection-defaults.ts';
 import { SIDECAR_USER } from './pod/pod.ts';
-import { quantity } from './pod/resources.ts';
 
 /** Published by the release workflow. */
 const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { quantity } from '../../src/injector/pod/resources.ts';
+import { quantity } from '../../src/injector/pod/annotations.ts';
 
 it.each([
   ['0', 0],

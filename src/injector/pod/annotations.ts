@@ -1,144 +1,20 @@
 /**
- * The annotations, one documented constant each. They stand on the pod, or on the pod template of a workload; never
- * on the workload itself, which the injector does not see.
+ * The annotations in one table: what each is for, how its value is read, which flag of the operator is its default, and
+ * which variable of the sidecar it becomes. A new one is a row here; where it has a default or a variable, the compiler
+ * then asks for the flag in `injection-settings.ts` and the value in `sidecar-environment.ts`; what it does to the pod
+ * is read in `sidecar-settings.ts`. `npm run generate` writes the reference from it. They stand on the pod, or on the
+ * pod template of a workload; never on the workload itself, which the injector does not see.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
-import type { ValueFormat } from '../../config/values.ts';
+import { oneOf, serverUrl, upstream, upstreamProtocol, type ValueFormat } from '../../config/values.ts';
+import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
+import type { INJECTION_SETTINGS } from '../injection-settings.ts';
+import { profileNames, SIDECAR_MODES } from './injection-defaults.ts';
 
 /** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
-
-/** `"true"` asks for the sidecar, `"false"` does not; any other value is refused. */
-export const INJECT = 'token-sidecar.dev/inject';
-
-/** Name of the Secret, in the pod's namespace, with the keys `client_id` and `client_secret`. */
-export const SECRET = 'token-sidecar.dev/secret';
-
-/** Base URL of the identity provider; the token endpoint is `{auth-url}/realms/{realm}/protocol/openid-connect/token`. */
-export const AUTH_URL = 'token-sidecar.dev/auth-url';
-
-/** Realm name. */
-export const REALM = 'token-sidecar.dev/realm';
-
-/** Scope sent with the grant. */
-export const SCOPE = 'token-sidecar.dev/scope';
-
-/** Audience sent with the grant. */
-export const AUDIENCE = 'token-sidecar.dev/audience';
-
-/** Where the app's requests go, with an optional base path. */
-export const UPSTREAM = 'token-sidecar.dev/upstream';
-
-/** Which version of HTTP is spoken to the upstream: `auto`, `http1`, `h2` or `h2c`. */
-export const PROTOCOL = 'token-sidecar.dev/protocol';
-
-/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward`, `hosts` or `redirect`. */
-export const HOSTS = 'token-sidecar.dev/hosts';
-
-/** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
-export const PROFILE = 'token-sidecar.dev/profile';
-
-/**
- * Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. The operator's defaults for provider
- * and upstream then do not apply.
- */
-export const CONFIG_MAP = 'token-sidecar.dev/config-map';
-
-/** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
-export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
-
-/**
- * `reverse`: the app calls the sidecar. `forward`: the app uses the sidecar as its HTTP proxy; needs hosts or a
- * ConfigMap. `hosts`: host names lead to the sidecar. `redirect`: the system sends connections to it, set up by an init
- * container with NET_ADMIN.
- */
-export const MODE = 'token-sidecar.dev/mode';
-
-/** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container beside the others. */
-export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
-
-/** CPU requested for the sidecar. */
-export const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
-
-/** CPU limit of the sidecar. None by default: throttling would delay every request of the app. */
-export const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
-
-/** Memory requested for the sidecar. */
-export const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
-
-/** Memory limit of the sidecar. */
-export const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
-
-/** Image of the sidecar. */
-export const IMAGE = 'token-sidecar.dev/image';
-
-/** Log level of the sidecar. */
-export const LOG_LEVEL = 'token-sidecar.dev/log-level';
-
-/** Written by the injector, always `injected`: a second pass does nothing. */
-export const STATUS = 'token-sidecar.dev/status';
-
-/** Written by the injector: the sidecar's configuration file that the profiles resolve to. */
-export const CONFIGURATION = 'token-sidecar.dev/configuration';
-
-/** Written by the injector: the profiles that the pod was made with, each with its generation. */
-export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
-
-/** Written by the injector: CAs in PEM by which the sidecar verifies the broker. */
-export const BROKER_CA = 'token-sidecar.dev/broker-ca';
-
-/** Annotations that only the injector writes. */
-export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
-
-/** The value of `STATUS`. */
-export const INJECTED = 'injected';
-
-export const ANNOTATIONS = [
-  INJECT,
-  SECRET,
-  AUTH_URL,
-  REALM,
-  SCOPE,
-  AUDIENCE,
-  UPSTREAM,
-  PROTOCOL,
-  HOSTS,
-  PROFILE,
-  CONFIG_MAP,
-  CA_CONFIG_MAP,
-  MODE,
-  NATIVE_SIDECAR,
-  CPU_REQUEST,
-  CPU_LIMIT,
-  MEMORY_REQUEST,
-  MEMORY_LIMIT,
-  IMAGE,
-  LOG_LEVEL,
-  STATUS,
-  CONFIGURATION,
-  PROFILES_IN_USE,
-  BROKER_CA,
-] as const;
-
-export type Annotation = (typeof ANNOTATIONS)[number];
-
-/** On the namespace: `enabled` or `disabled`. The webhook's selector decides about a namespace without it. */
-export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
-
-/** On pods with resolved profiles, always `true`, to find them again. */
-export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
-
-/** Set by the kubelet on the API server's copy of a static pod. */
-export const MIRROR_POD = 'kubernetes.io/config.mirror';
-
-/** The annotations that some scrapers look for. */
-export const PROMETHEUS = {
-  scrape: 'prometheus.io/scrape',
-  port: 'prometheus.io/port',
-  path: 'prometheus.io/path',
-} as const;
 
 /** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
 export const objectName: ValueFormat<string> = {
@@ -161,6 +37,205 @@ export const grantValue: ValueFormat<string> = {
   parse: (text) =>
     text.trim() !== '' && [...text].every((character) => character >= ' ') ? text : undefined,
 };
+
+const SUFFIXES: Readonly<Record<string, number>> = {
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
+};
+
+export interface Quantity {
+  readonly text: string;
+  /** In cores or bytes. */
+  readonly amount: number;
+}
+
+/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, Helm's notation for large numbers. Not negative. */
+export const quantity: ValueFormat<Quantity> = {
+  expected: 'a quantity such as 10m, 0.5 or 64Mi',
+  parse(text) {
+    const [, number, suffix = '', exponent = ''] =
+      /^(\d{1,15}(?:\.\d{1,20})?)(?:([numkMGTPE]|[KMGTPE]i)|([eE][+-]?\d{1,3}))?$/.exec(text) ?? [];
+    if (number === undefined) return undefined;
+    return { text, amount: Number(number + exponent) * (SUFFIXES[suffix] as number) };
+  },
+};
+
+export const INJECT = 'token-sidecar.dev/inject';
+export const SECRET = 'token-sidecar.dev/secret';
+export const AUTH_URL = 'token-sidecar.dev/auth-url';
+export const REALM = 'token-sidecar.dev/realm';
+export const SCOPE = 'token-sidecar.dev/scope';
+export const AUDIENCE = 'token-sidecar.dev/audience';
+export const UPSTREAM = 'token-sidecar.dev/upstream';
+export const PROTOCOL = 'token-sidecar.dev/protocol';
+export const HOSTS = 'token-sidecar.dev/hosts';
+export const PROFILE = 'token-sidecar.dev/profile';
+export const CONFIG_MAP = 'token-sidecar.dev/config-map';
+export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
+export const MODE = 'token-sidecar.dev/mode';
+export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
+export const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
+export const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
+export const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
+export const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
+export const IMAGE = 'token-sidecar.dev/image';
+export const LOG_LEVEL = 'token-sidecar.dev/log-level';
+export const STATUS = 'token-sidecar.dev/status';
+export const CONFIGURATION = 'token-sidecar.dev/configuration';
+export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
+export const BROKER_CA = 'token-sidecar.dev/broker-ca';
+
+/** The value of `STATUS`. */
+export const INJECTED = 'injected';
+
+/** Annotations that only the injector writes, besides `STATUS`. */
+export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
+
+interface Row {
+  /** What it is, in the reference. */
+  readonly text: string;
+  /** How its value is read; absent where that takes more than the value. */
+  readonly format?: ValueFormat<unknown>;
+  /** The operator's flag that a pod without it goes by. */
+  readonly default?: keyof typeof INJECTION_SETTINGS;
+  /** The sidecar's variable that it becomes, behind `TOKEN_SIDECAR_`. */
+  readonly variable?: string;
+}
+
+export const ANNOTATION_TABLE = {
+  [INJECT]: { text: '`"true"` asks for the sidecar, `"false"` declines it' },
+  [SECRET]: {
+    format: objectName,
+    default: 'default-secret',
+    text: 'name of the Secret with `client_id` and `client_secret`',
+  },
+  [AUTH_URL]: {
+    format: serverUrl,
+    default: 'default-auth-url',
+    variable: 'AUTH_URL',
+    text: 'base URL of the identity provider; `https`, unless `--default-allow-insecure-token-url`',
+  },
+  [REALM]: { format: grantValue, default: 'default-realm', variable: 'REALM', text: 'realm' },
+  [SCOPE]: { format: grantValue, default: 'default-scope', variable: 'SCOPE', text: 'sent with the grant' },
+  [AUDIENCE]: {
+    format: grantValue,
+    default: 'default-audience',
+    variable: 'AUDIENCE',
+    text: 'sent with the grant',
+  },
+  [UPSTREAM]: {
+    format: upstream,
+    default: 'default-upstream',
+    variable: 'UPSTREAM',
+    text: "where the app's requests go",
+  },
+  [PROTOCOL]: {
+    format: upstreamProtocol,
+    variable: 'PROTOCOL',
+    text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` by default, `http1`, `h2` or `h2c`; beside a ConfigMap it is for the upstream of the route named `default`, which must exist',
+  },
+  [PROFILE]: {
+    format: profileNames,
+    text: 'names of [profiles](profiles.md), separated by commas: they say all that the annotations above say, and those annotations override them',
+  },
+  [CONFIG_MAP]: {
+    format: objectName,
+    text: 'name of a ConfigMap with the key `token-sidecar.yaml`; [changes of it](reloading.md) reach running pods',
+  },
+  [CA_CONFIG_MAP]: {
+    format: objectName,
+    default: 'default-ca-config-map',
+    text: 'name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts for provider and upstream, besides the public ones, from its next start; refused where hosts are limited',
+  },
+  [HOSTS]: {
+    variable: 'HOSTS',
+    text: 'hosts that get the token, separated by commas, each with an optional port; `*.suffix` stands for all names below it: [interception](interception.md#in-an-injected-pod). Needs a native sidecar and the mode `forward`, `redirect` or `hosts` (which takes no `*`); not allowed beside a ConfigMap',
+  },
+  [MODE]: {
+    format: oneOf(SIDECAR_MODES),
+    default: 'default-mode',
+    text: '`reverse`, `forward`, `hosts` or `redirect` ([which one](../how-to/which-mode.md)); `forward` needs the annotation `hosts` or a ConfigMap, [`hosts`](interception.md#without-a-proxy-the-mode-hosts) and [`redirect`](interception.md#by-the-kernel-the-mode-redirect) need the annotation',
+  },
+  [NATIVE_SIDECAR]: {
+    format: oneOf(['true', 'false']),
+    default: 'default-native-sidecar',
+    text: '`"true"` or `"false"`; by default the cluster\'s version decides',
+  },
+  [CPU_REQUEST]: { format: quantity, default: 'default-cpu-request', text: 'CPU requested, a quantity' },
+  [CPU_LIMIT]: {
+    format: quantity,
+    default: 'default-cpu-limit',
+    text: 'CPU limit; none by default, as throttling would delay every request of the app',
+  },
+  [MEMORY_REQUEST]: { format: quantity, default: 'default-memory-request', text: 'memory requested' },
+  [MEMORY_LIMIT]: { format: quantity, default: 'default-memory-limit', text: 'memory limit' },
+  [IMAGE]: { format: imageReference, default: 'default-image', text: 'image of the sidecar' },
+  [LOG_LEVEL]: {
+    format: oneOf(LOG_LEVELS),
+    default: 'default-log-level',
+    variable: 'LOG_LEVEL',
+    text: 'log level of the sidecar',
+  },
+  [STATUS]: { text: '`injected`, written by the injector' },
+  [CONFIGURATION]: { text: 'the configuration file that the profiles resolve to, written by the injector' },
+  [PROFILES_IN_USE]: {
+    text: 'the profiles that the pod was made with, each with its generation, written by the injector',
+  },
+  [BROKER_CA]: { text: 'CAs in PEM by which the sidecar verifies the broker, written by the injector' },
+} as const satisfies Readonly<Record<string, Row>>;
+
+export type Annotation = keyof typeof ANNOTATION_TABLE;
+
+type Table = typeof ANNOTATION_TABLE;
+
+/** Those whose value alone says whether it is right. */
+export type ReadAnnotation = {
+  [Name in Annotation]: Table[Name] extends { format: unknown } ? Name : never;
+}[Annotation];
+
+/** What the value of one is understood as. */
+export type AnnotationValue<Name extends ReadAnnotation> = Table[Name] extends {
+  format: ValueFormat<infer Value>;
+}
+  ? Value
+  : never;
+
+/** The sidecar's variables that annotations become. */
+export type AnnotationVariable = {
+  [Name in Annotation]: Table[Name] extends { variable: infer V } ? V : never;
+}[Annotation];
+
+export const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[];
+
+/** On the namespace: `enabled` or `disabled`. The webhook's selector decides about a namespace without it. */
+export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
+
+/** On pods with resolved profiles, always `true`, to find them again. */
+export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
+
+/** Set by the kubelet on the API server's copy of a static pod. */
+export const MIRROR_POD = 'kubernetes.io/config.mirror';
+
+/** The annotations that some scrapers look for. */
+export const PROMETHEUS = {
+  scrape: 'prometheus.io/scrape',
+  port: 'prometheus.io/port',
+  path: 'prometheus.io/path',
+} as const;
 
 /** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
 const MAX_OWN_NAME = 63;

@@ -1,12 +1,20 @@
 /** CPU and memory of the sidecar, from annotations or the operator's defaults. */
 
-import type { ValueFormat } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
-import { type Annotation, CPU_LIMIT, CPU_REQUEST, MEMORY_LIMIT, MEMORY_REQUEST } from './annotations.ts';
+import {
+  CPU_LIMIT,
+  CPU_REQUEST,
+  MEMORY_LIMIT,
+  MEMORY_REQUEST,
+  type Quantity,
+  quantity,
+} from './annotations.ts';
 import type { SidecarResources } from './injection-defaults.ts';
 
+type QuantityAnnotation = typeof CPU_REQUEST | typeof CPU_LIMIT | typeof MEMORY_REQUEST | typeof MEMORY_LIMIT;
+
 export function resolveResources(
-  read: (name: Annotation) => Quantity | undefined,
+  read: (name: QuantityAnnotation) => Quantity | undefined,
   defaults: SidecarResources,
   problems: Problem[],
 ): SidecarResources {
@@ -39,39 +47,3 @@ export function resolveResources(
 function parsed(text: string | undefined): Quantity | undefined {
   return text === undefined ? undefined : quantity.parse(text);
 }
-
-const SUFFIXES: Readonly<Record<string, number>> = {
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  '': 1,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  E: 1e18,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  Ti: 2 ** 40,
-  Pi: 2 ** 50,
-  Ei: 2 ** 60,
-};
-
-interface Quantity {
-  readonly text: string;
-  /** In cores or bytes. */
-  readonly amount: number;
-}
-
-/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, Helm's notation for large numbers. Not negative. */
-export const quantity: ValueFormat<Quantity> = {
-  expected: 'a quantity such as 10m, 0.5 or 64Mi',
-  parse(text) {
-    const [, number, suffix = '', exponent = ''] =
-      /^(\d{1,15}(?:\.\d{1,20})?)(?:([numkMGTPE]|[KMGTPE]i)|([eE][+-]?\d{1,3}))?$/.exec(text) ?? [];
-    if (number === undefined) return undefined;
-    return { text, amount: Number(number + exponent) * (SUFFIXES[suffix] as number) };
-  },
-};

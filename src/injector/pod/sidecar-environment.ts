@@ -2,6 +2,7 @@
 
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../platform/log/logger.ts';
+import type { AnnotationVariable } from './annotations.ts';
 import { captureSetting } from './hosts-mode.ts';
 import { CA_DIRECTORY, CA_KEY, type EnvironmentVariable, TRUST_DIRECTORY } from './pod.ts';
 
@@ -26,6 +27,14 @@ interface ToldSettings {
   readonly audience?: string | undefined;
 }
 
+/** Variables that no annotation becomes as it is. */
+type FurtherVariable =
+  | 'CONFIG'
+  | 'ALLOW_INSECURE_TOKEN_URL'
+  | 'CAPTURE_HOSTS'
+  | 'REDIRECT_HOSTS'
+  | 'TRUST_DIR';
+
 interface PodSettings {
   readonly intercepts: boolean;
   readonly logLevel: LogLevel;
@@ -37,7 +46,7 @@ export function sidecarEnvironment(
   told: ToldSettings,
   { intercepts, logLevel, trustsOwnAuthorities }: PodSettings,
 ): readonly EnvironmentVariable[] {
-  const values: Readonly<Record<string, string | undefined>> = {
+  const values: Readonly<Record<AnnotationVariable | FurtherVariable, string | undefined>> = {
     CONFIG: told.config,
     AUTH_URL: told.authUrl,
     REALM: told.realm,

@@ -1,35 +1,27 @@
 /** Resolves annotations and defaults to the settings of this pod's sidecar. */
 
-import {
-  oneOf,
-  protocolProblems,
-  serverUrl,
-  upstream,
-  upstreamProtocol,
-  type ValueFormat,
-} from '../../config/values.ts';
-import { LOG_LEVELS } from '../../platform/log/logger.ts';
+import { protocolProblems, upstream, type ValueFormat } from '../../config/values.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import {
+  ANNOTATION_TABLE,
   type Annotation,
+  type AnnotationValue,
   AUDIENCE,
   AUTH_URL,
   CA_CONFIG_MAP,
   CONFIG_MAP,
   CONFIGURATION,
-  grantValue,
   HOSTS,
   IMAGE,
-  imageReference,
   LOG_LEVEL,
   MODE,
   NATIVE_SIDECAR,
-  objectName,
   PROFILE,
   PROTOCOL,
   REALM,
+  type ReadAnnotation,
   SCOPE,
   SECRET,
   UPSTREAM,
@@ -42,7 +34,6 @@ import {
   type InjectionDefaults,
   type ProfileOverrides,
   type ProfileRequest,
-  profileNames,
   type ResolvedProfiles,
   SIDECAR_MODES,
   type SidecarMode,
@@ -56,7 +47,7 @@ import {
   REDIRECT_USER,
   SIDECAR_USER,
 } from './pod.ts';
-import { quantity, resolveResources } from './resources.ts';
+import { resolveResources } from './resources.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
   authoritiesMount,
@@ -120,20 +111,21 @@ export function resolveSettings(
   const problems: Problem[] = unknownAnnotations(annotations);
   const warnings: string[] = [];
 
-  function read<T>(name: Annotation, format: ValueFormat<T>): T | undefined {
+  function read<Name extends ReadAnnotation>(name: Name): AnnotationValue<Name> | undefined {
     const text = annotations[name];
     if (text === undefined) return undefined;
+    const format = ANNOTATION_TABLE[name].format as ValueFormat<AnnotationValue<Name>>;
     const value = format.parse(text);
     if (value === undefined) problems.push({ key: name, value: text, expected: format.expected });
     return value;
   }
   /** The annotation as written, once its format is right. */
-  function readText(name: Annotation, format: ValueFormat<unknown>): string | undefined {
-    return read(name, format) === undefined ? undefined : annotations[name];
+  function readText(name: ReadAnnotation): string | undefined {
+    return read(name) === undefined ? undefined : annotations[name];
   }
 
-  const configMap = read(CONFIG_MAP, objectName);
-  const names = read(PROFILE, profileNames);
+  const configMap = read(CONFIG_MAP);
+  const names = read(PROFILE);
   const hasFile = annotations[CONFIG_MAP] !== undefined;
   const hasProfile = annotations[PROFILE] !== undefined;
   if (hasFile && hasProfile) {
@@ -142,11 +134,11 @@ export function resolveSettings(
   // With a file or a profile, a default upstream would add a foreign route, and a default provider would replace its own.
   const general: Partial<InjectionDefaults> = hasFile || hasProfile ? {} : defaults;
 
-  const secret = read(SECRET, objectName) ?? (hasProfile ? undefined : defaults.secret);
+  const secret = read(SECRET) ?? (hasProfile ? undefined : defaults.secret);
   if (secret === undefined && annotations[SECRET] === undefined && !hasProfile) {
     problems.push({ key: SECRET, expected: 'the name of the Secret with client_id and client_secret' });
   }
-  const authUrl = readText(AUTH_URL, serverUrl) ?? general.authUrl;
+  const authUrl = readText(AUTH_URL) ?? general.authUrl;
   if (authUrl === undefined && annotations[AUTH_URL] === undefined && !hasFile && !hasProfile) {
     problems.push({ key: AUTH_URL, expected: 'the URL of the identity provider' });
   }
@@ -157,7 +149,7 @@ export function resolveSettings(
   }
   const hosts = annotations[HOSTS];
   // With hosts, the operator's default upstream would be one more place for the token.
-  const target = readText(UPSTREAM, upstream) ?? (hosts === undefined ? general.upstream : undefined);
+  const target = readText(UPSTREAM) ?? (hosts === undefined ? general.upstream : undefined);
   const saysWhere = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
   if (target === undefined && !saysWhere && !hasFile && !hasProfile) {
     problems.push({ key: UPSTREAM, expected: "the URL where the app's requests go" });
@@ -165,21 +157,21 @@ export function resolveSettings(
   if (target !== undefined && travelsInClear(target)) {
     warnings.push(`${UPSTREAM}: http carries the access token in clear`);
   }
-  const protocol = read(PROTOCOL, upstreamProtocol);
+  const protocol = read(PROTOCOL);
   const parsedTarget = target === undefined ? undefined : upstream.parse(target);
   if (parsedTarget !== undefined) problems.push(...protocolProblems(PROTOCOL, protocol, parsedTarget));
   const told = {
     authUrl,
-    realm: read(REALM, grantValue) ?? general.realm,
+    realm: read(REALM) ?? general.realm,
     upstream: target,
     protocol,
     hosts,
-    scope: read(SCOPE, grantValue) ?? general.scope,
-    audience: read(AUDIENCE, grantValue) ?? general.audience,
+    scope: read(SCOPE) ?? general.scope,
+    audience: read(AUDIENCE) ?? general.audience,
   };
   const profiles =
     names && resolveProfiles(names, cluster, owner, { ...told, secret }, defaults, problems, warnings);
-  const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
+  const mode = read(MODE) ?? profiles?.mode ?? defaults.mode;
   problems.push(...forbiddenMode(mode, defaults));
   const isNamed = mode === 'hosts' || mode === 'redirect';
   if (isNamed && hosts === undefined && !hasProfile) {
@@ -199,22 +191,22 @@ export function resolveSettings(
         'the name of a ConfigMap whose forwardProxy lists the hosts allowed, because the mode is forward',
     });
   }
-  const native = resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems);
+  const native = resolveNative(read(NATIVE_SIDECAR), defaults, cluster, problems);
   problems.push(...hostsProblems({ annotations, mode, native, allowed: defaults.allowed }));
   if (profiles !== undefined && hosts === undefined)
     problems.push(...profileHostsProblems(profiles, mode, native));
-  const image = read(IMAGE, imageReference) ?? defaults.image;
+  const image = read(IMAGE) ?? defaults.image;
   if (annotations[IMAGE] !== undefined && !/@|:[^/]+$/.test(image)) {
     warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
   }
 
-  const caConfigMap = read(CA_CONFIG_MAP, objectName) ?? defaults.caConfigMap;
+  const caConfigMap = read(CA_CONFIG_MAP) ?? defaults.caConfigMap;
   if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
     // With a CA of one's own and hostAliases, any server can pass for the allowed one.
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
-  const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
+  const logLevel = read(LOG_LEVEL) ?? defaults.logLevel;
   const captured = mode === 'hosts' ? hosts : undefined;
   const redirected = mode === 'redirect' ? hosts : undefined;
   const intercepts =
@@ -264,7 +256,7 @@ export function resolveSettings(
       tokenFiles: profiles?.tokenFiles ?? false,
       tokenEndpoint: profiles?.tokenEndpoint ?? false,
       native,
-      resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
+      resources: resolveResources(read, defaults.resources, problems),
       startupSeconds: defaults.startupSeconds,
       prometheusAnnotations: defaults.prometheusAnnotations,
     },
