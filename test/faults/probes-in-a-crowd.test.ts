@@ -27,6 +27,10 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 const PAGES = [get('/metrics'), get('/'), get('/api/status')];
 const PROBE = [get('/livez')];
 const NOTHING = ['', 'GET /live'];
+/** Each of its octets is a chunk. */
+const BODY = [
+  get('/metrics').replace('\r\n\r\n', `\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(10_000)}`),
+];
 
 /** Lets so many connections of each of so many addresses come, until the test has finished. */
 async function crowd(port: number, addresses: number, each: number, texts: readonly string[]): Promise<void> {
@@ -70,6 +74,9 @@ it.each([
   [1, 200, 'pages and metrics', PAGES],
   [140, 1, 'the same probe', PROBE],
   [5, 40, 'nothing', NOTHING],
+  [5, 40, 'metrics with a body octet by octet', BODY],
+  [1, 200, 'metrics with a body octet by octet', BODY],
+  [140, 1, 'metrics with a body octet by octet', BODY],
 ])('probes are answered while %i addresses with %i connections each ask for %s', async (...row) => {
   const [addresses, each, , texts] = row;
   const running = new RunningCommand([

@@ -240,22 +240,28 @@ export const PROMETHEUS = {
 /** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
 const MAX_OWN_NAME = 63;
 
-/** A suggestion takes time, and an unchecked pod may have any number of names. */
-const MAX_SUGGESTIONS = 10;
+/** An unchecked pod may have any number of names. */
+const MAX_UNKNOWN = 10;
+
+const OWN_NAMES = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
 
 /** Unknown names with our prefix: they may be mistyped. */
 export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
-  const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
-  return Object.keys(annotations)
-    .filter((name) => name.startsWith(ANNOTATION_PREFIX))
-    .map((name) => name.slice(ANNOTATION_PREFIX.length))
-    .filter((own) => !names.includes(own))
-    .map((own, index) => {
-      const suggests = index < MAX_SUGGESTIONS && own.length <= MAX_OWN_NAME;
-      const suggestion = suggests ? didYouMean(own, names, ANNOTATION_PREFIX) : '';
-      return {
-        key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
-        expected: `an annotation that there is${suggestion}`,
-      };
-    });
+  const known = new Set<string>(ANNOTATIONS);
+  const unknown = Object.keys(annotations).filter(
+    (name) => name.startsWith(ANNOTATION_PREFIX) && !known.has(name),
+  );
+  const problems = unknown.slice(0, MAX_UNKNOWN).map((name) => {
+    const own = name.slice(ANNOTATION_PREFIX.length);
+    const suggestion = own.length <= MAX_OWN_NAME ? didYouMean(own, OWN_NAMES, ANNOTATION_PREFIX) : '';
+    return {
+      key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
+      expected: `an annotation that there is${suggestion}`,
+    };
+  });
+  const further = unknown.length - problems.length;
+  if (further > 0) {
+    problems.push({ key: `${ANNOTATION_PREFIX}…`, expected: `none of ${further} further unknown annotations` });
+  }
+  return problems;
 }

