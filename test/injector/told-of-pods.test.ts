@@ -70,6 +70,10 @@ describe('a refusal', () => {
     const all = refusal(Object.fromEntries(mistyped.map((name) => [name, 'x'])));
     expect(all.match(/did you mean/g)).toHaveLength(10);
     expect(all).toContain(mistyped[11]);
+    const many = refusal(
+      Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`token-sidecar.dev/n${n}`, 'x'])),
+    );
+    expect(many).toMatch(/token-sidecar\.dev\/…: expected none of 11 further unknown annotations$/);
   });
 });
 

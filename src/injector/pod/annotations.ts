@@ -240,8 +240,11 @@ export const PROMETHEUS = {
 /** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
 const MAX_OWN_NAME = 63;
 
-/** An unchecked pod may have any number of names. */
-const MAX_UNKNOWN = 10;
+/** An unchecked pod may have any number of names: so many are named, */
+const MAX_UNKNOWN = 49;
+
+/** and for so many is looked what they may be. */
+const MAX_SUGGESTIONS = 10;
 
 const OWN_NAMES = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
 
@@ -251,9 +254,10 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
   const unknown = Object.keys(annotations).filter(
     (name) => name.startsWith(ANNOTATION_PREFIX) && !known.has(name),
   );
-  const problems = unknown.slice(0, MAX_UNKNOWN).map((name) => {
+  const problems = unknown.slice(0, MAX_UNKNOWN).map((name, index) => {
     const own = name.slice(ANNOTATION_PREFIX.length);
-    const suggestion = own.length <= MAX_OWN_NAME ? didYouMean(own, OWN_NAMES, ANNOTATION_PREFIX) : '';
+    const suggests = index < MAX_SUGGESTIONS && own.length <= MAX_OWN_NAME;
+    const suggestion = suggests ? didYouMean(own, OWN_NAMES, ANNOTATION_PREFIX) : '';
     return {
       key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
       expected: `an annotation that there is${suggestion}`,
@@ -261,7 +265,10 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
   });
   const further = unknown.length - problems.length;
   if (further > 0) {
-    problems.push({ key: `${ANNOTATION_PREFIX}…`, expected: `none of ${further} further unknown annotations` });
+    problems.push({
+      key: `${ANNOTATION_PREFIX}…`,
+      expected: `none of ${further} further unknown annotations`,
+    });
   }
   return problems;
 }
