@@ -1,5 +1,9 @@
 /** What `kubectl explain` says of each field of a profile, by its path in `spec`; `status` of both kinds below. */
 
+import { clientAuthenticationSettings } from '../../src/config/client-authentication.ts';
+
+const METHODS = clientAuthenticationSettings.clientAuth.wrapped.options;
+
 const TIMEOUTS = {
   '': 'How long an upstream may take.',
   '.connect': 'Name resolution, TCP and TLS together, such as 5s, which is the default.',
@@ -91,8 +95,7 @@ const CREDENTIAL = {
   '.allowInsecureTokenUrl':
     'Allow http to the provider: the client secret then travels in clear. In a TokenProfile only where the operator allows it.',
   '.clientId': 'The client id, in place of the file client_id of the Secret.',
-  '.clientAuth':
-    'How the client proves itself: client_secret_basic (default), client_secret_post, private_key_jwt, tls_client_auth, kubernetes_jwt or none.',
+  '.clientAuth': `How the client proves itself: ${METHODS[0]} (default), ${METHODS.slice(1, -1).join(', ')} or ${METHODS.at(-1)}.`,
   '.basicEncoding':
     'With client_secret_basic: form (default) encodes both halves as RFC 6749 says, raw does not.',
   '.assertion': 'Settings of private_key_jwt and kubernetes_jwt.',

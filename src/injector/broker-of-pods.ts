@@ -9,7 +9,7 @@ import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platfo
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { blocksOf, parseAuthorities } from '../platform/x509/pem.ts';
 import { grantValue, objectName } from './pod/annotations.ts';
-import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/injection-defaults.ts';
+import { type BrokerOfPods, MAX_AUTHORITIES } from './pod/cluster.ts';
 
 export const BROKER_OF_PODS_SETTINGS = {
   'broker-url': {

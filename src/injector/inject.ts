@@ -11,14 +11,14 @@ import type { ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { readBroker, readBrokerOfPods } from './broker-of-pods.ts';
-import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
+import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-defaults.ts';
 import {
   injectManifests,
   type ManifestOptions,
   readManifestDocuments,
 } from './manifests/inject-manifests.ts';
 import { objectName, PROFILE } from './pod/annotations.ts';
-import type { ClusterVersion } from './pod/injection-defaults.ts';
+import type { ClusterVersion } from './pod/cluster.ts';
 
 const SETTINGS = {
   filename: {

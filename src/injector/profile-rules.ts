@@ -1,7 +1,7 @@
 /** What profiles resolve to. The injector and `inject` load this only if there are profiles. */
 
 import { credentialFiles } from '../token/credentials.ts';
-import type { Profiles } from './pod/injection-defaults.ts';
+import type { Profiles } from './pod/cluster.ts';
 import { manifestProfiles } from './profiles/find-profiles.ts';
 import { judgeProfile } from './profiles/judge-profile.ts';
 import type { JudgedProfile, ProfileIdentity, ProfileSource } from './profiles/profile.ts';

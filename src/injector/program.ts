@@ -18,7 +18,7 @@ import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import { type ClusterContact, createMutatingWebhook, createValidatingWebhook } from './admission.ts';
 import { followBroker } from './broker-of-pods.ts';
 import { createInjectorMetrics, type InjectorMetrics } from './metrics.ts';
-import type { Cluster } from './pod/injection-defaults.ts';
+import type { Cluster } from './pod/cluster.ts';
 import { INJECTOR_SETTINGS, type InjectorConfig, readInjectorConfig } from './settings.ts';
 import { createCheckWebhook } from './webhook-check.ts';
 import { startWebhookListener } from './webhook-listener.ts';

@@ -7,9 +7,8 @@ import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { CertificateFiles, ClientFiles } from '../platform/tls/certificate-files.ts';
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
-import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
+import { INJECTION_SETTINGS, type InjectionDefaults, readInjectionDefaults } from './injection-defaults.ts';
 import { objectName } from './pod/annotations.ts';
-import type { InjectionDefaults } from './pod/injection-defaults.ts';
 
 export const INJECTOR_SETTINGS = {
   listen: { argument: 'HOST:PORT', description: 'Where the webhooks listen', default: '0.0.0.0:15443' },

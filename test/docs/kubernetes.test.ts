@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
+import { readInjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
-import { PROFILE, unknownAnnotations } from '../../src/injector/pod/annotations.ts';
-import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
+import { PROFILE, SIDECAR_MODES, unknownAnnotations } from '../../src/injector/pod/annotations.ts';
 import { validate } from '../chart/validator.ts';
 import { blocksOfKind } from './blocks.ts';
 

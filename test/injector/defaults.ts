@@ -1,4 +1,4 @@
-import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
+import type { InjectionDefaults } from '../../src/injector/injection-defaults.ts';
 
 /** What an injector without settings gives a pod. */
 export const DEFAULTS: InjectionDefaults = {

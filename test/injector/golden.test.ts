@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { injectManifests, WORKLOAD_KINDS } from '../../src/injector/manifests/inject-manifests.ts';
-import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
+import { SIDECAR_MODES } from '../../src/injector/pod/annotations.ts';
 import { profilesInManifests } from '../../src/injector/profile-rules.ts';
 import { DEFAULTS } from './defaults.ts';
 

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { InjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Container, Pod } from '../../src/injector/pod/pod.ts';
 import { TRUST_VARIABLES } from '../../src/platform/trust-variables.ts';
 import { DEFAULTS } from './defaults.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Cluster } from '../../src/injector/pod/cluster.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { Cluster } from '../../src/injector/pod/injection-defaults.ts';
 import type { Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 import { type PatchedContainer, type PatchedPod, patched } from './patched.ts';

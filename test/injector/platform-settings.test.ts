@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { readSettings } from '../../src/config/settings.ts';
-import { INJECTION_SETTINGS, readInjectionDefaults } from '../../src/injector/injection-settings.ts';
+import { INJECTION_SETTINGS, readInjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { describeProblem, type Problem } from '../../src/platform/problems.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
+import { type InjectionDefaults, readInjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import type { Problem } from '../../src/platform/problems.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';

@@ -1,9 +1,9 @@
 /** Pods whose connections the system sends to the sidecar: `token-sidecar.dev/hosts` with the mode `redirect`. */
 
 import { describe, expect, it } from 'vitest';
-import { readInjectionDefaults } from '../../src/injector/injection-settings.ts';
+import { type InjectionDefaults, readInjectionDefaults } from '../../src/injector/injection-defaults.ts';
+import type { Cluster } from '../../src/injector/pod/cluster.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { Cluster, InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Container, Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { capturedPorts } from '../../src/injector/pod/redirect-mode.ts';
 import type { Problem } from '../../src/platform/problems.ts';

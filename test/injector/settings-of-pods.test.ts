@@ -1,9 +1,9 @@
 /** What the sidecar of a pod runs by: annotations, and the operator's defaults where they say nothing. */
 
 import { describe, expect, it } from 'vitest';
+import type { InjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { grantValue, imageReference, objectName } from '../../src/injector/pod/annotations.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 import { patched } from './patched.ts';

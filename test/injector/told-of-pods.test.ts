@@ -1,8 +1,8 @@
 /** What is said of pods: which problems and warnings, and how many of them. */
 
 import { describe, expect, it } from 'vitest';
+import type { InjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
-import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { PodSpec } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 

@@ -1,7 +1,7 @@
 import type { KubernetesApi } from '../../platform/kubernetes/api.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { type BackoffOptions, backoffMs, pause } from '../../platform/time/async.ts';
-import type { Cluster, ClusterVersion } from '../pod/injection-defaults.ts';
+import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 
 /** Clusters are upgraded while we run. */
 const READ_EVERY_MS = 600_000;

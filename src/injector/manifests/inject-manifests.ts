@@ -13,9 +13,10 @@ import {
   type ToStringOptions,
 } from 'yaml';
 import { ALIASES, expectedYaml } from '../../config/yaml.ts';
+import type { InjectionDefaults } from '../injection-defaults.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
+import type { Cluster, Profiles } from '../pod/cluster.ts';
 import { inject } from '../pod/inject.ts';
-import type { Cluster, InjectionDefaults, Profiles } from '../pod/injection-defaults.ts';
 import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
 

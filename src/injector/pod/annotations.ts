@@ -1,8 +1,8 @@
 /**
  * The annotations in one table: what each is for, how its value is read, which flag of the operator is its default, and
  * which variable of the sidecar it becomes. A new one is a row here; where it has a default or a variable, the compiler
- * then asks for the flag in `injection-settings.ts` and the value in `sidecar-environment.ts`; what it does to the pod
- * is read in `sidecar-settings.ts`. `npm run generate` writes the reference from it. They stand on the pod, or on the
+ * then asks for the flag in `../injection-defaults.ts` and the value in `sidecar-environment.ts`; what it does to the
+ * pod is said in `sidecar-settings.ts`. `npm run generate` writes the reference from it. They stand on the pod, or on the
  * pod template of a workload; never on the workload itself, which the injector does not see.
  */
 
@@ -10,11 +10,34 @@ import { didYouMean } from '../../config/suggestion.ts';
 import { oneOf, serverUrl, upstream, upstreamProtocol, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
-import type { INJECTION_SETTINGS } from '../injection-settings.ts';
-import { profileNames, SIDECAR_MODES } from './injection-defaults.ts';
+import type { INJECTION_SETTINGS } from '../injection-defaults.ts';
 
 /** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
+
+export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
+export type SidecarMode = (typeof SIDECAR_MODES)[number];
+
+/** The modes allowed by default: `redirect` adds a container that changes the pod's network. */
+export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
+
+/** The modes that can be a default: the others need a list of hosts. */
+export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
+
+const MAX_PROFILES = 16;
+
+/** Names separated by commas, each once. */
+export const profileNames: ValueFormat<readonly string[]> = {
+  expected: `1 to ${MAX_PROFILES} names of profiles, by commas, each once`,
+  parse(text) {
+    const names = text.split(',').map((name) => name.trim());
+    const isRight =
+      names.length <= MAX_PROFILES &&
+      new Set(names).size === names.length &&
+      names.every((name) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
+    return isRight ? names : undefined;
+  },
+};
 
 /** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
 export const objectName: ValueFormat<string> = {

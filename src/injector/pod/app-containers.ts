@@ -1,7 +1,7 @@
 /** What the app's containers get so that they use the sidecar. Their own settings stay unchanged. */
 
 import { TRUST_VARIABLES, type TrustEffect } from '../../platform/trust-variables.ts';
-import type { SidecarMode } from './injection-defaults.ts';
+import type { SidecarMode } from './annotations.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
 import {
   type Container,

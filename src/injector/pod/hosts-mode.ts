@@ -2,9 +2,9 @@
 
 import { type NamedHost, namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
+import type { InjectionDefaults } from '../injection-defaults.ts';
 import { isAllowedHost } from './allow-lists.ts';
-import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR } from './annotations.ts';
-import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
+import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR, type SidecarMode } from './annotations.ts';
 import { itemsOf, type Pod, type PodSpec, takenPorts } from './pod.ts';
 
 /** Where a listed host is found. */

@@ -1,5 +1,6 @@
 /** Takes a pod, its namespace and the defaults; returns a verdict and a JSON Patch. No clock, no socket, no cluster. */
 
+import type { InjectionDefaults } from '../injection-defaults.ts';
 import {
   BROKER_CA,
   CONFIGURATION,
@@ -15,8 +16,8 @@ import {
   WRITTEN,
 } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
+import type { Cluster } from './cluster.ts';
 import { captureObstacles, hostAliases, neededSysctl } from './hosts-mode.ts';
-import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import {
   obstaclesIn,

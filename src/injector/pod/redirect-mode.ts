@@ -3,7 +3,7 @@
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { MODE } from './annotations.ts';
-import type { Cluster } from './injection-defaults.ts';
+import type { Cluster } from './cluster.ts';
 import {
   CONTAINER_NAME,
   type Container,

@@ -1,6 +1,7 @@
 /** CPU and memory of the sidecar, from annotations or the operator's defaults. */
 
 import type { Problem } from '../../platform/problems.ts';
+import type { SidecarResources } from '../injection-defaults.ts';
 import {
   CPU_LIMIT,
   CPU_REQUEST,
@@ -9,7 +10,6 @@ import {
   type Quantity,
   quantity,
 } from './annotations.ts';
-import type { SidecarResources } from './injection-defaults.ts';
 
 type QuantityAnnotation = typeof CPU_REQUEST | typeof CPU_LIMIT | typeof MEMORY_REQUEST | typeof MEMORY_LIMIT;
 

@@ -3,6 +3,7 @@
 import { protocolProblems, upstream, type ValueFormat } from '../../config/values.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
+import type { InjectionDefaults, SidecarResources } from '../injection-defaults.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import {
   ANNOTATION_TABLE,
@@ -24,22 +25,20 @@ import {
   type ReadAnnotation,
   SCOPE,
   SECRET,
+  SIDECAR_MODES,
+  type SidecarMode,
   UPSTREAM,
+  USUAL_MODES,
   unknownAnnotations,
 } from './annotations.ts';
-import { endsTls, hostsProblems } from './hosts-mode.ts';
 import {
   type Cluster,
   hasNativeSidecars,
-  type InjectionDefaults,
   type ProfileOverrides,
   type ProfileRequest,
   type ResolvedProfiles,
-  SIDECAR_MODES,
-  type SidecarMode,
-  type SidecarResources,
-  USUAL_MODES,
-} from './injection-defaults.ts';
+} from './cluster.ts';
+import { endsTls, hostsProblems } from './hosts-mode.ts';
 import {
   CONFIG_DIRECTORY,
   CONFIG_KEY,

@@ -2,7 +2,7 @@
 
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Problem } from '../../platform/problems.ts';
-import type { BrokerOfPods } from '../pod/injection-defaults.ts';
+import type { BrokerOfPods } from '../pod/cluster.ts';
 import type { SidecarMount } from '../pod/sidecar-mounts.ts';
 import { called, type ValidProfile } from './profile.ts';
 import {

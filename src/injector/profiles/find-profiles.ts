@@ -4,7 +4,7 @@ import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
 import { isObject } from '../manifests/inject-manifests.ts';
 import { PROFILE } from '../pod/annotations.ts';
-import type { ProfileRequest } from '../pod/injection-defaults.ts';
+import type { ProfileRequest } from '../pod/cluster.ts';
 import type { Namespace } from '../pod/pod.ts';
 import { judgeProfile } from './judge-profile.ts';
 import {

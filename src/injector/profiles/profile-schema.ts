@@ -8,7 +8,7 @@ import { credential, output } from '../../config/credential-schema.ts';
 import type { StandIns } from '../../config/file.ts';
 import { allowedDestination, injection, route } from '../../config/file-schema.ts';
 import { fileName } from '../../config/value-schemas.ts';
-import { DEFAULT_MODES } from '../pod/injection-defaults.ts';
+import { DEFAULT_MODES } from '../pod/annotations.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
 const objectName = v.pipe(

@@ -7,7 +7,7 @@ import { resolveConfig } from '../../config/resolve-config.ts';
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';
-import type { ProfileOverrides } from '../pod/injection-defaults.ts';
+import type { ProfileOverrides } from '../pod/cluster.ts';
 import {
   type File,
   type FileDestination,

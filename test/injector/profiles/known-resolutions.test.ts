@@ -1,7 +1,7 @@
 /** Profiles that were resolved before are not resolved again, whatever asks, and nothing of it is ever out of date. */
 
 import { expect, it } from 'vitest';
-import type { ProfileResolution } from '../../../src/injector/pod/injection-defaults.ts';
+import type { ProfileResolution } from '../../../src/injector/pod/cluster.ts';
 import type { ValidProfile } from '../../../src/injector/profiles/profile.ts';
 import { rememberResolutions } from '../../../src/injector/profiles/resolve-profiles.ts';
 import { CREDENTIAL, judged, ROUTE } from './pods-with-profiles.ts';

@@ -1,5 +1,5 @@
+import type { InjectionDefaults } from '../../../src/injector/injection-defaults.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
-import type { InjectionDefaults } from '../../../src/injector/pod/injection-defaults.ts';
 import type { Namespace, Pod } from '../../../src/injector/pod/pod.ts';
 import { judge, profilesOf } from '../../../src/injector/profile-rules.ts';
 import type { JudgedProfile, ProfileKind } from '../../../src/injector/profiles/profile.ts';

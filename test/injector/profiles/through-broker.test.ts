@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { followBroker, readBroker, readBrokerOfPods } from '../../../src/injector/broker-of-pods.ts';
-import { type BrokerOfPods, MAX_AUTHORITIES } from '../../../src/injector/pod/injection-defaults.ts';
+import { type BrokerOfPods, MAX_AUTHORITIES } from '../../../src/injector/pod/cluster.ts';
 import { credentialsViaBroker } from '../../../src/injector/profiles/broker-credentials.ts';
 import type { Problem } from '../../../src/platform/problems.ts';
 import { credentialFiles } from '../../../src/token/credentials.ts';

@@ -1,21 +1,67 @@
-/** The defaults for a pod's annotations: one setting for each annotation that can have one. */
+/** What a pod gets if its annotations are silent: a flag of the operator for each annotation that can have a default. */
 
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
-import { LOG_LEVELS } from '../platform/log/logger.ts';
+import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import { VERSION } from '../platform/version.ts';
 import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
-import { allowedHost, allowedImage } from './pod/allow-lists.ts';
-import { grantValue, imageReference, objectName, quantity } from './pod/annotations.ts';
+import { type AllowLists, allowedHost, allowedImage } from './pod/allow-lists.ts';
 import {
   DEFAULT_MODES,
-  type InjectionDefaults,
+  grantValue,
+  imageReference,
+  objectName,
+  quantity,
   SIDECAR_MODES,
+  type SidecarMode,
   USUAL_MODES,
-} from './pod/injection-defaults.ts';
+} from './pod/annotations.ts';
+import type { BrokerOfPods } from './pod/cluster.ts';
 import { SIDECAR_USER } from './pod/pod.ts';
+
+/** What a pod gets if its annotations are silent. Checked when the injector starts, so never wrong by itself. */
+export interface InjectionDefaults {
+  readonly image: string;
+  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
+  /** Secrets in the pod's own namespace that the image is pulled with. */
+  readonly imagePullSecrets?: readonly string[];
+  /** User and group of the sidecar, the image's own if absent; `none` if the platform assigns them. */
+  readonly runAsUser?: number | 'none';
+  readonly secret?: string;
+  readonly authUrl?: string;
+  readonly realm: string;
+  /** Allow a token endpoint on `http://`: the client secret then travels in clear. No annotation can allow this. */
+  readonly allowInsecureTokenUrl: boolean;
+  readonly scope?: string;
+  readonly audience?: string;
+  readonly upstream?: string;
+  /** ConfigMap in the pod's namespace, with CAs that the sidecar trusts besides the public ones. */
+  readonly caConfigMap?: string;
+  readonly mode: SidecarMode;
+  /** The modes that pods may have besides `mode`; `USUAL_MODES` by default. */
+  readonly allowedModes?: readonly SidecarMode[];
+  /** Whether to use a native sidecar; if absent, the cluster's version decides. */
+  readonly nativeSidecar?: boolean;
+  readonly logLevel: LogLevel;
+  readonly resources: SidecarResources;
+  /** The time for the first token, after which the kubelet restarts the sidecar. */
+  readonly startupSeconds: number;
+  /** Mark the pod for scrapers that look for annotations, unless it is marked already. */
+  readonly prometheusAnnotations: boolean;
+  /** What annotations may name; the defaults themselves are always allowed. */
+  readonly allowed?: AllowLists;
+  /** The broker that requests the tokens of credentials that profiles leave to it; absent if there is none. */
+  readonly broker?: BrokerOfPods;
+}
+
+export interface SidecarResources {
+  readonly cpuRequest?: string;
+  readonly cpuLimit?: string;
+  readonly memoryRequest?: string;
+  readonly memoryLimit?: string;
+}
 
 /** Published by the release workflow. */
 const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;
