@@ -9,6 +9,7 @@ import { pause } from '../../platform/time/async.ts';
 import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
 import { mayShareToken } from '../../token/client/client-authentication.ts';
 import type { Credentials } from '../../token/credentials.ts';
+import { mayShareGranted } from '../../token/grants/grants.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
 import type { CacheMetrics, LookResult } from './metrics.ts';
@@ -200,8 +201,7 @@ function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
   const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
     config;
-  if (!mayShareToken(clientAuth)) return undefined;
-  if (grant?.type === 'token_exchange' || grant?.type === 'static') return undefined;
+  if (!mayShareToken(clientAuth) || !mayShareGranted(grant)) return undefined;
   const settings = { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters };
   return JSON.stringify(ordered({ settings, tokenType, credentials }));
 }

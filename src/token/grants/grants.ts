@@ -29,6 +29,8 @@ type Material<N extends GrantName> = N extends GrantMaterial['grant']
   : undefined;
 
 interface Grant<N extends GrantName> {
+  /** Whether replicas that hold these credentials may share a token. A mounted one costs no request. */
+  readonly mayShareToken: boolean;
   /** The client is the one that signs, so that `client_id` is read unless it is configured. */
   readonly signsAsClient?: (config: Config<N>) => boolean;
   /** The files that it reads in the credential's directory, beside the client's. */
@@ -45,11 +47,13 @@ interface Grant<N extends GrantName> {
 
 const GRANTS: { readonly [N in GrantName]: Grant<N> } = {
   client_credentials: {
+    mayShareToken: true,
     files: () => [],
     understand: () => undefined,
     request: (_config, _material, credential, occasion) => askForClient(credential, occasion),
   },
   rfc7523: {
+    mayShareToken: true,
     signsAsClient: ({ issuer }) => issuer === undefined,
     files: ({ keyFile, certificateFile }) =>
       certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
@@ -57,22 +61,26 @@ const GRANTS: { readonly [N in GrantName]: Grant<N> } = {
     request: askByAssertion,
   },
   google_service_account: {
+    mayShareToken: true,
     files: ({ keyFile }) => [keyFile],
     understand: (config, _clientId, files) => serviceAccount(config, files),
     request: askForServiceAccount,
   },
   github_app: {
+    mayShareToken: true,
     signsAsClient: ({ issuer }) => issuer === undefined,
     files: ({ keyFile }) => [keyFile],
     understand: githubApp,
     request: (config, material, _credential, occasion) => askForInstallation(config, material, occasion),
   },
   token_exchange: {
+    mayShareToken: false,
     files: exchangedFiles,
     understand: (config, _clientId, files) => unusableExchange(config, files),
     request: (config, _material, credential, occasion) => askByExchange(config, credential, occasion),
   },
   static: {
+    mayShareToken: false,
     files: ({ tokenFile }) => [tokenFile],
     understand: (config, _clientId, files) => mountedToken(config, files),
     request: () => {
@@ -91,6 +99,11 @@ function grantOf<N extends GrantName>(name: N): Grant<N> {
 }
 
 type Settings = Pick<CredentialSettings, 'grant' | 'clientId'>;
+
+/** Whether replicas with equal credentials may share a token of this grant. */
+export function mayShareGranted(config: GrantConfig | undefined): boolean {
+  return grantOf(nameOf(config)).mayShareToken;
+}
 
 /** The files that the grant reads in the credential's directory, beside the client's. */
 export function grantFiles({ grant: config, clientId }: Settings): readonly string[] {
