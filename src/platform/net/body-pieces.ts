@@ -1,7 +1,7 @@
-import { IncomingMessage } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { ExpiringMap } from '../limits/lru-map.ts';
 import type { Clock } from '../time/clock.ts';
+import { http } from './node-http.ts';
 
 /** A body may come in so many pieces, whatever their size, */
 const ANY_PIECES = 64;
@@ -17,7 +17,7 @@ const MAX_HELD_BACK = 4096;
 
 interface PieceBound {
   /** The option `IncomingMessage` of the server. */
-  readonly IncomingMessage: typeof IncomingMessage;
+  readonly IncomingMessage: typeof http.IncomingMessage;
   /** Has the server end connections of who is held back, before anything else sees them. */
   holdBack(server: Server): void;
 }
@@ -30,7 +30,7 @@ interface PieceBound {
 export function boundPieces(clock: Pick<Clock, 'monotonicMs'>): PieceBound {
   const heldBack = new ExpiringMap<string, true>(clock, MAX_HELD_BACK);
 
-  class BoundedRequest extends IncomingMessage {
+  class BoundedRequest extends http.IncomingMessage {
     #pieces = 0;
     #bytes = 0;
 
