@@ -5,7 +5,7 @@ import type { JSONWebKeySet } from 'jose';
 import type { Logger } from '../platform/log/logger.ts';
 import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { createCallerVerification } from './client-authentication.ts';
+import { createCallerVerification } from './caller-verification.ts';
 import type { ClientStore } from './clients.ts';
 import type { KeyRing } from './keys.ts';
 import type { IssuerMetrics } from './metrics.ts';

@@ -7,7 +7,7 @@ import { type JWTPayload, SignJWT } from 'jose';
 import { FormFault, parseForm } from '../platform/form.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import type { CallerVerification } from './client-authentication.ts';
+import type { CallerVerification } from './caller-verification.ts';
 import { type Client, isScopeToken } from './clients.ts';
 import type { KeyRing, SigningKey } from './keys.ts';
 import type { IssuerMetrics, TokenResult } from './metrics.ts';

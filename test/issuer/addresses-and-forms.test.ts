@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
-import { readBasicCredentials } from '../../src/issuer/client-authentication.ts';
+import { readBasicCredentials } from '../../src/issuer/caller-verification.ts';
 import { isScopeToken, parseTokenLifetime } from '../../src/issuer/clients.ts';
 import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/keys.ts';
 import { parseScryptHash } from '../../src/issuer/secret-hashing.ts';

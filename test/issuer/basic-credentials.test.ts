@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readBasicCredentials } from '../../src/issuer/client-authentication.ts';
+import { readBasicCredentials } from '../../src/issuer/caller-verification.ts';
 
 const field = (pair: string): string => `Basic ${Buffer.from(pair).toString('base64')}`;
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CallerVerification, createCallerVerification } from '../../src/issuer/client-authentication.ts';
+import { type CallerVerification, createCallerVerification } from '../../src/issuer/caller-verification.ts';
 import { type ClientStore, createClientStore, defineClients } from '../../src/issuer/clients.ts';
 import { Refusal } from '../../src/issuer/refusal.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createDerivationMemory } from '../../src/issuer/client-authentication.ts';
+import { createDerivationMemory } from '../../src/issuer/caller-verification.ts';
 import { hashSecret, parseScryptHash, type ScryptHash } from '../../src/issuer/secret-hashing.ts';
 
 async function hashOf(secret: string): Promise<ScryptHash> {

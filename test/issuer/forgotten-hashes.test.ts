@@ -1,7 +1,7 @@
 /** What is known of a hash is forgotten with it: a client that comes back is checked anew. */
 
 import { expect, it } from 'vitest';
-import { createCallerVerification } from '../../src/issuer/client-authentication.ts';
+import { createCallerVerification } from '../../src/issuer/caller-verification.ts';
 import { createClientSet, createClientStore, defineClients } from '../../src/issuer/clients.ts';
 import { createDerivationQueue, deriveScrypt, hashSecret } from '../../src/issuer/secret-hashing.ts';
 import { captureLog } from '../support/log-capture.ts';
