@@ -17,7 +17,7 @@ interface IssuerOptions {
   readonly listen: ListenAddress;
   /** Public base URL, part of `iss`; its path is part of the served path. The listener's by default. */
   readonly authUrl?: URL;
-  /** See `isRealmName`. */
+  /** Needs no escaping in a path, nor in a quoted string. */
   readonly realm: string;
   /** May be replaced at any time. */
   readonly clients: ClientStore;
@@ -46,11 +46,6 @@ export interface Issuer {
 
 /** Two cores' worth of hashing, with seven seconds of it waiting at the default cost: most callers give up after ten. */
 const DERIVATION_LIMITS = { concurrent: 2, waiting: 64 };
-
-/** A realm name becomes part of a path and of a quoted string, and needs no escaping in either. */
-export function isRealmName(text: string): boolean {
-  return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(text);
-}
 
 /** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startIssuer(options: IssuerOptions): Promise<Issuer> {

@@ -6,7 +6,6 @@ import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/lo
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from './clients.ts';
-import { isRealmName } from './issuer.ts';
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './keys.ts';
 
 export const ISSUER_SETTINGS = {
@@ -138,4 +137,9 @@ function readClientsPath(
     expected: both ? `either this or ${file.key}, not both` : 'either this or --clients-dir',
   });
   return undefined;
+}
+
+/** A realm name becomes part of a path and of a quoted string, and needs no escaping in either. */
+function isRealmName(text: string): boolean {
+  return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(text);
 }

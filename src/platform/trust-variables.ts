@@ -1,7 +1,7 @@
 /** The variables that make the runtimes of apps trust the interception authority. */
 
 /** What a variable does with the authorities in the file that it names. */
-export type TrustEffect =
+type TrustEffect =
   /** They are trusted beside the default ones: the sidecar's root is enough. */
   | 'adds'
   /** They are trusted and no others: the file has to hold the public ones too. */

@@ -35,7 +35,7 @@ export interface IssuedCertificate {
   readonly key: string;
 }
 
-export interface IssueOptions {
+interface IssueOptions {
   /** DNS names of the Service; the first is also the subject's name. */
   readonly hosts: readonly string[];
   /** Unix time in ms. */

@@ -14,7 +14,7 @@ import {
   type ServedCertificateOptions,
   type ServingCertificate,
 } from '../../platform/tls/serving-certificate.ts';
-import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
+import type { issueCertificate } from './certificate-authority.ts';
 import {
   begunAuthorities,
   type CertificateSecret,
@@ -40,7 +40,7 @@ interface SelfManagedOptions extends BackoffOptions {
   /** See `LeadershipOptions`. */
   readonly identity: string;
   readonly metrics: ServedCertificateOptions['metrics'];
-  readonly issue: (options: IssueOptions) => Promise<IssuedCertificate>;
+  readonly issue: typeof issueCertificate;
   readonly log: Logger;
 }
 

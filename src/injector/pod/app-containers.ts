@@ -1,6 +1,6 @@
 /** What the app's containers get so that they use the sidecar. Their own settings stay unchanged. */
 
-import { TRUST_VARIABLES, type TrustEffect } from '../../platform/trust-variables.ts';
+import { TRUST_VARIABLES } from '../../platform/trust-variables.ts';
 import type { SidecarMode } from './annotations.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
 import {
@@ -102,7 +102,10 @@ function mountsPatch(
 
 // The variables that make the runtimes of apps trust the interception authority, and use the proxy that intercepts.
 
-const FILES: Readonly<Record<TrustEffect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
+const FILES: Readonly<Record<(typeof TRUST_VARIABLES)[number]['effect'], string>> = {
+  adds: 'ca.crt',
+  replaces: 'bundle.pem',
+};
 
 /** The variables that bring a container's TLS to the sidecar. */
 function proxyVariables(): readonly LiteralVariable[] {

@@ -22,11 +22,6 @@ export interface ClusterVersion {
   readonly minor: number;
 }
 
-/** Kubernetes 1.29 is the first to enable native sidecars by default. */
-export function hasNativeSidecars({ major, minor }: ClusterVersion): boolean {
-  return major > 1 || (major === 1 && minor >= 29);
-}
-
 /** The broker as pods know it: where their sidecars request tokens, and the CAs by which they verify it. */
 export interface BrokerOfPods {
   /** `https://HOST:PORT`, without a path. */

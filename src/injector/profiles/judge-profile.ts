@@ -1,5 +1,6 @@
 /** Whether a profile can be used, with every reason why not. Pure: judges only what is written. */
 
+import type { InferInput } from 'valibot';
 import { readShape } from '../../config/file.ts';
 import type { Problem, ProblemCode } from '../../platform/problems.ts';
 import type { JudgedProfile, ProfileIdentity, ValidProfile } from './profile.ts';
@@ -11,7 +12,7 @@ import {
   profileEntries,
   withMounts,
 } from './profile-entries.ts';
-import { type ClusterProfileSpec, clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
+import { clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
 import { type OwnedProblem, resolveEntries, samenesses } from './resolve-entries.ts';
 
 /** Characters of its JSON. All profiles of a pod share 256 KiB of annotations. */
@@ -30,7 +31,7 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
     problems.push({ key: 'spec', value: String(text.length), expected });
     return { state: 'invalid', identity, namespaces: {}, problems };
   }
-  const spec = JSON.parse(text) as ClusterProfileSpec;
+  const spec = JSON.parse(text) as InferInput<typeof clusterProfileSchema>;
   const shape: Problem[] = [];
   const schema = identity.kind === 'TokenProfile' ? profileSchema : clusterProfileSchema;
   const isUnderstood = readShape(schema, spec, shape, STAND_INS) !== undefined;

@@ -240,4 +240,3 @@ export const STAND_INS: StandIns = {
 
 /** As written, not as parsed: durations and URLs are text. */
 export type ProfileSpec = v.InferInput<typeof profileSchema>;
-export type ClusterProfileSpec = v.InferInput<typeof clusterProfileSchema>;
