@@ -390,18 +390,3 @@ function resolveNative(
 function hasNativeSidecars({ major, minor }: NonNullable<Cluster['version']>): boolean {
   return major > 1 || (major === 1 && minor >= 29);
 }
-
-const MAX_PROFILES = 16;
-
-/** Names separated by commas, each once. */
-const profileNames: ValueFormat<readonly string[]> = {
-  expected: `1 to ${MAX_PROFILES} names of profiles, by commas, each once`,
-  parse(text) {
-    const names = text.split(',').map((name) => name.trim());
-    const isRight =
-      names.length <= MAX_PROFILES &&
-      new Set(names).size === names.length &&
-      names.every((name) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
-    return isRight ? names : undefined;
-  },
-};
