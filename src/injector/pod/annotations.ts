@@ -10,7 +10,7 @@ import { didYouMean } from '../../config/suggestion.ts';
 import { oneOf, serverUrl, upstream, upstreamProtocol, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
-import type { INJECTION_SETTINGS } from '../injection-defaults.ts';
+import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults.ts';
 
 /** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
@@ -27,7 +27,7 @@ export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly 
 const MAX_PROFILES = 16;
 
 /** Names separated by commas, each once. */
-export const profileNames: ValueFormat<readonly string[]> = {
+const profileNames: ValueFormat<readonly string[]> = {
   expected: `1 to ${MAX_PROFILES} names of profiles, by commas, each once`,
   parse(text) {
     const names = text.split(',').map((name) => name.trim());
@@ -80,7 +80,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-export interface Quantity {
+interface Quantity {
   readonly text: string;
   /** In cores or bytes. */
   readonly amount: number;
@@ -111,10 +111,10 @@ export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
 export const MODE = 'token-sidecar.dev/mode';
 export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
-export const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
-export const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
-export const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
-export const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
+const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
+const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
+const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
+const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
 export const IMAGE = 'token-sidecar.dev/image';
 export const LOG_LEVEL = 'token-sidecar.dev/log-level';
 export const STATUS = 'token-sidecar.dev/status';
@@ -294,4 +294,42 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
     });
   }
   return problems;
+}
+
+type QuantityAnnotation = typeof CPU_REQUEST | typeof CPU_LIMIT | typeof MEMORY_REQUEST | typeof MEMORY_LIMIT;
+
+/** CPU and memory of the sidecar, from annotations or the operator's defaults. */
+export function resolveResources(
+  read: (name: QuantityAnnotation) => Quantity | undefined,
+  defaults: SidecarResources,
+  problems: Problem[],
+): SidecarResources {
+  const pairs = [
+    ['cpu', CPU_REQUEST, CPU_LIMIT],
+    ['memory', MEMORY_REQUEST, MEMORY_LIMIT],
+  ] as const;
+  const resources: Record<string, string> = {};
+  for (const [resource, requestName, limitName] of pairs) {
+    const givenRequest = read(requestName);
+    const givenLimit = read(limitName);
+    let request = givenRequest ?? parsed(defaults[`${resource}Request`]);
+    let limit = givenLimit ?? parsed(defaults[`${resource}Limit`]);
+    if (request !== undefined && limit !== undefined && request.amount > limit.amount) {
+      if (givenRequest !== undefined && givenLimit !== undefined) {
+        const expected = `at most the limit, ${limit.text}`;
+        problems.push({ key: requestName, value: request.text, expected });
+      } else if (givenRequest === undefined) {
+        request = limit;
+      } else {
+        limit = request;
+      }
+    }
+    if (request !== undefined) resources[`${resource}Request`] = request.text;
+    if (limit !== undefined) resources[`${resource}Limit`] = limit.text;
+  }
+  return resources;
+}
+
+function parsed(text: string | undefined): Quantity | undefined {
+  return text === undefined ? undefined : quantity.parse(text);
 }

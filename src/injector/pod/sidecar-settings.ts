@@ -23,6 +23,7 @@ import {
   PROTOCOL,
   REALM,
   type ReadAnnotation,
+  resolveResources,
   SCOPE,
   SECRET,
   SIDECAR_MODES,
@@ -31,12 +32,7 @@ import {
   USUAL_MODES,
   unknownAnnotations,
 } from './annotations.ts';
-import {
-  type Cluster,
-  type ProfileOverrides,
-  type ProfileRequest,
-  type ResolvedProfiles,
-} from './cluster.ts';
+import type { Cluster, ProfileOverrides, ProfileRequest, ResolvedProfiles } from './cluster.ts';
 import { endsTls, hostsProblems } from './hosts-mode.ts';
 import {
   CONFIG_DIRECTORY,
@@ -45,7 +41,6 @@ import {
   REDIRECT_USER,
   SIDECAR_USER,
 } from './pod.ts';
-import { resolveResources } from './resources.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
   authoritiesMount,
