@@ -5,7 +5,9 @@ import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { oneOf, portNumber, type ValueFormat } from '../config/values.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import type { AddressRange, PortRange, Redirection } from './netfilter/redirection-table.ts';
+import type { AddressRange, Redirection } from './netfilter/redirection-table.ts';
+
+type PortRange = Redirection['capturedPorts'][number];
 
 export const REDIRECT_SETTINGS = {
   remove: { description: 'Take the redirection away instead', default: 'false' },

@@ -10,7 +10,6 @@ import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import {
   type JudgedProfile,
-  type KeptStatus,
   keptStatus,
   PROFILE_API_VERSION,
   type ProfileIdentity,
@@ -23,7 +22,7 @@ export interface KeptProfile {
   readonly uid: string;
   readonly judged: JudgedProfile;
   /** Of the object in the API. */
-  readonly status: KeptStatus | undefined;
+  readonly status: ReturnType<typeof keptStatus> | undefined;
 }
 
 export interface ProfileStore extends ProfileSource {

@@ -81,7 +81,7 @@ interface Condition {
   readonly lastTransitionTime: string;
 }
 
-export interface KeptStatus {
+interface KeptStatus {
   /** SHA-256 of its content: equal hashes mean equal content. */
   readonly says: string;
   /** The profile's previous validity, and since when. */

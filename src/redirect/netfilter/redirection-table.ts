@@ -161,7 +161,7 @@ const PORT_UNREACHABLE = 1;
 /** One expression, or a few that belong together. */
 type Expression = Buffer;
 
-export interface PortRange {
+interface PortRange {
   readonly first: number;
   readonly last: number;
 }
