@@ -66,7 +66,7 @@ export class Judge {
     const own = fields.get('token-sidecar-error');
     this.#scene.trace(`${asked} gets ${status} ${own ?? fields.get('x-for')}`);
     if (own !== undefined) {
-      this.#ownAnswer(asked, own);
+      this.#localReply(asked, own);
       return;
     }
     const departure = asked.departures.at(-1);
@@ -123,7 +123,7 @@ export class Judge {
     throw new Violation(`${asked} was sent again though it was being answered`);
   }
 
-  #ownAnswer(asked: AskedRequest, code: string): void {
+  #localReply(asked: AskedRequest, code: string): void {
     if (this.#scene.draining || this.isLate(asked)) return;
     switch (code) {
       case 'token_unavailable':

@@ -6,7 +6,7 @@ import type { Protocol } from '../http/messages.ts';
 import { Members } from '../io/collections.ts';
 import { dropConnection, sharesAcceptedReads } from '../io/sockets.ts';
 import { isDraining } from '../transaction/admission.ts';
-import { ownAnswerMessage, problemOf } from '../transaction/local-reply.ts';
+import { localReplyMessage, problemOf } from '../transaction/local-reply.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
 import type { AppConnection, AppContext } from './connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
@@ -181,7 +181,7 @@ export class Listener {
       cancel();
       this.#refused.delete(accepted);
     });
-    accepted.end(ownAnswerMessage(problem, '', true), 'latin1');
+    accepted.end(localReplyMessage(problem, '', true), 'latin1');
     accepted.resume();
   }
 }

@@ -39,7 +39,7 @@ export interface AnswerHead extends FieldSection {
 export type AnswerBody = 'none' | 'length' | 'open';
 
 /** An answer of the proxy's own. */
-export interface OwnAnswer {
+export interface LocalReply {
   readonly status: number;
   readonly reason: string;
   /** Content-type, content-length and the rest. */
@@ -95,7 +95,7 @@ export interface AppStream {
   /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
   end(trailers: Fields, patienceMs: number): void;
   /** Sends a whole answer in the proxy's own name; the rest of the request is ignored. */
-  answer(own: OwnAnswer, patienceMs: number): void;
+  answer(own: LocalReply, patienceMs: number): void;
   /** Cuts the answer short, so that the app knows it is incomplete. @param why is told to the app where possible. */
   cut(why: SidecarError<ProxyErrorCode>): void;
   /** Takes no more of the request until `proceed`. */

@@ -7,18 +7,18 @@ import { TokenUnavailable } from '../../token/bearer-source.ts';
 import { type Fields, fieldValues, lowerCaseName } from '../http/fields.ts';
 import { givenRequestId, isGrpcCall, type Protocol, REQUEST_ID_FIELD } from '../http/messages.ts';
 import { serializeRequestHead, serializeResponseHead } from '../http1/serialize.ts';
-import { type IncomingRequest, type OwnAnswer, UpstreamReset } from '../streams/contract.ts';
+import { type IncomingRequest, type LocalReply, UpstreamReset } from '../streams/contract.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import { CallerHeldBack } from './authorizer.ts';
 import type { ListenerContext } from './listener-context.ts';
 
 /** An error in the client's terms. */
-export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): OwnAnswer {
+export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): LocalReply {
   return isGrpc ? grpcRefusalOf(error) : problemOf(error);
 }
 
 /** The proxy's own answer to a request that it does not forward. */
-interface ProblemAnswer extends OwnAnswer {
+interface ProblemAnswer extends LocalReply {
   readonly code: ProxyErrorCode;
 }
 
@@ -111,7 +111,7 @@ const MAX_PUSHBACK_MS = 2 ** 31 - 1;
  * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
  * and message as it would the service's own.
  */
-function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
+function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): LocalReply {
   const retryAfter = retryAfterSeconds(error);
   return {
     status: 200,
@@ -188,7 +188,7 @@ export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>)
  * The last hop's answer: an empty 200 to OPTIONS; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in
  * HTTP/1.1 form (RFC 9112 §10.1).
  */
-export function lastHopAnswer(request: Pick<IncomingRequest, 'method' | 'target' | 'fields'>): OwnAnswer {
+export function lastHopAnswer(request: Pick<IncomingRequest, 'method' | 'target' | 'fields'>): LocalReply {
   const { method, target, fields } = request;
   const body = method === 'TRACE' ? serializeRequestHead(method, target, reflected(fields)) : '';
   const type = method === 'TRACE' ? ['content-type', 'message/http'] : [];
@@ -230,9 +230,9 @@ interface Unread {
  */
 export function turnedAway(
   { noRoute, generation }: Pick<ListenerContext, 'noRoute' | 'generation'>,
-  own: OwnAnswer,
+  own: LocalReply,
   { code, protocol, fields }: Unread,
-): OwnAnswer {
+): LocalReply {
   const requestId = givenRequestId(fields) ?? randomUUID();
   const grpcStatus = isGrpcCall({ protocol, fields }) ? grpcStatusOf(own.fields) : undefined;
   noRoute.turnedAway(code, own.status, protocol);
@@ -254,7 +254,7 @@ export function turnedAway(
  * @param method of the request: the answer to HEAD has no body.
  * @param closes whether the connection ends with it.
  */
-export function ownAnswerMessage(own: OwnAnswer, method: string, closes: boolean): string {
+export function localReplyMessage(own: LocalReply, method: string, closes: boolean): string {
   const fields = closes ? [...own.fields, 'connection', 'close'] : own.fields;
   const head = serializeResponseHead(own.status, own.reason, fields);
   return method === 'HEAD' ? head : head + own.body;

@@ -8,7 +8,7 @@ import { givenRequestId, isGrpcCall, REQUEST_ID_FIELD, traceContextOf } from '..
 import { CLIENT_CLOSED_REQUEST, type RequestRecorder, type RouteObserver } from '../observer.ts';
 import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/routes.ts';
-import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, OwnAnswer } from '../streams/contract.ts';
+import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, LocalReply } from '../streams/contract.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
 import { Forwarding } from './forwarding.ts';
@@ -329,7 +329,7 @@ export class Transaction {
   }
 
   /** Answers in the proxy's own name. */
-  #answerWith(own: OwnAnswer): void {
+  #answerWith(own: LocalReply): void {
     this.#progress = 'answered';
     this.#service?.release();
     this.#status = own.status;

@@ -7,8 +7,8 @@ import type {
   AppStream,
   Delivery,
   IncomingRequest,
+  LocalReply,
   OutgoingRequest,
-  OwnAnswer,
   UpstreamStream,
   UpstreamStreams,
   UpstreamUser,
@@ -25,7 +25,7 @@ export class FakeAppStream implements AppStream {
   head: AnswerHead | undefined;
   body = '';
   trailers: readonly string[] | undefined;
-  own: OwnAnswer | undefined;
+  own: LocalReply | undefined;
   wasCut = false;
   held = false;
 
@@ -47,7 +47,7 @@ export class FakeAppStream implements AppStream {
   end(trailers: readonly string[]): void {
     this.trailers = trailers;
   }
-  answer(own: OwnAnswer): void {
+  answer(own: LocalReply): void {
     this.own = own;
   }
   cut(): void {

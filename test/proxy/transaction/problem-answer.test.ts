@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/platform/errors.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
-import { ownAnswerMessage as problemMessage, problemOf } from '../../../src/proxy/transaction/local-reply.ts';
+import {
+  localReplyMessage as problemMessage,
+  problemOf,
+} from '../../../src/proxy/transaction/local-reply.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
 
 const CODES = Object.keys(ERRORS).filter(

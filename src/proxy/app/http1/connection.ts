@@ -10,7 +10,7 @@ import { cutOff, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import { ConnectionOwner, type ConnectionSuccessor } from '../../streams/contract.ts';
 import { isDraining } from '../../transaction/admission.ts';
-import { ownAnswerMessage, problemOf, turnedAway } from '../../transaction/local-reply.ts';
+import { localReplyMessage, problemOf, turnedAway } from '../../transaction/local-reply.ts';
 import type { Transaction } from '../../transaction/transaction.ts';
 import type { AppContext, Carrier, Speaker } from '../connection.ts';
 import { Http1AppStream, type Http1Carrier } from './stream.ts';
@@ -282,7 +282,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     }
     const unread = { code: cause.code, protocol: 'http1', fields: [] } as const;
     const problem = turnedAway(this.#context, problemOf(cause), unread);
-    this.writer.text(ownAnswerMessage(problem, '', true));
+    this.writer.text(localReplyMessage(problem, '', true));
     this.writer.flush();
     this.#close();
   }

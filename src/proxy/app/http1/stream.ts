@@ -10,11 +10,11 @@ import type {
   ConnectionOwner,
   ConnectionSuccessor,
   GivenUpConnection,
-  OwnAnswer,
+  LocalReply,
 } from '../../streams/contract.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { ListenerContext } from '../../transaction/listener-context.ts';
-import { ownAnswerMessage } from '../../transaction/local-reply.ts';
+import { localReplyMessage } from '../../transaction/local-reply.ts';
 import { Transaction } from '../../transaction/transaction.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 
@@ -154,11 +154,11 @@ export class Http1AppStream implements AppStream {
     this.#carrier.endAnswer(this, this.#last, patienceMs);
   }
 
-  answer(own: OwnAnswer, patienceMs: number): void {
+  answer(own: LocalReply, patienceMs: number): void {
     const { writer } = this.#carrier;
     writer.clear();
     const last = own.closes || this.#mustClose() || !this.#isWorthDropping();
-    writer.text(ownAnswerMessage(own, this.#head.method, last));
+    writer.text(localReplyMessage(own, this.#head.method, last));
     this.#carrier.endAnswer(this, last, patienceMs);
   }
 

@@ -3,7 +3,7 @@
 import { type Fields, joinCookies, lowerCaseNames } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
 import type { RequestSection } from '../../http2/messages.ts';
-import type { AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/contract.ts';
+import type { AnswerHead, IncomingRequest, LocalReply } from '../../streams/contract.ts';
 import { answerFields, informationFields } from '../../streams/header-rules.ts';
 
 const SECTIONS = new MadeOf<{ readonly status: number; readonly section: Fields }>();
@@ -25,7 +25,7 @@ export function informationSection(head: AnswerHead): string[] {
 }
 
 /** Of an answer of the proxy's own. */
-export function ownAnswerSection(own: OwnAnswer): string[] {
+export function localReplySection(own: LocalReply): string[] {
   return section(own.status, own.fields);
 }
 

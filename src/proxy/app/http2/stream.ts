@@ -12,14 +12,14 @@ import {
   type AnswerHead,
   type AppStream,
   type IncomingRequest,
-  type OwnAnswer,
+  type LocalReply,
   UpstreamReset,
 } from '../../streams/contract.ts';
 import type { ListenerContext } from '../../transaction/listener-context.ts';
 import { Transaction } from '../../transaction/transaction.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { Http2Outlet, LeavingAnswer } from './connection-writer.ts';
-import { answerSection, informationSection, ownAnswerSection } from './messages.ts';
+import { answerSection, informationSection, localReplySection } from './messages.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
@@ -167,9 +167,9 @@ export class Http2AppStream
     this.#sender.end(lowerCaseNames(trailers), patienceMs);
   }
 
-  answer(own: OwnAnswer, patienceMs: number): void {
+  answer(own: LocalReply, patienceMs: number): void {
     this.patienceMs = patienceMs;
-    this.#sender.head(ownAnswerSection(own));
+    this.#sender.head(localReplySection(own));
     if (this.#request.method !== 'HEAD') this.#sender.data(Buffer.from(own.body, 'latin1'));
     this.#sender.end(NO_TRAILERS, patienceMs);
   }
@@ -333,9 +333,9 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
    * @param toHead whether the request is HEAD, as far as it could be read: then the answer has no body.
    * @param patienceMs how long the app may take to make room for it.
    */
-  answer(own: OwnAnswer, toHead: boolean, patienceMs: number): void {
+  answer(own: LocalReply, toHead: boolean, patienceMs: number): void {
     this.patienceMs = patienceMs;
-    this.#sender.head(ownAnswerSection(own));
+    this.#sender.head(localReplySection(own));
     if (!toHead) this.#sender.data(Buffer.from(own.body, 'latin1'));
     this.#sender.end([], patienceMs);
   }
