@@ -17,7 +17,7 @@ import { type Asked, readAnswer, readRequest } from '../../src/proxy/http2/messa
 import type { IncomingRequest, OutgoingRequest } from '../../src/proxy/streams/contract.ts';
 import { answerFields, type RequestBodyForm, upstreamFields } from '../../src/proxy/streams/header-rules.ts';
 import { TokenPlacement } from '../../src/proxy/streams/token-placement.ts';
-import { requestFields } from '../../src/proxy/upstream/http2/request-fields.ts';
+import { requestFields } from '../../src/proxy/upstream/http2/carried-request.ts';
 import { volume } from '../support/volume.ts';
 
 const RUNS = { numRuns: volume(150, 1000) };

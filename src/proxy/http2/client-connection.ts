@@ -9,7 +9,7 @@ import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
 import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './messages.ts';
 import { PREFACE, Setting } from './settings.ts';
-import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
+import { ENDED_BY_LOCAL, OPEN } from './streams.ts';
 
 /** Servers send one or two; this many before the final one are no answer. */
 const INTERIM_ANSWERS = 64;

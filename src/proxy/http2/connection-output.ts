@@ -10,8 +10,7 @@ import { type GoawayFrame, MAX_31_BITS } from './frames.ts';
 import type { FieldSectionLimits } from './hpack/decoder.ts';
 import { HpackEncoder } from './hpack/encoder.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
-import { ENDED, RESET_SENT } from './stream-state.ts';
-import { newWindows, type Stream, Streams } from './streams.ts';
+import { ENDED, newWindows, RESET_SENT, type Stream, Streams } from './streams.ts';
 
 /** How a stream ended, if not by itself. */
 export type Broken =

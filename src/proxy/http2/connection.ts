@@ -35,7 +35,7 @@ import type { DataPiece, Frame, GoawayFrame, HeadersFrame } from './frames.ts';
 import { HpackDecoder, type TooLarge } from './hpack/decoder.ts';
 import { type DecodedFields, KnownBlocks } from './hpack/known-blocks.ts';
 import type { Role } from './settings.ts';
-import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
+import { FORGOTTEN, RESET_SENT } from './streams.ts';
 
 /**
  * WINDOW_UPDATE for fewer octets counts as abuse; one that gives back more, of what was sent, does not (Go sends one

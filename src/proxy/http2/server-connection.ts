@@ -9,7 +9,7 @@ import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
 import { type RequestSection, readRequest } from './messages.ts';
 import { Setting } from './settings.ts';
-import { ENDED_BY_REMOTE, OPEN } from './stream-state.ts';
+import { ENDED_BY_REMOTE, OPEN } from './streams.ts';
 
 export interface ServerStream<T> extends MessageStream<T> {
   readonly kind: 'server';

@@ -12,7 +12,7 @@ import {
   type StreamFrame,
   type StreamState,
   sent,
-} from '../../../src/proxy/http2/stream-state.ts';
+} from '../../../src/proxy/http2/streams.ts';
 
 const STATES = { IDLE, OPEN, ENDED_BY_REMOTE, ENDED_BY_LOCAL, ENDED, RESET_SENT, RESET_RECEIVED, FORGOTTEN };
 type Name = keyof typeof STATES;

@@ -1,8 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { Role } from '../../../src/proxy/http2/settings.ts';
-import { ENDED_BY_REMOTE, OPEN, type StreamState } from '../../../src/proxy/http2/stream-state.ts';
-import { newWindows, OpenStreams, type Stream, Streams } from '../../../src/proxy/http2/streams.ts';
+import {
+  ENDED_BY_REMOTE,
+  newWindows,
+  OPEN,
+  OpenStreams,
+  type Stream,
+  type StreamState,
+  Streams,
+} from '../../../src/proxy/http2/streams.ts';
 
 const SIZES = { receiveBytes: 100, sendBytes: 50 };
 

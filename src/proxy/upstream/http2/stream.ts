@@ -17,10 +17,9 @@ import type {
 import { isAnswerDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import { CarriedRequest, type Failure } from './carried-request.ts';
+import { CarriedRequest, type Failure, requestFields } from './carried-request.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream } from './connection-writer.ts';
-import { requestFields } from './request-fields.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';

@@ -4,7 +4,7 @@ import { makeLasting } from '../../../../src/proxy/http/lasting-fields.ts';
 import { FrameOutput } from '../../../../src/proxy/http2/frame-output.ts';
 import { HpackEncoder } from '../../../../src/proxy/http2/hpack/encoder.ts';
 import type { OutgoingRequest } from '../../../../src/proxy/streams/contract.ts';
-import { requestFields } from '../../../../src/proxy/upstream/http2/request-fields.ts';
+import { requestFields } from '../../../../src/proxy/upstream/http2/carried-request.ts';
 
 const FIELDS = [
   'te',
