@@ -308,7 +308,7 @@ type Ending =
   /** Closed too long ago, or passed over: nothing more is known. */
   | 'forgotten';
 
-export type StreamState =
+type StreamState =
   | { readonly kind: 'idle' }
   | { readonly kind: 'open' }
   /** One side has ended it, and the other goes on. */
@@ -316,22 +316,22 @@ export type StreamState =
   | { readonly kind: 'closed'; readonly ending: Ending };
 
 /** Frames that move a stream, or could. */
-export type StreamFrame = 'headers' | 'data' | 'reset' | 'window_update';
+type StreamFrame = 'headers' | 'data' | 'reset' | 'window_update';
 
-export type Verdict =
+type Verdict =
   | { readonly kind: 'next'; readonly state: StreamState }
   /** Legal but meaningless for this stream; flow control and HPACK still apply. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'stream'; readonly reason: FaultReason }
   | { readonly kind: 'connection'; readonly reason: FaultReason };
 
-export const IDLE: StreamState = { kind: 'idle' };
+const IDLE: StreamState = { kind: 'idle' };
 export const OPEN: StreamState = { kind: 'open' };
 export const ENDED_BY_REMOTE: StreamState = { kind: 'half_closed', endedBy: 'remote' };
 export const ENDED_BY_LOCAL: StreamState = { kind: 'half_closed', endedBy: 'local' };
 export const ENDED: StreamState = { kind: 'closed', ending: 'ended' };
 export const RESET_SENT: StreamState = { kind: 'closed', ending: 'reset_sent' };
-export const RESET_RECEIVED: StreamState = { kind: 'closed', ending: 'reset_received' };
+const RESET_RECEIVED: StreamState = { kind: 'closed', ending: 'reset_received' };
 export const FORGOTTEN: StreamState = { kind: 'closed', ending: 'forgotten' };
 
 const NEXT = new Map<StreamState, Verdict>(

@@ -1,28 +1,29 @@
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import {
   ENDED,
   ENDED_BY_LOCAL,
   ENDED_BY_REMOTE,
   FORGOTTEN,
-  IDLE,
   OPEN,
-  RESET_RECEIVED,
   RESET_SENT,
   received,
-  type StreamFrame,
-  type StreamState,
   sent,
 } from '../../../src/proxy/http2/streams.ts';
 
+type StreamState = Parameters<typeof received>[0];
+
+const IDLE: StreamState = { kind: 'idle' };
+const RESET_RECEIVED: StreamState = { kind: 'closed', ending: 'reset_received' };
 const STATES = { IDLE, OPEN, ENDED_BY_REMOTE, ENDED_BY_LOCAL, ENDED, RESET_SENT, RESET_RECEIVED, FORGOTTEN };
 type Name = keyof typeof STATES;
 
 function nameOf(state: StreamState | undefined): string {
-  return Object.entries(STATES).find(([, other]) => other === state)?.[0] ?? 'forbidden';
+  return Object.entries(STATES).find(([, other]) => isDeepStrictEqual(other, state))?.[0] ?? 'forbidden';
 }
 
 /** One row a state: headers, headers that end, data, data that end, reset, window update. */
-const FRAMES: readonly (readonly [StreamFrame, boolean])[] = [
+const FRAMES: readonly (readonly [frame: Parameters<typeof received>[1], endStream: boolean])[] = [
   ['headers', false],
   ['headers', true],
   ['data', false],

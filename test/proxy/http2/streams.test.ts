@@ -7,7 +7,6 @@ import {
   OPEN,
   OpenStreams,
   type Stream,
-  type StreamState,
   Streams,
 } from '../../../src/proxy/http2/streams.ts';
 
@@ -17,7 +16,7 @@ function streams(role: Role = 'server'): Streams {
   return new Streams(role);
 }
 
-function opened(all: Streams, id: number, state: StreamState = OPEN): Stream {
+function opened(all: Streams, id: number, state: Stream['state'] = OPEN): Stream {
   return all.open({ id, state, ...newWindows(SIZES) });
 }
 
