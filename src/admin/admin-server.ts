@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
-import { boundPieces } from '../platform/net/body-pieces.ts';
+import { BoundedRequest } from '../platform/net/body-pieces.ts';
 import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
@@ -82,9 +82,7 @@ export async function startAdminServer(
   const hosts = new Set(options.hosts);
   const connections = new AdminConnections(clock, () => metrics?.connectionRefused());
   const renderings = new Renderings<AdminAnswer>(clock);
-  const pieces = boundPieces(clock);
-  const server = http.createServer({ IncomingMessage: pieces.IncomingMessage, maxHeaderSize: 8 * 1024 });
-  pieces.holdBack(server);
+  const server = http.createServer({ IncomingMessage: BoundedRequest, maxHeaderSize: 8 * 1024 });
   server.on('connection', (socket) => connections.add(socket));
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

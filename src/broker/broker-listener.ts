@@ -10,7 +10,7 @@ import { boundCallerConnections, drain } from '../callers/caller-connections.ts'
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
-import { boundPieces } from '../platform/net/body-pieces.ts';
+import { BoundedRequest } from '../platform/net/body-pieces.ts';
 import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
 import { https } from '../platform/net/node-https.ts';
 import type { Clock } from '../platform/time/clock.ts';
@@ -77,9 +77,8 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   const { certificates, limits, metrics, clock, log } = options;
   let draining = false;
   let inFlight = 0;
-  const pieces = boundPieces(clock);
   const server = https.createServer({
-    IncomingMessage: pieces.IncomingMessage,
+    IncomingMessage: BoundedRequest,
     minVersion: 'TLSv1.2',
     allowHalfOpen: true,
     handshakeTimeout: limits.handshakeMs,
@@ -90,7 +89,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     maxHeaderSize: HEADER_BYTES,
     highWaterMark: BODY_BYTES,
   });
-  pieces.holdBack(server);
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
   // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });

@@ -13,7 +13,7 @@ import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
-import { boundPieces } from '../platform/net/body-pieces.ts';
+import { BoundedRequest } from '../platform/net/body-pieces.ts';
 import { endUnlessAnswered, listenOn } from '../platform/net/listen.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { ClientVerification } from '../platform/tls/certificate-files.ts';
@@ -72,9 +72,8 @@ interface WebhookListenerOptions {
 export async function startWebhookListener(options: WebhookListenerOptions): Promise<WebhookListener> {
   const { clients, metrics, clock, log } = options;
   let draining = false;
-  const pieces = boundPieces(clock);
   const server = createServer({
-    IncomingMessage: pieces.IncomingMessage,
+    IncomingMessage: BoundedRequest,
     handshakeTimeout: HANDSHAKE_MS,
     headersTimeout: HANDSHAKE_MS,
     requestTimeout: REVIEW_MS,
@@ -83,7 +82,6 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     highWaterMark: READ_AHEAD_BYTES,
     ...(clients === undefined ? {} : { requestCert: true, rejectUnauthorized: true }),
   });
-  pieces.holdBack(server);
   const stopPresenting = presentCertificates(server, options);
 
   const connections = boundCallerConnections({

@@ -8,7 +8,7 @@ import { FairRing } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
-import { boundPieces } from '../platform/net/body-pieces.ts';
+import { BoundedRequest } from '../platform/net/body-pieces.ts';
 import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
@@ -73,9 +73,8 @@ interface TokenListenerOptions {
 /** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startTokenListener(options: TokenListenerOptions): Promise<TokenListener> {
   const { limits, clock, log, metrics } = options;
-  const pieces = boundPieces(clock);
   const server = http.createServer({
-    IncomingMessage: pieces.IncomingMessage,
+    IncomingMessage: BoundedRequest,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.requestTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -84,7 +83,6 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     // Checked below, so that its answer is JSON too.
     requireHostHeader: false,
   });
-  pieces.holdBack(server);
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
   // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });

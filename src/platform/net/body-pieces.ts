@@ -1,6 +1,4 @@
-import type { Server, Socket } from 'node:net';
-import { ExpiringMap } from '../limits/lru-map.ts';
-import type { Clock } from '../time/clock.ts';
+import type { Socket } from 'node:net';
 import { http } from './node-http.ts';
 
 /** A body may come in so many pieces, whatever their size, */
@@ -9,49 +7,40 @@ const ANY_PIECES = 64;
 /** and in one more for each of these, in bytes. */
 const PIECE_BYTES = 256;
 
-/** Who sent more of them comes again after so long. */
-const HELD_BACK_MS = 60_000;
+/**
+ * A request to a server of Node's, as its option `IncomingMessage`. Node makes a piece of each chunk and of each record of TLS, and
+ * keeps it until it is read: one octet takes 300 bytes and a microsecond. A body in more pieces than it may have ends its connection.
+ */
+export class BoundedRequest extends http.IncomingMessage {
+  #pieces = 0;
+  #bytes = 0;
 
-/** Of addresses; beyond it the one that was held back first may come. */
-const MAX_HELD_BACK = 4096;
-
-interface PieceBound {
-  /** The option `IncomingMessage` of the server. */
-  readonly IncomingMessage: typeof http.IncomingMessage;
-  /** Has the server end connections of who is held back, before anything else sees them. */
-  holdBack(server: Server): void;
+  override push(piece: Buffer | null): boolean {
+    if (this.destroyed) return false;
+    if (piece === null) return super.push(piece);
+    this.#pieces += 1;
+    this.#bytes += piece.length;
+    if (this.#pieces <= ANY_PIECES + this.#bytes / PIECE_BYTES) return super.push(piece);
+    tellNoMore(this.socket);
+    this.destroy(new Error(`the body came in ${this.#pieces} pieces of ${this.#bytes} bytes together`));
+    return false;
+  }
 }
 
-/**
- * Bounds the pieces in which bodies come to a server of Node's. It makes one of each chunk and of each record of TLS, and keeps it until
- * it is read: one octet takes 300 bytes and a microsecond. A body in more of them ends its connection. What has come already is
- * taken apart all the same, for some 10 ms: so its address is held back.
- */
-export function boundPieces(clock: Pick<Clock, 'monotonicMs'>): PieceBound {
-  const heldBack = new ExpiringMap<string, true>(clock, MAX_HELD_BACK);
+/** Node's parser of a connection. Its callbacks stand in it by number; it makes no piece for one that is not there. */
+interface Parser {
+  [callback: number]: unknown;
+  readonly constructor: { readonly kOnBody?: number };
+}
 
-  class BoundedRequest extends http.IncomingMessage {
-    #pieces = 0;
-    #bytes = 0;
-
-    override push(piece: Buffer | null): boolean {
-      if (this.destroyed) return false;
-      if (piece === null) return super.push(piece);
-      this.#pieces += 1;
-      this.#bytes += piece.length;
-      if (this.#pieces <= ANY_PIECES + this.#bytes / PIECE_BYTES) return super.push(piece);
-      heldBack.set(String(this.socket.remoteAddress), true, HELD_BACK_MS);
-      this.destroy(new Error(`the body came in ${this.#pieces} pieces of ${this.#bytes} bytes together`));
-      return false;
-    }
-  }
-
-  return {
-    IncomingMessage: BoundedRequest,
-    holdBack(server) {
-      server.prependListener('connection', (socket: Socket) => {
-        if (heldBack.get(String(socket.remoteAddress)) === true) socket.destroy();
-      });
-    },
-  };
+/** What has come already may be 10 000 pieces more. The parser serves another connection once this one is closed. */
+function tellNoMore(socket: Socket & { readonly parser?: Parser | null }): void {
+  const { parser } = socket;
+  const onBody = parser?.constructor.kOnBody;
+  if (!parser || onBody === undefined) return;
+  const callback = parser[onBody];
+  parser[onBody] = undefined;
+  socket.once('close', () => {
+    parser[onBody] = callback;
+  });
 }

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
-import { boundPieces } from '../../platform/net/body-pieces.ts';
+import { BoundedRequest } from '../../platform/net/body-pieces.ts';
 import { crossSite, hostOf } from '../../platform/net/cross-site.ts';
 import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../../platform/net/listen.ts';
 import { http } from '../../platform/net/node-http.ts';
@@ -60,9 +60,8 @@ interface Answer {
 export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
   const { listen, clock, log } = options;
   let tokens = byPath(options.tokens);
-  const pieces = boundPieces(clock);
   const server = http.createServer({
-    IncomingMessage: pieces.IncomingMessage,
+    IncomingMessage: BoundedRequest,
     requestTimeout: 5000,
     headersTimeout: 5000,
     keepAliveTimeout: 15_000,
