@@ -21,6 +21,9 @@ const PART_IN_KERNEL = 1 / 8;
 /** Where the kernel holds too much, this part of what it may hold is left: so the next look need not follow at once. */
 const PART_LEFT = 3 / 4;
 
+/** The kernel takes at most so many times what it holds for a connection. */
+const MAX_OVERHEAD = 2;
+
 /** A look into the kernel may take tens of milliseconds: that many times as long follow without one. */
 const REST = 5;
 
@@ -118,9 +121,15 @@ export class HeldMemory {
     if (charged <= mostBytes) return;
     const queued = queuedInKernel(new Map(Array.from(this.#holders, (holder) => [holder, holder.sockets])));
     const shares = sharesOf(this.#holders, (holder) => queued.get(holder) ?? 0);
-    // More is charged than is queued.
-    const mostQueued = (sum(shares) * mostBytes * PART_LEFT) / charged;
-    this.#endUntil(shares, mostQueued, 'it has the kernel hold too much memory');
+    const queuedBytes = sum(shares);
+    // The rest is for connections that have ended: it does not shrink by ending others.
+    const theirs = Math.min(charged, MAX_OVERHEAD * queuedBytes);
+    if (theirs > mostBytes)
+      this.#endUntil(
+        shares,
+        (queuedBytes * mostBytes * PART_LEFT) / theirs,
+        'it has the kernel hold too much memory',
+      );
     const endedMs = clock.monotonicMs();
     this.#restsUntilMs = endedMs + REST * (endedMs - beganMs);
   }

@@ -278,7 +278,7 @@ it.each<[string, (gateway: RunningGateway) => Promise<unknown>]>([
   [
     'answers that callers do not read',
     async (gateway) => {
-      for (let count = 0; count < 4; count++) {
+      for (let count = 0; count < 8; count++) {
         const socket = await gateway.raw(web);
         socket.pause().write(`${HEAD}\r\n`);
       }
@@ -288,7 +288,7 @@ it.each<[string, (gateway: RunningGateway) => Promise<unknown>]>([
     'answers that wait at their upstreams',
     async (gateway) => {
       const session = await unread(gateway);
-      for (let count = 0; count < 4; count++) session.request({ ':path': '/api/' }).on('error', () => {});
+      for (let count = 0; count < 8; count++) session.request({ ':path': '/api/' }).on('error', () => {});
     },
   ],
 ])('%s count for what the kernel holds of them', async (_, attack) => {
@@ -302,7 +302,7 @@ it.each<[string, (gateway: RunningGateway) => Promise<unknown>]>([
   });
   const session = await gateway.http2(other);
   await attack(gateway);
-  await until(() => gateway.upstream.requests.length === 4);
+  await until(() => gateway.upstream.requests.length === 8);
   expect(await gateway.metric(ENDED)).toBe(0);
   // An eighth of the limit, half of this, may stay.
   chargedBytes = MEMORY_BYTES / 4;
@@ -326,4 +326,24 @@ it('a connection that is ended leaves nothing for the kernel to send', async () 
   await until(async () => (await gateway.metric(ENDED)) === 1);
   const [error] = (await once(socket.resume(), 'error')) as [NodeJS.ErrnoException];
   expect(error.code).toBe('ECONNRESET');
+});
+
+it('what the kernel holds for connections that have ended ends no other', async () => {
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+  onTestFinished(() => constrained.mockRestore());
+  let looks = 0;
+  const gateway = await startGateway({
+    callers: CALLERS,
+    answer: (_, response) => void response.end(LARGE),
+    socketBytes: () => {
+      looks += 1;
+      return MEMORY_BYTES;
+    },
+  });
+  const socket = await gateway.raw(other);
+  socket.pause().write(`${HEAD}\r\n`);
+  await until(() => gateway.upstream.requests.length === 1);
+  const before = looks;
+  await until(() => looks > before + 2);
+  expect(await gateway.metric(ENDED)).toBe(0);
 });

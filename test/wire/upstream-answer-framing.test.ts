@@ -79,6 +79,24 @@ describe('an answer passes whole', () => {
   });
 });
 
+describe('interim answers to one request', () => {
+  const hints = (count: number): string =>
+    message('HTTP/1.1 103 Early Hints', ['Link: </a.css>']).repeat(count);
+
+  it('are 64 at most', async () => {
+    const sidecar = await startSidecar({
+      upstream: await startUpstream(answering(`${hints(64)}${ok('final')}`)),
+    });
+    const answer = await sidecar.exchange(get('/'));
+    expect([answer.body, answer.interim.length]).toEqual(['final', 64]);
+  });
+
+  it('become 502 beyond that', async () => {
+    const sidecar = await startSidecar({ upstream: await startUpstream(answering(hints(65))) });
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
+  });
+});
+
 describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
   const field = (...lines: string[]): string => message('HTTP/1.1 200 OK', lines, 'hello');
   it.each([

@@ -3,6 +3,9 @@
 import { type Fields, fieldValues } from './fields.ts';
 import { ownText } from './own-text.ts';
 
+/** Servers send one or two; this many before the final one are no answer. */
+export const MAX_INTERIM_ANSWERS = 64;
+
 /** The HTTP version that a message came by, or leaves by. */
 export type Protocol = 'http1' | 'h2';
 

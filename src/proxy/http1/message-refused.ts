@@ -45,6 +45,7 @@ export const REFUSALS = {
   length_with_coding: 'Content-Length and Transfer-Encoding stand together',
   coding_unknown: 'Transfer-Encoding is not exactly "chunked", once',
   coding_in_http_1_0: 'an HTTP/1.0 message has Transfer-Encoding',
+  interim_flood: 'too many interim answers came to one request',
   interim_closes: 'an interim answer says that no other follows',
   body_not_allowed: 'a message that cannot have a body announces one',
 

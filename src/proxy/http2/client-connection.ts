@@ -1,5 +1,6 @@
 /** The client's side of a connection, to an upstream: requests leave, answers come. */
 
+import { MAX_INTERIM_ANSWERS } from '../http/messages.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
 import type { FaultReason } from './errors.ts';
@@ -10,9 +11,6 @@ import type { DecodedFields } from './hpack/known-blocks.ts';
 import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './messages.ts';
 import { PREFACE, Setting } from './settings.ts';
 import { ENDED_BY_LOCAL, OPEN } from './streams.ts';
-
-/** Servers send one or two; this many before the final one are no answer. */
-const INTERIM_ANSWERS = 64;
 
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
@@ -136,6 +134,6 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
   #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
     stream.interims++;
     for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD_BYTES / 2;
-    return stream.interims > INTERIM_ANSWERS || stream.interimBytes > this.limits.section.sectionBytes;
+    return stream.interims > MAX_INTERIM_ANSWERS || stream.interimBytes > this.limits.section.sectionBytes;
   }
 }

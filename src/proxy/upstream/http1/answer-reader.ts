@@ -1,8 +1,9 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
-import { challengesConnection } from '../../http/messages.ts';
+import { challengesConnection, MAX_INTERIM_ANSWERS } from '../../http/messages.ts';
 import { bodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import { type BodyFraming, frameResponse, type ResponseHead } from '../../http1/heads.ts';
+import { MessageRefused } from '../../http1/message-refused.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { AnswerBody, UpstreamUser } from '../../streams/contract.ts';
@@ -145,6 +146,8 @@ export abstract class AnswerReader {
       return chunk.length;
     }
     if (head.status < 200) {
+      busy.interims += 1;
+      if (busy.interims > MAX_INTERIM_ANSWERS) throw new MessageRefused('response', 'interim_flood');
       busy.user.informed(head);
       return next;
     }

@@ -184,6 +184,7 @@ export class UpstreamConnection extends AnswerReader {
       reused: lent.idle !== undefined,
       requestWhole: false,
       anyAnswer: false,
+      interims: 0,
       answer: undefined,
       gatheredBytes: 0,
     };

@@ -25,6 +25,8 @@ export interface Busy {
   requestWhole: boolean;
   /** Whether a byte of an answer has come, an informational one included. */
   anyAnswer: boolean;
+  /** How many interim answers have come. */
+  interims: number;
   answer: AnswerInProgress | undefined;
   /** Bytes that have come and are not flushed yet. */
   gatheredBytes: number;
