@@ -1,6 +1,7 @@
 /**
  * How a client proves itself, as the file says it: each method with the settings that are its own. What a method reads,
- * sends and is called elsewhere is a row of the table in `src/token/client/client-authentication.ts`.
+ * sends and is called elsewhere is a row of the table in `src/token/client/client-authentication.ts`. A new key is listed in
+ * `credential-schema.ts` and, for profiles, in `src/injector/profiles/profile-schema.ts`.
  */
 
 import * as v from 'valibot';

@@ -1,6 +1,7 @@
 /**
  * What a process ends with, after sysexits.h: the status of each error that ends a command, and what each status means
- * to somebody who has just met it. `src/launcher.ts`, which an old Node reads, has a 78 of its own.
+ * to somebody who has just met it. `src/launcher.ts`, which an old Node reads, has a 78 of its own; no other file has a
+ * number.
  */
 
 import type { CommandErrorCode, SidecarError } from './errors.ts';

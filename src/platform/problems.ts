@@ -40,7 +40,7 @@ interface Frame {
   readonly length: number;
 }
 
-/** Everything that is wrong with the configuration, reported at once; ends the process with 78 (EX_CONFIG). */
+/** Everything that is wrong with the configuration, reported at once; ends the process. */
 export class ConfigurationError extends SidecarError<'configuration'> {
   readonly problems: readonly Problem[];
 

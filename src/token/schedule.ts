@@ -1,6 +1,7 @@
 /**
- * When to renew and when to retry: arithmetic on durations in ms and random numbers in [0, 1). docs/capacity.md shows
- * what these rules mean for a whole fleet.
+ * When to renew and when to retry: arithmetic on durations in ms and random numbers in [0, 1). Which rule
+ * holds when is in `token-state.ts`, what is so by default in `src/config/resolve-credentials.ts` and, behind the broker, in
+ * `src/broker/brokered-tokens.ts`. docs/capacity.md shows what these rules mean for a whole fleet.
  */
 
 import type { RenewalPolicy } from '../config/config.ts';

@@ -1,7 +1,8 @@
 /**
  * What a request gets that stalls, its upload above all: after which of the route's times, in whose name, by which code;
- * the code's statuses, 408 and 504, are in the table of `src/platform/errors.ts`. The clock that runs is that of the
- * request's stream to the upstream, set anew with each byte: `touch` in `upstream/http1/` and `upstream/http2/`.
+ * the code's statuses, 408 and 504, are in the table of `src/platform/errors.ts`, the times by default in
+ * `src/config/resolve-forwarding.ts`, and whether the connection ends with it in `../transaction/local-reply.ts`. The clock
+ * that runs is set anew with each byte: `touch` in `../upstream/http1/connection.ts` and `../upstream/http2/carried-request.ts`.
  */
 
 import type { RouteTimeouts } from '../../config/config.ts';

@@ -1,7 +1,9 @@
 /**
  * Where a token enters a request: as `Authorization: Bearer`, unless its route says otherwise; then in fields of other
  * names or schemes, in place of a placeholder, or in a query parameter. It replaces whatever the app put there or into
- * Authorization: the upstream sees one identity.
+ * Authorization: the upstream sees one identity. A kind of place is a member of `Injection` in `src/config/config.ts`, read
+ * and checked in `src/config/resolve-forwarding.ts`. That the app's own Authorization goes nowhere is in `header-rules.ts`, of
+ * trailers in `../http/fields.ts`. `src/check/upstream-request.ts` places tokens for its one request.
  */
 
 import type { Injection } from '../../config/config.ts';
