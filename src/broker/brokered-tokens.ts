@@ -11,6 +11,7 @@ import { type Clock, remainingMs } from '../platform/time/clock.ts';
 import { TokenUnavailable } from '../token/bearer-source.ts';
 import { isHashOf } from '../token/broker-protocol.ts';
 import type { TokenSnapshot } from '../token/grant-report.ts';
+import { leftToRenewMs } from '../token/schedule.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { type BrokerAnswer, type GivenToken, refusal } from './messages.ts';
 import {
@@ -64,9 +65,6 @@ const RECOVERY_MS = 3000;
 
 /** A provider in trouble, or just back, gets at most one request per second from each replica and credential. */
 const MIN_RETRY_MS = 1000;
-
-/** The remaining life that a token must have when given instead of its successor: enough for a sidecar's unhurried renewal. */
-const MIN_LEFT = { ms: 30_000, ofLifetime: 0.2 };
 
 interface Open {
   credential: BrokeredCredential;
@@ -266,9 +264,10 @@ function untilRenewalMs(source: TokenSource, clock: Clock): number {
   return renewalAtMs === undefined ? 0 : Math.max(0, renewalAtMs - clock.now().wallMs);
 }
 
+/** The life that must be left of a token which is given instead of its successor: enough for a sidecar's unhurried renewal. */
 function leastLeftMs(snapshot: TokenSnapshot): number {
   const { grantInFlight, consecutiveFailures, requestedAtMs, expiresAtMs } = snapshot;
   if (!grantInFlight && consecutiveFailures === 0) return 0;
   if (requestedAtMs === undefined || expiresAtMs === undefined) return 0;
-  return Math.min(MIN_LEFT.ms, (expiresAtMs - requestedAtMs) * MIN_LEFT.ofLifetime);
+  return leftToRenewMs(expiresAtMs - requestedAtMs);
 }

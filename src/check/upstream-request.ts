@@ -117,11 +117,11 @@ const NOTHING: Injected = { fields: {}, query: undefined };
 /** Where the route puts the token; a placeholder is assumed to be its whole field. */
 function injected(inject: readonly Injection[] | undefined, token: string): Injected {
   if (inject === undefined) return { fields: { authorization: `Bearer ${token}` }, query: undefined };
-  let query: string | undefined;
+  const parameters: string[] = [];
   const fields: Record<string, string> = {};
   for (const place of inject) {
     if (place.into === 'query') {
-      query = `${encodeURIComponent(place.parameter)}=${encodeURIComponent(token)}`;
+      parameters.push(`${encodeURIComponent(place.parameter)}=${encodeURIComponent(token)}`);
       continue;
     }
     const name = place.header.toLowerCase();
@@ -129,7 +129,7 @@ function injected(inject: readonly Injection[] | undefined, token: string): Inje
     const scheme = place.into === 'header' ? place.scheme : usual;
     fields[name] = scheme === undefined ? token : `${scheme} ${token}`;
   }
-  return { fields, query };
+  return { fields, query: parameters.length === 0 ? undefined : parameters.join('&') };
 }
 
 function withQuery(target: string, query: string | undefined): string {

@@ -48,7 +48,12 @@ function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
 function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
   const sendable = sendableMs(lifetimeMs);
   // With a lifetime of seconds, its last fifth is shorter than the provider may need to answer.
-  return Math.min(lifetimeMs * policy.at, sendable * 0.9, lifetimeMs - Math.min(30_000, lifetimeMs * 0.2));
+  return Math.min(lifetimeMs * policy.at, sendable * 0.9, lifetimeMs - leftToRenewMs(lifetimeMs));
+}
+
+/** What is left of a token when it is renewed at the latest. */
+export function leftToRenewMs(lifetimeMs: number): number {
+  return Math.min(30_000, lifetimeMs * 0.2);
 }
 
 /** Below this, a token that the provider gives again without a longer life is asked for once more right at its end. */

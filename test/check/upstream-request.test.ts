@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { about, type Destination } from '../../src/check/examination.ts';
 import { examineRequests } from '../../src/check/upstream-request.ts';
-import type { EgressProxyConfig } from '../../src/config/config.ts';
+import type { EgressProxyConfig, Injection } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';
@@ -26,7 +26,7 @@ async function caFile(): Promise<string> {
   return path;
 }
 
-async function ask(egressProxy: EgressProxyConfig, withinMs = 5000) {
+async function ask(egressProxy: EgressProxyConfig, withinMs = 5000, inject?: readonly Injection[]) {
   const config = await loadConfig({
     'token-url': { key: '--token-url', text: 'https://sso.example.com/token' },
     upstream: { key: '--upstream', text: 'https://api.example.com' },
@@ -42,7 +42,8 @@ async function ask(egressProxy: EgressProxyConfig, withinMs = 5000) {
     egressProxy,
     withinMs,
   };
-  const probed = { to, policy: route, upstream: route.upstream, path: '/health', token: 'TOKEN' };
+  const policy = inject === undefined ? route : { ...route, inject };
+  const probed = { to, policy, upstream: route.upstream, path: '/health', token: 'TOKEN' };
   return lines(await examineRequests(probed, about('route a'), examination()));
 }
 
@@ -58,6 +59,24 @@ it('goes through the egress proxy', async () => {
     'ok route a: upstream request: GET https://api.example.com/health without a token: 401',
     'ok route a: upstream request: GET https://api.example.com/health with the token: 200',
   ]);
+});
+
+it('puts the token in every place that the route says', async () => {
+  const asked: unknown[] = [];
+  const server = createSecureServer(authority.issue('server', 'api.example.com'), (request, response) => {
+    asked.push([request.url, request.headers['x-key'], request.headers.authorization]);
+    response.end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const proxy = await startConnectProxy({ host: '127.0.0.1', port });
+  await ask(proxy.config, 5000, [
+    { into: 'query', parameter: 'key' },
+    { into: 'query', parameter: 'token' },
+    { into: 'header', header: 'X-Key', scheme: undefined },
+  ] as readonly Injection[]);
+  expect(asked.at(-1)).toEqual(['/health?key=TOKEN&token=TOKEN', 'TOKEN', undefined]);
 });
 
 const failed = (why: RegExp) => [
