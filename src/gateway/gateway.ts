@@ -33,7 +33,7 @@ import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
 import { HeldMemory } from './held-memory.ts';
-import { chargedForSockets } from './kernel-buffers.ts';
+import { type KernelBuffers, openKernelBuffers } from './kernel-buffers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
@@ -57,8 +57,7 @@ interface GatewayOptions {
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
   /** Absent if tokens do not prove callers. */
   readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
-  /** What counts against the memory limit for the buffers of sockets, in bytes. */
-  readonly socketBytes: () => number;
+  readonly kernel: KernelBuffers;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -76,7 +75,7 @@ function createGateway({
   certificate,
   clients,
   tokens,
-  socketBytes,
+  kernel,
   metrics,
   clock,
   log,
@@ -86,7 +85,7 @@ function createGateway({
   const held = new HeldMemory({
     limitBytes,
     residentBytes: () => process.memoryUsage.rss(),
-    socketBytes,
+    kernel,
     clock,
     log,
     onEnded: () => metrics.connection('held_too_much'),
@@ -180,7 +179,7 @@ interface FrontendOptions {
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
-  readonly socketBytes?: (() => number) | undefined;
+  readonly kernel?: KernelBuffers | undefined;
 }
 
 type Surroundings = Parameters<Frontend['open']>[0];
@@ -240,8 +239,9 @@ async function openAll(
   const tokens =
     serviceAccountTokens && (await openVerifier(serviceAccountTokens, options, { registry, clock, log }));
   if (tokens !== undefined) closers.push(tokens.close);
-  const { socketBytes = chargedForSockets } = options;
-  const opened = createGateway({ certificate, clients, tokens, socketBytes, metrics, clock, log });
+  const { kernel = openKernelBuffers() } = options;
+  closers.push(kernel.close);
+  const opened = createGateway({ certificate, clients, tokens, kernel, metrics, clock, log });
   closers.push(opened.close);
   gateway = opened;
   return {

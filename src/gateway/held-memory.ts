@@ -1,34 +1,40 @@
 import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { queuedInKernel } from './kernel-buffers.ts';
+import type { KernelBuffers } from './kernel-buffers.ts';
 
 /** How often is looked, in ms: within that time a process on one core receives some 20 MB. */
 const LOOK_MS = 100;
 
 /**
- * All connections together may hold the memory limit divided by this; one of them ends if they hold more. V8 bounds its heap,
- * where heads are, to half of the limit, and needs room in it for what was let go.
+ * So much of the memory limit all connections together may hold; one of them ends if they hold more. V8 bounds its heap, where
+ * heads are, to half of the limit, and needs room in it for what was let go.
  */
-const PART_HELD = 6;
+const PART_HELD = 1 / 6;
 
-/** The process, and what the kernel holds for all connections together, may take so much of the memory limit, */
+/** Nobody is looked at while the process takes less of the limit. */
+const PART_QUIET = 1 / 3;
+
+/** The process, and what the kernel holds for all connections together, may take so much of it, */
 const PART_USED = 5 / 8;
 
-/** and the kernel so much of it in any case. */
+/** and the kernel so much in any case. */
 const PART_IN_KERNEL = 1 / 8;
 
 /** Where the kernel holds too much, this part of what it may hold is left: so the next look need not follow at once. */
 const PART_LEFT = 3 / 4;
 
-/** The kernel takes at most so many times what it holds for a connection. */
+/**
+ * What is charged for the buffers of a connection is at most so many times what waits there: measured, 1.02 times for large
+ * segments and 1.84 for those of an octet.
+ */
 const MAX_OVERHEAD = 2;
 
 /** A look into the kernel may take tens of milliseconds: that many times as long follow without one. */
-const REST = 5;
+const REST_TIMES = 5;
 
-/** Nobody is looked at while the process takes less than the memory limit divided by this. */
-const PART_QUIET = 3;
+/** The wait in ms where the kernel could not be asked, and the least time between two warnings of it. */
+const BROKEN_REST_MS = 1000;
 
 /** Who answers for what a connection holds. */
 export interface Party {
@@ -43,9 +49,9 @@ export interface Party {
 export interface Holder {
   readonly party: Party;
   readonly heldBytes: number;
-  /** Whose buffers it answers for. */
+  /** Whose buffers it answers for: its own, and those to upstreams of HTTP/1.1 whose request is under way; not a tunnel's upstream. */
   readonly sockets: readonly Socket[];
-  /** At once, with all that the kernel holds for it. */
+  /** At once, with what the kernel holds for its own socket. */
   end(): void;
 }
 
@@ -54,8 +60,7 @@ interface HeldMemoryOptions {
   readonly limitBytes: number;
   /** What the process takes now. */
   readonly residentBytes: () => number;
-  /** What counts against the limit for the buffers of sockets now. */
-  readonly socketBytes: () => number;
+  readonly kernel: Pick<KernelBuffers, 'charged' | 'queued'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
   /** Called for each connection that is ended. */
@@ -78,9 +83,9 @@ const UNKNOWN: Share = { bytes: 0, isKnown: false, held: [] };
 
 /**
  * Bounds what all connections together hold that is unfinished or unread: heads, bodies, answers; and what the kernel holds
- * for them. Requests pay nothing for it: it is added up now and then, and only if there is much. While it is too much, the party that
- * holds most loses the connection that holds most. All without a caller count as one against each caller: addresses cost
- * nothing.
+ * for them. Requests pay nothing for it: what the kernel holds in all is asked ten times a second, and who holds what is added
+ * up only if there is much. While it is too much, the party that holds most loses the connection that holds most. All without a
+ * caller count as one against each caller: addresses cost nothing.
  */
 export class HeldMemory {
   readonly #options: HeldMemoryOptions;
@@ -106,44 +111,51 @@ export class HeldMemory {
 
   #lookLater(): void {
     this.#cancel = this.#options.clock.after(LOOK_MS, () => {
-      this.#look();
-      this.#lookIntoKernel();
+      // Who has just been ended has let go by the next look.
+      if (!this.#look()) this.#lookIntoKernel();
       this.#lookLater();
     });
   }
 
   #lookIntoKernel(): void {
-    const { limitBytes, residentBytes, socketBytes, clock } = this.#options;
+    const { limitBytes, residentBytes, kernel, clock, log } = this.#options;
     const beganMs = clock.monotonicMs();
     if (beganMs < this.#restsUntilMs) return;
-    const charged = socketBytes();
+    const charged = kernel.charged();
     const mostBytes = Math.max(PART_USED * limitBytes - residentBytes(), PART_IN_KERNEL * limitBytes);
     if (charged <= mostBytes) return;
-    const queued = queuedInKernel(new Map(Array.from(this.#holders, (holder) => [holder, holder.sockets])));
+    const queued = kernel.queued(new Map(Array.from(this.#holders, (holder) => [holder, holder.sockets])));
+    if (queued === undefined) {
+      const bytes = charged;
+      log.warn({ bytes }, 'the kernel holds too much memory for connections, and does not say for which');
+      this.#restsUntilMs = beganMs + BROKEN_REST_MS;
+      return;
+    }
+    const endedMs = clock.monotonicMs();
+    this.#restsUntilMs = endedMs + REST_TIMES * (endedMs - beganMs);
     const shares = sharesOf(this.#holders, (holder) => queued.get(holder) ?? 0);
     const queuedBytes = sum(shares);
     // The rest is for connections that have ended: it does not shrink by ending others.
     const theirs = Math.min(charged, MAX_OVERHEAD * queuedBytes);
-    if (theirs > mostBytes)
-      this.#endUntil(
-        shares,
-        (queuedBytes * mostBytes * PART_LEFT) / theirs,
-        'it has the kernel hold too much memory',
-      );
-    const endedMs = clock.monotonicMs();
-    this.#restsUntilMs = endedMs + REST * (endedMs - beganMs);
+    if (theirs > mostBytes) {
+      const leftBytes = (queuedBytes * mostBytes * PART_LEFT) / theirs;
+      this.#endUntil(shares, leftBytes, 'it has the kernel hold too much memory');
+    }
   }
 
-  #look(): void {
+  /** @returns whether it has ended any. */
+  #look(): boolean {
     const { limitBytes, residentBytes } = this.#options;
-    if (residentBytes() < limitBytes / PART_QUIET) return;
+    if (residentBytes() < limitBytes * PART_QUIET) return false;
     const shares = sharesOf(this.#holders, (holder) => holder.heldBytes);
-    this.#endUntil(shares, limitBytes / PART_HELD, 'it holds too much memory');
+    return this.#endUntil(shares, limitBytes * PART_HELD, 'it holds too much memory');
   }
 
-  #endUntil(shares: readonly Share[], mostBytes: number, why: string): void {
+  /** @returns whether it has ended any. */
+  #endUntil(shares: readonly Share[], mostBytes: number, why: string): boolean {
     const { log, onEnded } = this.#options;
-    let total = sum(shares);
+    const before = sum(shares);
+    let total = before;
     while (total > mostBytes) {
       const share = whoPays(shares);
       const { holder, bytes } = share.held.pop() as Held;
@@ -154,6 +166,7 @@ export class HeldMemory {
       onEnded();
       holder.end();
     }
+    return total < before;
   }
 }
 

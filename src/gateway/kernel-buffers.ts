@@ -1,6 +1,6 @@
 /** What the kernel holds for connections: what was sent that the peer has not taken, and what came that was not read yet. */
 
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { systemCodeOf } from '../platform/errors.ts';
 import { readSocketTablesAtOnce, SocketSearch, socketNames } from '../platform/net/socket-tables.ts';
@@ -8,28 +8,54 @@ import { readSocketTablesAtOnce, SocketSearch, socketNames } from '../platform/n
 /** Of the control group of version 2 that a container sees as its own. Those of version 1 charge nobody for sockets. */
 const STATISTICS = '/sys/fs/cgroup/memory.stat';
 
-/** What counts against the memory limit for the buffers of sockets, in bytes; 0 where they do not count. */
-export function chargedForSockets(statistics = STATISTICS): number {
+/** They have some 70 lines. */
+const MAX_STATISTICS_BYTES = 16 * 1024;
+
+export interface KernelBuffers {
+  /** What counts against the memory limit for the buffers of sockets, in bytes; 0 where they do not count. */
+  charged(): number;
+  /**
+   * What waits in the buffers of sockets, in bytes, for each of their owners; less than is charged, which includes how it is
+   * kept. Takes up to tens of milliseconds. Undefined if the kernel cannot be asked, as for want of a descriptor.
+   */
+  queued<Owner>(sockets: ReadonlyMap<Owner, readonly Socket[]>): ReadonlyMap<Owner, number> | undefined;
+  close(): void;
+}
+
+/** Keeps the statistics open: when they matter, there may be no descriptor left. */
+export function openKernelBuffers(statistics = STATISTICS): KernelBuffers {
+  const file = openIfThere(statistics);
+  const text = Buffer.alloc(MAX_STATISTICS_BYTES);
+  return {
+    charged() {
+      if (file === undefined) return 0;
+      const length = readSync(file, text, 0, text.length, 0);
+      return Number(/^sock (\d+)$/m.exec(text.toString('latin1', 0, length))?.[1] ?? 0);
+    },
+    queued: queuedInKernel,
+    close() {
+      if (file !== undefined) closeSync(file);
+    },
+  };
+}
+
+function openIfThere(path: string): number | undefined {
   try {
-    return Number(/^sock (\d+)$/m.exec(readFileSync(statistics, 'latin1'))?.[1] ?? 0);
+    return openSync(path, 'r');
   } catch (error) {
     if (systemCodeOf(error) === undefined) throw error;
-    return 0;
+    return undefined;
   }
 }
 
-/**
- * What waits in the buffers of sockets, in bytes, for each of their owners; less than is charged, which includes how it is
- * kept. Takes up to tens of milliseconds.
- */
-export function queuedInKernel<Owner>(
+function queuedInKernel<Owner>(
   sockets: ReadonlyMap<Owner, readonly Socket[]>,
-): ReadonlyMap<Owner, number> {
+): ReadonlyMap<Owner, number> | undefined {
   const names = new Map(
     Array.from(sockets, ([owner, own]) => [owner, own.map((socket) => socketNames(socket, 'ours'))]),
   );
   const search = new SocketSearch([...names.values()].flat(2));
-  readSocketTablesAtOnce((piece) => search.read(piece));
+  if (readSocketTablesAtOnce((piece) => search.read(piece)) === 'broken') return undefined;
   return new Map(
     Array.from(names, ([owner, own]) => [
       owner,

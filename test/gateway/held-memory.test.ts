@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ClientHttp2Session, createServer } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { HeldMemory, type Holder } from '../../src/gateway/held-memory.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -30,7 +30,7 @@ async function look(
   const memory = new HeldMemory({
     limitBytes,
     residentBytes: () => residentBytes,
-    socketBytes: () => 0,
+    kernel: { charged: () => 0, queued: () => new Map() },
     clock,
     log: { warn: (facts: unknown) => void lines.push(facts) },
     onEnded: () => counted++,
@@ -94,6 +94,91 @@ describe('of what all connections hold', () => {
   it('nothing is looked at while the process is small, or where nothing bounds it', async () => {
     expect(await look([['one', 1000]], LIMIT_BYTES / 3 - 1)).toEqual([]);
     expect(await look([['one', 1000]], LIMIT_BYTES, Number.POSITIVE_INFINITY)).toEqual([]);
+  });
+});
+
+/** A look that finds the kernel charged with so much, of which so much waits for each of the connections. */
+async function lookIntoKernel(
+  charged: number,
+  waits: Readonly<Record<string, number>> | undefined,
+  residentBytes = LIMIT_BYTES,
+  ms = 100,
+): Promise<{
+  readonly ended: readonly string[];
+  readonly warnings: readonly string[];
+  readonly looks: number;
+}> {
+  const clock = new ManualClock();
+  /** Each look takes 30. */
+  let lookedMs = 0;
+  const ended: string[] = [];
+  const warnings: string[] = [];
+  let looks = 0;
+  const sizes = new Map<unknown, number>();
+  const memory = new HeldMemory({
+    limitBytes: LIMIT_BYTES,
+    residentBytes: () => residentBytes,
+    kernel: {
+      charged: () => charged,
+      queued<Owner>(sockets: ReadonlyMap<Owner, readonly Socket[]>) {
+        looks += 1;
+        lookedMs += 30;
+        if (waits === undefined) return undefined;
+        return new Map(Array.from(sockets.keys(), (owner) => [owner, sizes.get(owner) ?? 0]));
+      },
+    },
+    clock: {
+      now: () => clock.now(),
+      after: (delayMs, callback) => clock.after(delayMs, callback),
+      monotonicMs: () => clock.monotonicMs() + lookedMs,
+    },
+    log: { warn: (_facts: unknown, message = '') => void warnings.push(message) },
+    onEnded() {},
+  });
+  for (const [key, bytes] of Object.entries(waits ?? {})) {
+    const holder: Holder = {
+      party: { key, caller: key, address: '192.0.2.1' },
+      heldBytes: 0,
+      sockets: [],
+      end() {
+        ended.push(key);
+        gone();
+      },
+    };
+    sizes.set(holder, bytes);
+    const gone = memory.add(holder);
+  }
+  await clock.advance(ms);
+  memory.close();
+  return { ended, warnings, looks };
+}
+
+describe('of what the kernel holds for connections', () => {
+  const waits = { one: 60, other: 40, third: 10 };
+
+  it.each([
+    ['an eighth of the limit is left alone, however large the process', 75, 600, []],
+    ['beside a small process, what is left of five eighths', 275, 100, []],
+    ['more than an eighth ends who has most, until three quarters of it are left', 76, 600, ['one']],
+    ['more than is left of five eighths does so too', 200, 200, ['one']],
+  ])('%s', async (_, charged, residentBytes, ended) => {
+    expect((await lookIntoKernel(charged, waits, residentBytes)).ended).toEqual(ended);
+  });
+
+  it('what is charged for more than twice what waits belongs to connections that have ended', async () => {
+    expect((await lookIntoKernel(600, { one: 20, other: 17 })).ended).toEqual([]);
+    expect((await lookIntoKernel(600, { one: 20, other: 18 })).ended).toEqual(['one']);
+  });
+
+  it('who has it is not known where the kernel does not say, which is logged at most once a second', async () => {
+    const { ended, warnings } = await lookIntoKernel(600, undefined, 600, 2000);
+    expect(ended).toEqual([]);
+    const warning = 'the kernel holds too much memory for connections, and does not say for which';
+    expect(warnings).toEqual([warning, warning]);
+  });
+
+  it('five times as long as a look took passes before the next one', async () => {
+    expect((await lookIntoKernel(600, { one: 1 }, 600, 1000)).looks).toBe(5);
   });
 });
 

@@ -4,18 +4,31 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { chargedForSockets, queuedInKernel } from '../../src/gateway/kernel-buffers.ts';
+import { openKernelBuffers } from '../../src/gateway/kernel-buffers.ts';
 import { until } from '../support/until.ts';
 
-it('what the control group is charged for sockets is read from its statistics, and is 0 where they do not say', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'statistics-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const path = join(directory, 'memory.stat');
-  expect(chargedForSockets(path)).toBe(0);
-  await writeFile(path, 'anon 1\nsock 4096000\nshmem 7\n');
-  expect(chargedForSockets(path)).toBe(4096000);
-  await writeFile(path, 'cache 1\nrss 5\n');
-  expect(chargedForSockets(path)).toBe(0);
+it.each([
+  ['as they say now', 'anon 1\nsock 4096000\nshmem 7\n', 4096000],
+  ['as 0 where they name no sockets', 'cache 1\nrss 5\n', 0],
+])(
+  'what the control group is charged for sockets is read from its statistics, %s',
+  async (_, text, charged) => {
+    const directory = await mkdtemp(join(tmpdir(), 'statistics-'));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const path = join(directory, 'memory.stat');
+    await writeFile(path, 'sock 7\n');
+    const kernel = openKernelBuffers(path);
+    onTestFinished(kernel.close);
+    expect(kernel.charged()).toBe(7);
+    await writeFile(path, text);
+    expect(kernel.charged()).toBe(charged);
+  },
+);
+
+it('nothing is charged for sockets where there are no statistics', () => {
+  const kernel = openKernelBuffers('/nowhere/memory.stat');
+  onTestFinished(kernel.close);
+  expect(kernel.charged()).toBe(0);
 });
 
 it.each(['127.0.0.1', '::1', '::'])(
@@ -34,15 +47,17 @@ it.each(['127.0.0.1', '::1', '::'])(
       for (const socket of [sender, receiver, quiet]) socket.destroy();
     });
     sender.on('error', () => {}).write(Buffer.alloc(20_000));
+    const kernel = openKernelBuffers();
+    onTestFinished(kernel.close);
     const queued = () =>
-      queuedInKernel(
+      kernel.queued(
         new Map([
           ['receiver', [receiver]],
           ['both', [sender, receiver]],
           ['quiet', [quiet]],
         ]),
       );
-    await until(() => queued().get('receiver') === 20_000);
+    await until(() => queued()?.get('receiver') === 20_000);
     expect(queued()).toEqual(
       new Map([
         ['receiver', 20_000],
@@ -51,6 +66,6 @@ it.each(['127.0.0.1', '::1', '::'])(
       ]),
     );
     receiver.destroy();
-    await until(() => queued().get('receiver') === 0);
+    await until(() => queued()?.get('receiver') === 0);
   },
 );

@@ -11,6 +11,7 @@ import { expect, onTestFinished } from 'vitest';
 import type { Config, GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { gatewayFrontend } from '../../src/gateway/gateway.ts';
+import { type KernelBuffers, openKernelBuffers } from '../../src/gateway/kernel-buffers.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/sidecar/sidecar.ts';
@@ -212,7 +213,7 @@ export async function startGateway(settings: GatewaySettings = {}): Promise<Runn
     clock: settings.clock ?? systemClock,
     frontend: gatewayFrontend(config.gateway as GatewayConfig, {
       kubeconfig: settings.kubeconfig,
-      socketBytes: settings.socketBytes,
+      kernel: kernelOf(settings),
     }),
   });
   onTestFinished(async () => {
@@ -221,6 +222,11 @@ export async function startGateway(settings: GatewaySettings = {}): Promise<Runn
   });
   await sidecar.ready;
   return new RunningGateway(sidecar, directory, upstream, logLines, settings);
+}
+
+function kernelOf({ socketBytes }: GatewaySettings): KernelBuffers {
+  const kernel = openKernelBuffers();
+  return socketBytes === undefined ? kernel : { ...kernel, charged: socketBytes };
 }
 
 export interface Upstream {

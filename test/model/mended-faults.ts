@@ -89,7 +89,7 @@ export const MENDED_FAULTS = {
     changes: [
       {
         file: 'proxy/transaction/forwarding.ts',
-        mended: '    if (this.#exchange.begun || next === undefined) {\n',
+        mended: '    if (this.#transaction.begun || next === undefined) {\n',
         faulty: '    if (next === undefined) {\n',
       },
       {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { volume } from '../support/volume.ts';
@@ -34,6 +35,14 @@ describe.each(DRIVERS)('on %s sockets', (driver) => {
     expect(finding?.error.message, again).toBeUndefined();
     expect(walks).toBeGreaterThan(0);
   });
+});
+
+it('what each mended fault would undo stands in the source once', async () => {
+  const files = Object.values(MENDED_FAULTS).flatMap(({ changes }) => [...changes]);
+  for (const { file, mended } of files) {
+    const text = await readFile(join(import.meta.dirname, '../../src', file), 'utf8');
+    expect([file, mended, text.split(mended).length - 1]).toEqual([file, mended, 1]);
+  }
 });
 
 describe('a fault that was mended is found again', () => {

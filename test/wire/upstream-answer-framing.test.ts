@@ -95,6 +95,20 @@ describe('interim answers to one request', () => {
     const sidecar = await startSidecar({ upstream: await startUpstream(answering(hints(65))) });
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
+
+  // All together: 128 KiB, and 32 octets for each of 1000 fields.
+  it.each([
+    [1, 'pass'],
+    [2, 'become 502'],
+  ])('of 100 KB each: %i %s', async (count, outcome) => {
+    const large = message('HTTP/1.1 103 Early Hints', [`Link: <${'a'.repeat(100_000)}>`]).repeat(count);
+    const sidecar = await startSidecar({
+      upstream: await startUpstream(answering(`${large}${ok('final')}`)),
+    });
+    const answer = await sidecar.exchange(get('/'));
+    if (outcome === 'pass') expect([answer.body, answer.interim.length]).toEqual(['final', 1]);
+    else expectProblem(answer, 'upstream_protocol_error');
+  });
 });
 
 describe('an answer that is not valid HTTP/1.1 becomes 502', () => {

@@ -2,9 +2,9 @@
  * The annotations in one table: what each is for, how its value is read, which flag of the operator is its default, and
  * which variable of the sidecar it becomes. A new one is a row here; where it has a default or a variable, the compiler
  * then asks for the flag in `../injection-defaults.ts` and the value in `sidecar-environment.ts`; what it does to the
- * pod is said in `sidecar-settings.ts`. Beside a profile it has no effect unless it is one of the overrides in `cluster.ts` and
- * `../profiles/resolve-entries.ts`. `npm run generate` writes the reference from it. They stand on the pod, or on the
- * pod template of a workload; never on the workload itself, which the injector does not see.
+ * pod is said in `sidecar-settings.ts`. Beside a profile, one about a credential or a route has no effect unless it is an
+ * override in `cluster.ts` and `../profiles/resolve-entries.ts`. `npm run generate` writes the reference from it. They stand on
+ * the pod, or on the pod template of a workload; never on the workload itself, which the injector does not see.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';

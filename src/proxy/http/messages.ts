@@ -4,7 +4,23 @@ import { type Fields, fieldValues } from './fields.ts';
 import { ownText } from './own-text.ts';
 
 /** Servers send one or two; this many before the final one are no answer. */
-export const MAX_INTERIM_ANSWERS = 64;
+const MAX_INTERIM_ANSWERS = 64;
+
+/** What a name or a value takes besides its octets (RFC 9113 §6.5.2 says 32 for both). */
+const OVERHEAD_BYTES = 16;
+
+/** The interim answers to one request. They pass at once, even to an app that does not read: all have the room of one head. */
+export class InterimAnswers {
+  #count = 0;
+  #bytes = 0;
+
+  /** Counts one more. @param maxBytes of all their fields. @returns whether they are too many. */
+  isFlood(fields: Fields, maxBytes: number): boolean {
+    this.#count += 1;
+    for (const text of fields) this.#bytes += text.length + OVERHEAD_BYTES;
+    return this.#count > MAX_INTERIM_ANSWERS || this.#bytes > maxBytes;
+  }
+}
 
 /** The HTTP version that a message came by, or leaves by. */
 export type Protocol = 'http1' | 'h2';

@@ -1,10 +1,10 @@
 /** The client's side of a connection, to an upstream: requests leave, answers come. */
 
-import { MAX_INTERIM_ANSWERS } from '../http/messages.ts';
+import { InterimAnswers } from '../http/messages.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
 import type { FaultReason } from './errors.ts';
-import { BodyLength, FIELD_OVERHEAD_BYTES } from './fields.ts';
+import { BodyLength } from './fields.ts';
 import type { FrameOutput } from './frame-output.ts';
 import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
@@ -15,9 +15,8 @@ import { ENDED_BY_LOCAL, OPEN } from './streams.ts';
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
   readonly asked: Asked;
-  /** Interim answers that came, and the octets of their fields. */
-  interims: number;
-  interimBytes: number;
+  /** From the first one on. */
+  interims: InterimAnswers | undefined;
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
@@ -83,8 +82,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
       body: undefined,
       context: undefined,
       tunnel: false,
-      interims: 0,
-      interimBytes: 0,
+      interims: undefined,
     });
     this.#mayOpen = this.mayOpen;
     return stream;
@@ -127,13 +125,8 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     return undefined;
   }
 
-  /**
-   * Interim answers pass at once, even to an app that does not read: those of one request may take as much room as one
-   * head.
-   */
   #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
-    stream.interims++;
-    for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD_BYTES / 2;
-    return stream.interims > MAX_INTERIM_ANSWERS || stream.interimBytes > this.limits.section.sectionBytes;
+    stream.interims ??= new InterimAnswers();
+    return stream.interims.isFlood(fields, this.limits.section.sectionBytes);
   }
 }

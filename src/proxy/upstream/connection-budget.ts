@@ -137,7 +137,8 @@ export function maxAgeMs(random: () => number): number {
 /** Answers may have larger heads than the app may send: cookies and policies make them so. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
 
-const SECTION_BYTES = ANSWER_LIMITS.headerBytes + ANSWER_LIMITS.headerCount * FIELD_OVERHEAD_BYTES;
+/** As HTTP/2 counts them. */
+export const SECTION_BYTES = ANSWER_LIMITS.headerBytes + ANSWER_LIMITS.headerCount * FIELD_OVERHEAD_BYTES;
 
 /** Over HTTP/2: heads as large as over HTTP/1.1, and bodies as the windows allow. */
 export const HTTP2_ANSWER_LIMITS: ConnectionLimits = {

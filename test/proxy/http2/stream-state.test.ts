@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import {
   ENDED,
@@ -8,18 +7,25 @@ import {
   OPEN,
   RESET_SENT,
   received,
+  Streams,
   sent,
 } from '../../../src/proxy/http2/streams.ts';
 
 type StreamState = Parameters<typeof received>[0];
 
-const IDLE: StreamState = { kind: 'idle' };
-const RESET_RECEIVED: StreamState = { kind: 'closed', ending: 'reset_received' };
+function next(verdict: ReturnType<typeof received>): StreamState {
+  if (verdict.kind !== 'next') throw new Error(`no next state: ${verdict.kind}`);
+  return verdict.state;
+}
+
+/** As the code has them: it compares states by identity. */
+const IDLE = new Streams('client').stateOf(1);
+const RESET_RECEIVED = next(received(OPEN, 'reset', false));
 const STATES = { IDLE, OPEN, ENDED_BY_REMOTE, ENDED_BY_LOCAL, ENDED, RESET_SENT, RESET_RECEIVED, FORGOTTEN };
 type Name = keyof typeof STATES;
 
 function nameOf(state: StreamState | undefined): string {
-  return Object.entries(STATES).find(([, other]) => isDeepStrictEqual(other, state))?.[0] ?? 'forbidden';
+  return Object.entries(STATES).find(([, other]) => other === state)?.[0] ?? 'forbidden';
 }
 
 /** One row a state: headers, headers that end, data, data that end, reset, window update. */

@@ -1,5 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
-import { challengesConnection, MAX_INTERIM_ANSWERS } from '../../http/messages.ts';
+import { challengesConnection, InterimAnswers } from '../../http/messages.ts';
 import { bodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import { type BodyFraming, frameResponse, type ResponseHead } from '../../http1/heads.ts';
@@ -7,7 +7,7 @@ import { MessageRefused } from '../../http1/message-refused.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { AnswerBody, UpstreamUser } from '../../streams/contract.ts';
-import { ANSWER_LIMITS, reusableForMs } from '../connection-budget.ts';
+import { ANSWER_LIMITS, reusableForMs, SECTION_BYTES } from '../connection-budget.ts';
 import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
@@ -146,8 +146,9 @@ export abstract class AnswerReader {
       return chunk.length;
     }
     if (head.status < 200) {
-      busy.interims += 1;
-      if (busy.interims > MAX_INTERIM_ANSWERS) throw new MessageRefused('response', 'interim_flood');
+      busy.interims ??= new InterimAnswers();
+      if (busy.interims.isFlood(head.fields, SECTION_BYTES))
+        throw new MessageRefused('response', 'interim_flood');
       busy.user.informed(head);
       return next;
     }

@@ -184,7 +184,7 @@ export class UpstreamConnection extends AnswerReader {
       reused: lent.idle !== undefined,
       requestWhole: false,
       anyAnswer: false,
-      interims: 0,
+      interims: undefined,
       answer: undefined,
       gatheredBytes: 0,
     };

@@ -1,6 +1,7 @@
 /** How far one HTTP/1.1 connection to an upstream is, and what that says of the request on it. */
 
 import type { Instant } from '../../../platform/time/clock.ts';
+import type { InterimAnswers } from '../../http/messages.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import type { Delivery, UpstreamUser } from '../../streams/contract.ts';
@@ -25,8 +26,8 @@ export interface Busy {
   requestWhole: boolean;
   /** Whether a byte of an answer has come, an informational one included. */
   anyAnswer: boolean;
-  /** How many interim answers have come. */
-  interims: number;
+  /** From the first one on. */
+  interims: InterimAnswers | undefined;
   answer: AnswerInProgress | undefined;
   /** Bytes that have come and are not flushed yet. */
   gatheredBytes: number;
