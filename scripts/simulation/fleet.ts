@@ -1,6 +1,6 @@
 /** Any number of pods, each with the real engine's reducer, against one provider over simulated time. */
 
-import type { RenewalPolicy } from '../../src/config/config.ts';
+import type { RenewalPolicy } from '../../src/config/renewal.ts';
 import type { Instant } from '../../src/platform/time/clock.ts';
 import { INITIAL_STATE, reduce, type TokenEvent, type TokenState } from '../../src/token/token-state.ts';
 import { EventQueue } from './event-queue.ts';

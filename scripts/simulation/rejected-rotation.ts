@@ -1,6 +1,6 @@
 /** A rotation whose two sides do not change together: how many pods lose their token over it. */
 
-import { DEFAULT_RENEWAL } from '../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../src/config/renewal.ts';
 import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 import { INITIAL_STATE, reduce, type TokenEvent, type TokenState } from '../../src/token/token-state.ts';
 import { EventQueue } from './event-queue.ts';

@@ -1,4 +1,4 @@
-import { DEFAULT_RENEWAL } from '../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../src/config/renewal.ts';
 import { type FleetScenario, meanRenewalPeriodMs } from './fleet.ts';
 
 const OUTAGE_MS = 600_000;

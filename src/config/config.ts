@@ -3,6 +3,7 @@
 import type { LogLevel } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { ClientAuthentication } from './client-authentication.ts';
+import type { RenewalPolicy } from './renewal.ts';
 
 export interface Config {
   /** Where the app container sends its requests. */
@@ -187,25 +188,6 @@ export interface TokenFileConfig {
   readonly mode: number;
   /** Number of the group that gets the file; the process's own by default. */
   readonly group?: number;
-}
-
-export interface RenewalPolicy {
-  /** Fraction of the lifetime after which the token is renewed. */
-  readonly at: number;
-  /** Up to this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
-  readonly jitter: number;
-  /** The first grant is delayed by a random time up to this. */
-  readonly startupJitterMs: number;
-  /** No renewal sooner than this after the last grant. */
-  readonly minIntervalMs: number;
-  /** The longest time from one attempt to the next while no token is held, rejected credentials aside. */
-  readonly recoveryMs: number;
-  /** The shortest time from a failure to the next attempt, jitter included; no bound by default. */
-  readonly shortestRetryMs?: number;
-  /** The lifetime of a token that states none and is no JWT. */
-  readonly defaultLifetimeMs: number;
-  /** What a lifetime of 0 means; refused as no lifetime by default. */
-  readonly zeroLifetime?: 'endless';
 }
 
 /** A place in a request where a token is put. */

@@ -3,12 +3,12 @@
 import * as v from 'valibot';
 import { assertionAlgorithm, clientAuthenticationSettings as client } from './client-authentication.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
+import { renewal } from './renewal.ts';
 import {
   asWritten,
   fileName,
   flag,
   formatted,
-  fraction,
   name,
   parameterValue,
   path,
@@ -17,7 +17,7 @@ import {
   wholeNumber,
   words,
 } from './value-schemas.ts';
-import { duration, recoveryTime, tokenEndpointUrl } from './values.ts';
+import { duration, tokenEndpointUrl } from './values.ts';
 
 /** The keys of a table that the type holds complete. */
 function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
@@ -130,20 +130,7 @@ export const credential = v.strictObject(
         'a mapping',
       ),
     ),
-    renewal: v.optional(
-      v.strictObject(
-        {
-          at: v.optional(fraction(0.1, 0.95)),
-          jitter: v.optional(fraction(0, 0.5)),
-          startupJitter: v.optional(formatted(duration)),
-          minInterval: v.optional(formatted(duration)),
-          recovery: v.optional(formatted(recoveryTime)),
-          defaultLifetime: v.optional(formatted(duration)),
-          zeroLifetime: v.optional(words(['refused', 'endless'])),
-        },
-        'a mapping',
-      ),
-    ),
+    renewal: v.optional(renewal),
   },
   'a mapping',
 );

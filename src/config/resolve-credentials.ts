@@ -3,31 +3,17 @@
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import { resolveClientAuthentication } from './client-authentication.ts';
-import type {
-  CredentialConfig,
-  ForwardingPolicy,
-  GrantConfig,
-  ProviderAddress,
-  RenewalPolicy,
-} from './config.ts';
+import type { CredentialConfig, ForwardingPolicy, GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './credential-schema.ts';
 import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
 import type { FileConfig } from './file-schema.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
+import { resolveRenewal } from './renewal.ts';
 import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { DEFAULT_GRANT, resolveGrant } from './resolve-grant.ts';
 import { readValue } from './settings.ts';
 import { didYouMean } from './suggestion.ts';
 import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
-
-export const DEFAULT_RENEWAL: RenewalPolicy = {
-  at: 0.75,
-  jitter: 0.1,
-  startupJitterMs: 50,
-  minIntervalMs: 1000,
-  recoveryMs: 30_000,
-  defaultLifetimeMs: 300_000,
-};
 
 /** A route or destination: anything that names the credential whose token it injects. */
 type CredentialUser = Keyed<{ readonly credential: string }>;
@@ -161,18 +147,6 @@ export function checkSubjects(
       expected: `replace: credential ${entry.credential} exchanges what the request has there`,
     });
   }
-}
-
-function resolveRenewal(entry: CredentialEntry['renewal']): RenewalPolicy {
-  return {
-    at: entry?.at ?? DEFAULT_RENEWAL.at,
-    jitter: entry?.jitter ?? DEFAULT_RENEWAL.jitter,
-    startupJitterMs: entry?.startupJitter ?? DEFAULT_RENEWAL.startupJitterMs,
-    minIntervalMs: entry?.minInterval ?? DEFAULT_RENEWAL.minIntervalMs,
-    recoveryMs: entry?.recovery ?? DEFAULT_RENEWAL.recoveryMs,
-    defaultLifetimeMs: entry?.defaultLifetime ?? DEFAULT_RENEWAL.defaultLifetimeMs,
-    ...(entry?.zeroLifetime === 'endless' ? { zeroLifetime: 'endless' as const } : {}),
-  };
 }
 
 /** Readable by its owner and group. */

@@ -1,10 +1,10 @@
 /**
  * When to renew and when to retry: arithmetic on durations in ms and random numbers in [0, 1). Which rule
- * holds when is in `token-state.ts`, what is so by default in `src/config/resolve-credentials.ts` and, behind the broker, in
+ * holds when is in `token-state.ts`, what is so by default in `src/config/renewal.ts` and, behind the broker, in
  * `src/broker/brokered-tokens.ts`. docs/capacity.md shows what these rules mean for a whole fleet.
  */
 
-import type { RenewalPolicy } from '../config/config.ts';
+import type { RenewalPolicy } from '../config/renewal.ts';
 import { elapsedMs, type Instant } from '../platform/time/clock.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** Tokens that processes of one purpose share, so that one requests for all. Where they are kept is not known here. */
 
-import type { RenewalPolicy } from '../config/config.ts';
+import type { RenewalPolicy } from '../config/renewal.ts';
 import { type Instant, isPast, later } from '../platform/time/clock.ts';
 import type { Credentials } from './credentials.ts';
 import type { GrantedToken, TokenResponse } from './provider/token-response.ts';

@@ -4,7 +4,7 @@
  * requested, `due` is when to look again.
  */
 
-import type { RenewalPolicy } from '../config/config.ts';
+import type { RenewalPolicy } from '../config/renewal.ts';
 import { elapsedMs, type Instant, isPast, later, remainingMs } from '../platform/time/clock.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {

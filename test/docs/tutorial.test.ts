@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { DEFAULT_RENEWAL } from '../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../src/config/renewal.ts';
 import { renewalDelayMs, spreadRenewalDelayMs } from '../../src/token/schedule.ts';
 import { BLOCKS, ROOT } from './blocks.ts';
 import { commandsIn } from './shell.ts';

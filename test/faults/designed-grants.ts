@@ -3,7 +3,7 @@
  * matrix holds every row to one of these.
  */
 
-import { DEFAULT_RENEWAL } from '../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../src/config/renewal.ts';
 import { retryDelayMs } from '../../src/token/schedule.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { RenewalPolicy } from '../../src/config/config.ts';
+import type { RenewalPolicy } from '../../src/config/renewal.ts';
 
 /** The defaults, but the first grant at once. */
 export const RENEWAL: RenewalPolicy = {

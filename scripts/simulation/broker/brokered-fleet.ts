@@ -1,6 +1,6 @@
 /** Pods that ask a broker, each with the real engine's reducer, as the injector configures it. */
 
-import { DEFAULT_RENEWAL } from '../../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../../src/config/renewal.ts';
 import { BROKER_RECOVERY_MS } from '../../../src/injector/profiles/broker-credentials.ts';
 import {
   INITIAL_STATE,

@@ -4,7 +4,7 @@ import { createGrants } from '../../../src/broker/brokered-tokens.ts';
 import { onTheWire } from '../../../src/broker/messages.ts';
 import type { BrokeredCredential } from '../../../src/broker/secret-volume.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
-import { DEFAULT_RENEWAL } from '../../../src/config/resolve-credentials.ts';
+import { DEFAULT_RENEWAL } from '../../../src/config/renewal.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import type { LiveCredentials } from '../../../src/token/credentials.ts';
 import type { TokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';

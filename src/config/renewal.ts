@@ -1,0 +1,62 @@
+/**
+ * When a token is renewed: the policy, its defaults, and its settings in the file. `src/token/schedule.ts` computes by
+ * it; behind the broker `src/broker/brokered-tokens.ts` has rules of its own.
+ */
+
+import * as v from 'valibot';
+import { formatted, fraction, words } from './value-schemas.ts';
+import { duration, recoveryTime } from './values.ts';
+
+export interface RenewalPolicy {
+  /** Fraction of the lifetime after which the token is renewed. */
+  readonly at: number;
+  /** Up to this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
+  readonly jitter: number;
+  /** The first grant is delayed by a random time up to this. */
+  readonly startupJitterMs: number;
+  /** No renewal sooner than this after the last grant. */
+  readonly minIntervalMs: number;
+  /** The longest time from one attempt to the next while no token is held, rejected credentials aside. */
+  readonly recoveryMs: number;
+  /** The shortest time from a failure to the next attempt, jitter included; no bound by default. */
+  readonly shortestRetryMs?: number;
+  /** The lifetime of a token that states none and is no JWT. */
+  readonly defaultLifetimeMs: number;
+  /** What a lifetime of 0 means; refused as no lifetime by default. */
+  readonly zeroLifetime?: 'endless';
+}
+
+export const DEFAULT_RENEWAL: RenewalPolicy = {
+  at: 0.75,
+  jitter: 0.1,
+  startupJitterMs: 50,
+  minIntervalMs: 1000,
+  recoveryMs: 30_000,
+  defaultLifetimeMs: 300_000,
+};
+
+/** The keys of a credential's `renewal`. */
+export const renewal = v.strictObject(
+  {
+    at: v.optional(fraction(0.1, 0.95)),
+    jitter: v.optional(fraction(0, 0.5)),
+    startupJitter: v.optional(formatted(duration)),
+    minInterval: v.optional(formatted(duration)),
+    recovery: v.optional(formatted(recoveryTime)),
+    defaultLifetime: v.optional(formatted(duration)),
+    zeroLifetime: v.optional(words(['refused', 'endless'])),
+  },
+  'a mapping',
+);
+
+export function resolveRenewal(entry: v.InferOutput<typeof renewal> | undefined): RenewalPolicy {
+  return {
+    at: entry?.at ?? DEFAULT_RENEWAL.at,
+    jitter: entry?.jitter ?? DEFAULT_RENEWAL.jitter,
+    startupJitterMs: entry?.startupJitter ?? DEFAULT_RENEWAL.startupJitterMs,
+    minIntervalMs: entry?.minInterval ?? DEFAULT_RENEWAL.minIntervalMs,
+    recoveryMs: entry?.recovery ?? DEFAULT_RENEWAL.recoveryMs,
+    defaultLifetimeMs: entry?.defaultLifetime ?? DEFAULT_RENEWAL.defaultLifetimeMs,
+    ...(entry?.zeroLifetime === 'endless' ? { zeroLifetime: 'endless' as const } : {}),
+  };
+}
