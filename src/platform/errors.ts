@@ -19,6 +19,8 @@ interface ProxyErrorRow {
    * would blame the caller, who cannot cure it, and is not retried.
    */
   readonly grpc: GrpcStatusName;
+  /** Over HTTP/1.1 the answer ends the connection: the start of the next request is unknown, or none may follow. */
+  readonly closes?: true;
 }
 
 /** What ends a connection without an answer, because there is none to give or nobody to read it. Counted and logged. */
@@ -38,6 +40,7 @@ export const ERRORS = {
   bad_request: {
     status: 400,
     grpc: 'INTERNAL',
+    closes: true,
     title: 'The request is not valid HTTP or its framing is ambiguous',
   },
   destination_not_allowed: {
@@ -94,16 +97,19 @@ export const ERRORS = {
   request_timeout: {
     status: 408,
     grpc: 'DEADLINE_EXCEEDED',
+    closes: true,
     title: 'The app stopped sending its request, or reading its answer, for too long',
   },
   request_too_large: {
     status: 413,
     grpc: 'RESOURCE_EXHAUSTED',
+    closes: true,
     title: 'The request body is larger than the limit',
   },
   uri_too_long: {
     status: 414,
     grpc: 'RESOURCE_EXHAUSTED',
+    closes: true,
     title: 'The request target is longer than the limit',
   },
   misdirected_request: {
@@ -119,6 +125,7 @@ export const ERRORS = {
   headers_too_large: {
     status: 431,
     grpc: 'RESOURCE_EXHAUSTED',
+    closes: true,
     title: 'The request header section is larger than the limit',
   },
   upstream_unreachable: {
@@ -142,7 +149,7 @@ export const ERRORS = {
     grpc: 'UNAVAILABLE',
     title: 'Whether the caller is who it says cannot be told now',
   },
-  draining: { status: 503, grpc: 'UNAVAILABLE', title: 'The sidecar is shutting down' },
+  draining: { status: 503, grpc: 'UNAVAILABLE', closes: true, title: 'The sidecar is shutting down' },
   overloaded: {
     status: 503,
     grpc: 'RESOURCE_EXHAUSTED',

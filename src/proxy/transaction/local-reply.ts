@@ -22,16 +22,6 @@ interface ProblemAnswer extends LocalReply {
   readonly code: ProxyErrorCode;
 }
 
-/** After these, the start of the next request is unknown, or none may follow. */
-const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
-  'bad_request',
-  'draining',
-  'headers_too_large',
-  'request_timeout',
-  'request_too_large',
-  'uri_too_long',
-]);
-
 /** RFC 9110 §15.5.2 requires a challenge with each 401. Client certificates have no scheme of their own. */
 const CHALLENGE = ['www-authenticate', 'Bearer realm="token-sidecar"'];
 
@@ -56,7 +46,8 @@ const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string
 
 /** Problem details (RFC 9457) of an error; its message is the `detail`, so it must hold no secret and no field value. */
 export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
-  const { status, title } = ERRORS[error.code];
+  const row = ERRORS[error.code];
+  const { status, title } = row;
   const body = asciiJson({ type: 'about:blank', title, status, detail: error.message, code: error.code });
   const retryAfter = retryAfterSeconds(error);
   return {
@@ -76,7 +67,7 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
       ...(status === 401 ? CHALLENGE : []),
     ],
     body,
-    closes: CLOSING.has(error.code),
+    closes: 'closes' in row,
   };
 }
 

@@ -27,19 +27,15 @@ describe('a problem', () => {
     });
   });
 
-  it.each([
-    ['bad_request', true],
-    ['draining', true],
-    ['headers_too_large', true],
-    ['request_timeout', true],
-    ['request_too_large', true],
-    ['uri_too_long', true],
-    ['route_not_found', false],
-    ['overloaded', false],
-    ['upstream_timeout', false],
-    ['internal', false],
-  ] as const)('%s ends the connection: %s', (code, closes) => {
-    expect(problemOf(new SidecarError(code, 'why')).closes).toBe(closes);
+  it('ends the connection where the next request cannot be found, or none may follow, and nowhere else', () => {
+    expect(CODES.filter((code) => problemOf(new SidecarError(code, 'why')).closes).sort()).toEqual([
+      'bad_request',
+      'draining',
+      'headers_too_large',
+      'request_timeout',
+      'request_too_large',
+      'uri_too_long',
+    ]);
   });
 
   it('says when to come back, where that is known', () => {
