@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { serverOf } from '../config/values.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
-import { certificateFile, clientCertificate, publishedNames } from '../token/client/client-authentication.ts';
+import {
+  certificateFile,
+  clientCertificate,
+  publishedNames,
+  sharedSecret,
+} from '../token/client/client-authentication.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/grants.ts';
 import type { IssuerMetadata } from '../token/provider/discovery.ts';
@@ -116,7 +121,7 @@ async function requestToken(
     const lifetime = Math.round(lifetimeMs / 1000);
     const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
     findings.push(of.ok('token', `${source}, ${end}`));
-    const { id: clientId } = clientOf(config, credentials);
+    const { clientId } = credentials;
     findings.push(...describeToken(config, { token, lifetimeMs, answer, clientId }, of), ...clockFinding);
     return { findings, token };
   }
@@ -132,7 +137,7 @@ async function requestToken(
           url: new URL(asked),
           config,
           refusal: answer && refusalIn(answer),
-          client: clientOf(config, credentials),
+          client: { id: credentials.clientId, secret: sharedSecret(credentials) },
           skewMs,
           offered: metadata?.clientAuthentication,
         });
@@ -149,13 +154,6 @@ function notInTime(asked: string, of: About): Finding {
   const detail = `${shownUrl(asked)} had not answered when the time for all steps was up`;
   const remedy = 'look at the provider, or give more time by --check-timeout';
   return of.failure('token', 'provider_unavailable', detail, remedy);
-}
-
-function clientOf(config: CredentialConfig, credentials: Credentials) {
-  return {
-    id: 'clientId' in credentials ? credentials.clientId : config.clientId,
-    secret: 'clientSecret' in credentials ? credentials.clientSecret : undefined,
-  };
 }
 
 /** The whole URL is shown, except what its query holds: it reveals a realm in the base URL. */

@@ -10,8 +10,12 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
 import { UnusableFile } from '../../src/platform/mounted/mounted-secret.ts';
-import { parseAssertionKey } from '../../src/token/client/assertion.ts';
-import { type ClientCredentials, proveClient } from '../../src/token/client/client-authentication.ts';
+import { type AssertionKey, parseAssertionKey } from '../../src/token/client/assertion.ts';
+import {
+  type ClientCredentials,
+  proveClient,
+  repeatedParts,
+} from '../../src/token/client/client-authentication.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -24,6 +28,45 @@ const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 const prove = (credentials: ClientCredentials) =>
   proveClient(credentials, 'https://sso/token', new ManualClock());
+
+const { privateKey: anyKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
+/** One of each method. */
+const CLIENTS: { readonly [M in ClientCredentials['method']]: Extract<ClientCredentials, { method: M }> } = {
+  client_secret_basic: {
+    method: 'client_secret_basic',
+    encoding: 'form',
+    clientId: 'the shop',
+    clientSecret: 'hunter 2',
+  },
+  client_secret_post: { method: 'client_secret_post', clientId: 'the shop', clientSecret: 'hunter 2' },
+  private_key_jwt: {
+    method: 'private_key_jwt',
+    clientId: 'the shop',
+    key: parseAssertionKey(anyKey.export({ type: 'pkcs8', format: 'pem' }) as string, {}) as AssertionKey,
+  },
+  tls_client_auth: { method: 'tls_client_auth', clientId: 'the shop', certificate: 'C', privateKey: 'K' },
+  kubernetes_jwt: {
+    method: 'kubernetes_jwt',
+    clientId: 'the shop',
+    directory: '/run/secrets',
+    tokenFile: 'token',
+  },
+  none: { method: 'none', clientId: 'the shop' },
+};
+
+/** A JWT is known by its length; nobody else has its type. */
+const NOT_LOOKED_FOR = ['client_assertion', 'client_assertion_type'];
+
+it.each(Object.values(CLIENTS))('$method: what a provider may repeat of a request is known', async (one) => {
+  const { directory } = await mountSecret({ token: 'a.b.c' });
+  const client = one.method === 'kubernetes_jwt' ? { ...one, directory } : one;
+  const { authorization = '', parameters } = await prove(client);
+  const pair = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
+  const named = Object.entries(parameters).filter(([name]) => !NOT_LOOKED_FOR.includes(name));
+  const sent = [...named.map(([, value]) => value), ...(pair === '' ? [] : [pair])];
+  expect(repeatedParts(client)).toEqual(expect.arrayContaining(sent));
+});
 
 describe('client_secret_basic', () => {
   it.each([

@@ -58,6 +58,8 @@ interface Method<M extends MethodName> {
   readonly datesProof?: true;
   /** The certificate that is shown in the handshake: its file in the credential's directory, and its content. */
   readonly certificate?: { readonly file: string; of(client: Client<M>): ClientCertificate };
+  /** The secret that the provider knows, too, and may repeat in an answer; undefined where it knows none. */
+  sharedSecret(client: Client<M>): string | undefined;
   /** The files that it reads in the credential's directory, besides `client_id`. */
   files(config: Config<M>): readonly string[];
   /** What they hold; or what they should have held, without a secret value. */
@@ -86,6 +88,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
   client_secret_basic: {
     publishedAs: ['client_secret_basic'],
     mayShareToken: true,
+    sharedSecret: ({ clientSecret }) => clientSecret,
     files: () => ['client_secret'],
     understand: (config, clientId, files) => ({
       ...config,
@@ -97,6 +100,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
   client_secret_post: {
     publishedAs: ['client_secret_post'],
     mayShareToken: true,
+    sharedSecret: ({ clientSecret }) => clientSecret,
     files: () => ['client_secret'],
     understand: (config, clientId, files) => ({
       ...config,
@@ -109,6 +113,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     publishedAs: ['private_key_jwt'],
     mayShareToken: true,
     datesProof: true,
+    sharedSecret: () => undefined,
     files: ({ keyFile, certificateFile }) =>
       certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
     understand: signingClient,
@@ -121,6 +126,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
       file: 'tls.crt',
       of: ({ certificate, privateKey }) => ({ cert: certificate, key: privateKey }),
     },
+    sharedSecret: () => undefined,
     // The names in a Secret of type `kubernetes.io/tls`.
     files: () => ['tls.crt', 'tls.key'],
     understand: certifiedClient,
@@ -130,6 +136,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     isNameless: true,
     publishedAs: ['private_key_jwt'],
     mayShareToken: false,
+    sharedSecret: () => undefined,
     files: ({ tokenFile }) => [tokenFile],
     understand: attestedClient,
     prove: proveByAttestation,
@@ -138,6 +145,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     isNameless: true,
     publishedAs: ['none'],
     mayShareToken: true,
+    sharedSecret: () => undefined,
     files: () => [],
     understand: ({ method }, clientId) => ({ method, clientId }),
     prove: nameClient,
@@ -204,6 +212,21 @@ export function clientCertificate(client: ClientCredentials): ClientCertificate 
   return methodOf(client).certificate?.of(client);
 }
 
+/** The secret that the provider knows, too. */
+export function sharedSecret(client: ClientCredentials): string | undefined {
+  return methodOf(client).sharedSecret(client);
+}
+
+/** What of the client a provider might repeat in an answer, which must not be shown: alone, and as Basic joins it. */
+export function repeatedParts(client: ClientCredentials): readonly string[] {
+  const { clientId } = client;
+  const secret = sharedSecret(client);
+  const names = clientId === undefined ? [] : [clientId];
+  if (secret === undefined) return names;
+  const pairs = (['form', 'raw'] as const).map((encoding) => basicPair(clientId ?? '', secret, encoding));
+  return [...pairs, secret, ...names];
+}
+
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
@@ -227,11 +250,9 @@ interface PostClient {
   readonly clientSecret: string;
 }
 
-function proveInHeader(client: BasicClient): ProofOfClient {
-  return {
-    authorization: `Basic ${Buffer.from(basicPair(client), 'utf8').toString('base64')}`,
-    parameters: {},
-  };
+function proveInHeader({ clientId, clientSecret, encoding }: BasicClient): ProofOfClient {
+  const pair = basicPair(clientId, clientSecret, encoding);
+  return { authorization: `Basic ${Buffer.from(pair, 'utf8').toString('base64')}`, parameters: {} };
 }
 
 function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
@@ -239,9 +260,9 @@ function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
 }
 
 /** The id and the secret as Basic joins them, before Base64. */
-export function basicPair({ clientId, clientSecret, encoding }: Omit<BasicClient, 'method'>): string {
+function basicPair(clientId: string, secret: string, encoding: BasicClient['encoding']): string {
   const encode = encoding === 'form' ? formEncode : (text: string) => text;
-  return `${encode(clientId)}:${encode(clientSecret)}`;
+  return `${encode(clientId)}:${encode(secret)}`;
 }
 
 /** application/x-www-form-urlencoded of one value: what RFC 6749 §2.3.1 asks of both halves of Basic. */

@@ -8,7 +8,7 @@ import { shownUrl } from '../../platform/log/shown-text.ts';
 import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import { basicPair, certificateFile, proveClient } from '../client/client-authentication.ts';
+import { certificateFile, proveClient, repeatedParts } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import {
@@ -206,7 +206,7 @@ function valuesIn({ search }: URL): readonly string[] {
 /** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */
 function confidentialParts(credentials: Credentials): readonly string[] {
   const { material } = credentials;
-  return [...clientParts(credentials), ...(material === undefined ? [] : namesIn(material))];
+  return [...repeatedParts(credentials), ...(material === undefined ? [] : namesIn(material))];
 }
 
 function namesIn(material: GrantMaterial): readonly string[] {
@@ -219,19 +219,6 @@ function namesIn(material: GrantMaterial): readonly string[] {
     case 'static':
       return [material.token];
   }
-}
-
-function clientParts(credentials: Credentials): readonly string[] {
-  if (!('clientSecret' in credentials)) {
-    return [credentials.clientId].filter((clientId) => clientId !== undefined);
-  }
-  const { clientId, clientSecret } = credentials;
-  return [
-    basicPair({ clientId, clientSecret, encoding: 'form' }),
-    basicPair({ clientId, clientSecret, encoding: 'raw' }),
-    clientSecret,
-    clientId,
-  ];
 }
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
