@@ -2,9 +2,9 @@
  * The annotations in one table: what each is for, how its value is read, which flag of the operator is its default, and
  * which variable of the sidecar it becomes. A new one is a row here; where it has a default or a variable, the compiler
  * then asks for the flag in `../injection-defaults.ts` and the value in `sidecar-environment.ts`; what it does to the
- * pod is said in `sidecar-settings.ts`. Beside a profile, one about a credential or a route has no effect unless it is an
- * override in `cluster.ts` and `../profiles/resolve-entries.ts`. `npm run generate` writes the reference from it. They stand on
- * the pod, or on the pod template of a workload; never on the workload itself, which the injector does not see.
+ * pod is said in `sidecar-settings.ts`. What it overrides of a profile beside it, `../profiles/resolve-entries.ts` does.
+ * `npm run generate` writes the reference from it. They stand on the pod, or on the pod template of a workload; never on
+ * the workload itself, which the injector does not see.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
@@ -129,15 +129,26 @@ export const INJECTED = 'injected';
 /** Annotations that only the injector writes, besides `STATUS`. */
 export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
 
-interface Row {
+/** A part of a profile that annotations override. */
+type ProfilePart = 'credential' | 'route' | 'hosts';
+
+type Row = Described & (Told | { readonly variable?: undefined; readonly overrides?: ProfilePart });
+
+interface Described {
   /** What it is, in the reference. */
   readonly text: string;
   /** How its value is read; absent where that takes more than the value. */
   readonly format?: ValueFormat<unknown>;
   /** The operator's flag that a pod without it goes by. */
   readonly default?: keyof typeof INJECTION_SETTINGS;
-  /** The sidecar's variable that it becomes, behind `TOKEN_SIDECAR_`. */
-  readonly variable?: string;
+}
+
+/** One that the sidecar is told in a variable; with a profile it is told that profile's file, and no variable. */
+interface Told {
+  /** The variable, behind `TOKEN_SIDECAR_`. */
+  readonly variable: string;
+  /** The part of a profile beside it that it overrides; `nothing` for what no profile says. */
+  readonly overrides: ProfilePart | 'nothing';
 }
 
 export const ANNOTATION_TABLE = {
@@ -145,31 +156,48 @@ export const ANNOTATION_TABLE = {
   [SECRET]: {
     format: objectName,
     default: 'default-secret',
+    overrides: 'credential',
     text: 'name of the Secret with `client_id` and `client_secret`',
   },
   [AUTH_URL]: {
     format: serverUrl,
     default: 'default-auth-url',
     variable: 'AUTH_URL',
+    overrides: 'credential',
     text: 'base URL of the identity provider; `https`, unless `--default-allow-insecure-token-url`',
   },
-  [REALM]: { format: grantValue, default: 'default-realm', variable: 'REALM', text: 'realm' },
-  [SCOPE]: { format: grantValue, default: 'default-scope', variable: 'SCOPE', text: 'sent with the grant' },
+  [REALM]: {
+    format: grantValue,
+    default: 'default-realm',
+    variable: 'REALM',
+    overrides: 'credential',
+    text: 'realm',
+  },
+  [SCOPE]: {
+    format: grantValue,
+    default: 'default-scope',
+    variable: 'SCOPE',
+    overrides: 'credential',
+    text: 'sent with the grant',
+  },
   [AUDIENCE]: {
     format: grantValue,
     default: 'default-audience',
     variable: 'AUDIENCE',
+    overrides: 'credential',
     text: 'sent with the grant',
   },
   [UPSTREAM]: {
     format: upstream,
     default: 'default-upstream',
     variable: 'UPSTREAM',
+    overrides: 'route',
     text: "where the app's requests go",
   },
   [PROTOCOL]: {
     format: upstreamProtocol,
     variable: 'PROTOCOL',
+    overrides: 'route',
     text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` by default, `http1`, `h2` or `h2c`; beside a ConfigMap it is for the upstream of the route named `default`, which must exist',
   },
   [PROFILE]: {
@@ -187,6 +215,7 @@ export const ANNOTATION_TABLE = {
   },
   [HOSTS]: {
     variable: 'HOSTS',
+    overrides: 'hosts',
     text: 'hosts that get the token, separated by commas, each with an optional port; `*.suffix` stands for all names below it: [interception](interception.md#in-an-injected-pod). Needs a native sidecar and the mode `forward`, `redirect` or `hosts` (which takes no `*`); not allowed beside a ConfigMap',
   },
   [MODE]: {
@@ -212,6 +241,7 @@ export const ANNOTATION_TABLE = {
     format: oneOf(LOG_LEVELS),
     default: 'default-log-level',
     variable: 'LOG_LEVEL',
+    overrides: 'nothing',
     text: 'log level of the sidecar',
   },
   [STATUS]: { text: '`injected`, written by the injector' },
@@ -243,7 +273,18 @@ export type AnnotationVariable = {
   [Name in Annotation]: Table[Name] extends { variable: infer V } ? V : never;
 }[Annotation];
 
+/** Those that override a part of the profiles beside them. */
+export type OverridingAnnotation = {
+  [Name in Annotation]: Table[Name] extends { overrides: ProfilePart } ? Name : never;
+}[Annotation];
+
 export const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[];
+
+/** Those that override this part of a profile. */
+export function overriding(part: ProfilePart): readonly OverridingAnnotation[] {
+  const rows: Readonly<Record<Annotation, Row>> = ANNOTATION_TABLE;
+  return ANNOTATIONS.filter((name): name is OverridingAnnotation => rows[name].overrides === part);
+}
 
 /** On the namespace: `enabled` or `disabled`. The webhook's selector decides about a namespace without it. */
 export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';

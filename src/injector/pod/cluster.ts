@@ -1,9 +1,8 @@
 /** What the injection of a pod knows of its cluster: the version, the broker, the profiles. */
 
-import type { UpstreamProtocol } from '../../config/config.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults } from '../injection-defaults.ts';
-import type { SidecarMode } from './annotations.ts';
+import type { AnnotationValue, OverridingAnnotation, ReadAnnotation, SidecarMode } from './annotations.ts';
 import type { Namespace } from './pod.ts';
 import type { SidecarMount } from './sidecar-mounts.ts';
 
@@ -41,17 +40,15 @@ type BrokerAuthorities =
 /** Characters of the PEM: a pod's annotations share 256 KiB. */
 export const MAX_AUTHORITIES = 32 * 1024;
 
-/** Annotations of the pod that override its profiles. */
-export interface ProfileOverrides {
-  readonly secret?: string | undefined;
-  readonly authUrl?: string | undefined;
-  readonly realm?: string | undefined;
-  readonly scope?: string | undefined;
-  readonly audience?: string | undefined;
-  readonly upstream?: string | undefined;
-  readonly protocol?: UpstreamProtocol | undefined;
-  readonly hosts?: string | undefined;
-}
+/** Annotations of the pod that override its profiles; undefined where it has none. */
+export type ProfileOverrides = { readonly [Name in OverridingAnnotation]: Said<Name> | undefined };
+
+/** One of the words that it may be; of others the text as written. */
+type Said<Name> = Name extends ReadAnnotation
+  ? AnnotationValue<Name> extends string
+    ? AnnotationValue<Name>
+    : string
+  : string;
 
 export interface ProfileRequest {
   readonly names: readonly string[];

@@ -162,8 +162,17 @@ export function resolveSettings(
     scope: read(SCOPE) ?? general.scope,
     audience: read(AUDIENCE) ?? general.audience,
   };
-  const profiles =
-    names && resolveProfiles(names, cluster, owner, { ...told, secret }, defaults, problems, warnings);
+  const overrides: ProfileOverrides = {
+    [SECRET]: secret,
+    [AUTH_URL]: authUrl,
+    [REALM]: told.realm,
+    [SCOPE]: told.scope,
+    [AUDIENCE]: told.audience,
+    [UPSTREAM]: target,
+    [PROTOCOL]: protocol,
+    [HOSTS]: hosts,
+  };
+  const profiles = names && resolveProfiles(names, cluster, owner, overrides, defaults, problems, warnings);
   const mode = read(MODE) ?? profiles?.mode ?? defaults.mode;
   problems.push(...forbiddenMode(mode, defaults));
   const isNamed = mode === 'hosts' || mode === 'redirect';

@@ -6,7 +6,17 @@ import { fileSchema } from '../../config/file-schema.ts';
 import { resolveConfig } from '../../config/resolve-config.ts';
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
-import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';
+import {
+  AUDIENCE,
+  AUTH_URL,
+  HOSTS,
+  overriding,
+  PROTOCOL,
+  REALM,
+  SCOPE,
+  SECRET,
+  UPSTREAM,
+} from '../pod/annotations.ts';
 import type { ProfileOverrides } from '../pod/cluster.ts';
 import {
   type File,
@@ -123,9 +133,6 @@ function pairs<Entry>(
 
 // Annotations of a pod that override its profiles. They name no credential and no route, so there must be only one.
 
-const OF_CREDENTIAL = { secret: SECRET, authUrl: AUTH_URL, realm: REALM, scope: SCOPE, audience: AUDIENCE };
-const OF_ROUTE = { upstream: UPSTREAM, protocol: PROTOCOL };
-
 /** Name of the route that the annotation `upstream` adds if there is none. */
 const OWN_ROUTE = 'default';
 
@@ -135,39 +142,37 @@ export function overridden(
   allowInsecureTokenUrl: boolean,
   problems: Problem[],
 ): ProfileEntries {
-  const isCredentialNamed = given(overrides, OF_CREDENTIAL).length > 0;
-  const isRouteNamed = given(overrides, OF_ROUTE).length > 0;
-  const isHostNamed = overrides.hosts !== undefined;
+  const given = (part: Parameters<typeof overriding>[0]) =>
+    overriding(part).filter((name) => overrides[name] !== undefined);
+  const [ofCredential, ofRoute, ofHosts] = [given('credential'), given('route'), given('hosts')];
   const [credential] = entries.credentials;
   if (credential === undefined) return entries;
   if (credential.via === 'broker') {
     const expected = 'nothing beside a profile that is via the broker, which alone says what is asked for';
-    for (const key of given(overrides, OF_CREDENTIAL)) problems.push({ key, expected });
+    for (const key of ofCredential) problems.push({ key, expected });
   }
-  refuseUnless(entries.credentials.length === 1, given(overrides, OF_CREDENTIAL), 'credential');
+  refuseUnless(entries.credentials.length === 1, ofCredential, 'credential');
   const whole = wholeProvider(credential, overrides);
   if (whole !== undefined) {
     problems.push({ key: REALM, expected: `nothing beside a profile with ${whole}, which names the realm` });
   }
-  refuseUnless(
-    entries.credentials.length === 1 || entries.routes.length === 1,
-    given(overrides, OF_ROUTE),
-    'credential',
-  );
-  refuseUnless(entries.routes.length <= 1, given(overrides, OF_ROUTE), 'route');
-  refuseUnless(entries.credentials.length === 1, isHostNamed ? [HOSTS] : [], 'credential');
+  refuseUnless(entries.credentials.length === 1 || entries.routes.length === 1, ofRoute, 'credential');
+  refuseUnless(entries.routes.length <= 1, ofRoute, 'route');
+  refuseUnless(entries.credentials.length === 1, ofHosts, 'credential');
   return {
-    credentials: isCredentialNamed
-      ? entries.credentials.map((each) => withCredential(each, overrides, allowInsecureTokenUrl))
-      : entries.credentials,
-    routes: isRouteNamed ? routesWith(entries, credential, overrides, problems) : entries.routes,
-    hosts: isHostNamed
-      ? (namedHosts.parse(overrides.hosts ?? '') ?? []).map((host) => ({
-          profile: credential.profile,
-          key: HOSTS,
-          entry: { ...host, credential: credential.entry.name },
-        }))
-      : entries.hosts,
+    credentials:
+      ofCredential.length > 0
+        ? entries.credentials.map((each) => withCredential(each, overrides, allowInsecureTokenUrl))
+        : entries.credentials,
+    routes: ofRoute.length > 0 ? routesWith(entries, credential, overrides, problems) : entries.routes,
+    hosts:
+      ofHosts.length > 0
+        ? (namedHosts.parse(overrides[HOSTS] ?? '') ?? []).map((host) => ({
+            profile: credential.profile,
+            key: HOSTS,
+            entry: { ...host, credential: credential.entry.name },
+          }))
+        : entries.hosts,
   };
 
   function refuseUnless(isOne: boolean, annotations: readonly string[], what: string): void {
@@ -177,19 +182,10 @@ export function overridden(
   }
 }
 
-function given(
-  overrides: ProfileOverrides,
-  names: Partial<Record<keyof ProfileOverrides, string>>,
-): string[] {
-  return Object.entries(names).flatMap(([key, annotation]) =>
-    overrides[key as keyof ProfileOverrides] === undefined ? [] : [annotation],
-  );
-}
-
 /** What in the profile leaves the annotation `realm` without effect. */
 function wholeProvider(
   { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
-  { authUrl, realm }: ProfileOverrides,
+  { [AUTH_URL]: authUrl, [REALM]: realm }: ProfileOverrides,
 ): 'tokenUrl' | 'issuerUrl' | undefined {
   if (realm === undefined || authUrl !== undefined) return undefined;
   if (tokenUrl !== undefined) return 'tokenUrl';
@@ -198,7 +194,13 @@ function wholeProvider(
 
 function withCredential(
   owned: OwnedCredential,
-  { secret, authUrl, realm, scope, audience }: ProfileOverrides,
+  {
+    [SECRET]: secret,
+    [AUTH_URL]: authUrl,
+    [REALM]: realm,
+    [SCOPE]: scope,
+    [AUDIENCE]: audience,
+  }: ProfileOverrides,
   allowInsecureTokenUrl: boolean,
 ): OwnedCredential {
   const { tokenUrl, issuerUrl, ...entry } = owned.entry;
@@ -225,7 +227,7 @@ function withCredential(
 function routesWith(
   { routes }: ProfileEntries,
   credential: OwnedCredential,
-  { upstream, protocol }: ProfileOverrides,
+  { [UPSTREAM]: upstream, [PROTOCOL]: protocol }: ProfileOverrides,
   problems: Problem[],
 ): ProfileEntries['routes'] {
   const own = {

@@ -5,7 +5,7 @@ import { LruMap } from '../../platform/limits/lru-map.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
-import { PROFILE, type SidecarMode } from '../pod/annotations.ts';
+import { HOSTS, PROFILE, SECRET, type SidecarMode, UPSTREAM } from '../pod/annotations.ts';
 import type { ProfileRequest, ProfileResolution, Profiles } from '../pod/cluster.ts';
 import { throughBroker } from './broker-credentials.ts';
 import { findProfiles } from './find-profiles.ts';
@@ -188,7 +188,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
 /** A static token is the Secret itself, and goes to upstreams: if only providers are limited, nothing would restrain it. */
 function forbiddenStatic(
   { credentials }: ProfileEntries,
-  { secret, upstream, hosts }: ProfileRequest['overrides'],
+  { [SECRET]: secret, [UPSTREAM]: upstream, [HOSTS]: hosts }: ProfileRequest['overrides'],
   { allowed = {} }: Limits,
 ): readonly Problem[] {
   if (allowed.authHosts === undefined || allowed.upstreamHosts !== undefined) return [];
@@ -213,7 +213,7 @@ function forbiddenStatic(
  */
 function forbiddenOutputs(
   { credentials }: ProfileEntries,
-  { secret }: ProfileRequest['overrides'],
+  { [SECRET]: secret }: ProfileRequest['overrides'],
   { allowed = {} }: Limits,
 ): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];

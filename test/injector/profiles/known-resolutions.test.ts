@@ -1,7 +1,7 @@
 /** Profiles that were resolved before are not resolved again, whatever asks, and nothing of it is ever out of date. */
 
 import { expect, it } from 'vitest';
-import type { ProfileResolution } from '../../../src/injector/pod/cluster.ts';
+import type { ProfileOverrides, ProfileResolution } from '../../../src/injector/pod/cluster.ts';
 import type { ValidProfile } from '../../../src/injector/profiles/profile.ts';
 import { rememberResolutions } from '../../../src/injector/profiles/resolve-profiles.ts';
 import { CREDENTIAL, judged, ROUTE } from './pods-with-profiles.ts';
@@ -28,7 +28,7 @@ function counting() {
   return {
     resolved: () => resolved,
     of(profiles: readonly ValidProfile[], overrides = {}, defaults: object = DEFAULTS, text = 'x') {
-      return known.of(profiles, overrides, defaults as typeof DEFAULTS, () => {
+      return known.of(profiles, overrides as ProfileOverrides, defaults as typeof DEFAULTS, () => {
         resolved++;
         return refused(text);
       });

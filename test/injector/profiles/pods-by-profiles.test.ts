@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import type { OverridingAnnotation } from '../../../src/injector/pod/annotations.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import { DEFAULTS } from '../defaults.ts';
 import { CREDENTIAL, injectedBy, injectionBy, ROUTE, refusalBy } from './pods-with-profiles.ts';
@@ -21,6 +22,18 @@ const CRM = {
 };
 const HOSTS = { name: 'mail', spec: { credentials: [CREDENTIAL], hosts: [{ host: 'mail.example.com' }] } };
 
+/** A value for each annotation that overrides a part of a profile. */
+const OTHERS: Readonly<Record<OverridingAnnotation, string>> = {
+  'token-sidecar.dev/secret': 'other',
+  'token-sidecar.dev/auth-url': 'https://other.example.com',
+  'token-sidecar.dev/realm': 'other',
+  'token-sidecar.dev/scope': 'other',
+  'token-sidecar.dev/audience': 'other',
+  'token-sidecar.dev/upstream': 'https://other.example.com',
+  'token-sidecar.dev/protocol': 'http1',
+  'token-sidecar.dev/hosts': 'other.example.com',
+};
+
 const cluster = (namespaces: object | undefined, spec: object = PAYMENTS.spec) => ({
   kind: 'ClusterTokenProfile' as const,
   name: 'payments',
@@ -28,6 +41,16 @@ const cluster = (namespaces: object | undefined, spec: object = PAYMENTS.spec) =
 });
 
 describe('a pod that names a profile', () => {
+  it.each(Object.entries(OTHERS))('is another with %s', (annotation, other) => {
+    const { issuerUrl, ...rest } = CREDENTIAL;
+    const realm = { authUrl: issuerUrl, realm: 'shop' };
+    const profile = { name: 'shop', spec: { credentials: [{ ...rest, ...realm }], routes: [ROUTE] } };
+    const without = injectedBy([profile]);
+    const { injection } = injectionBy([profile], { annotations: { [annotation]: other } });
+    if (injection.result !== 'injected') throw new Error(JSON.stringify(injection));
+    expect(injection.patch).not.toEqual(without.injection.patch);
+  });
+
   it('needs no other annotation, and has nothing of the defaults for others', () => {
     const defaults = {
       authUrl: 'https://default',
