@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import { formatAddress, type ListenAddress } from '../../platform/net/address.ts';
 import type { TakeBytes } from '../io/sockets.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
 import { type UpstreamStream, WithoutRequest } from '../streams/contract.ts';
@@ -22,18 +23,24 @@ type State =
   | { readonly kind: 'waiting'; readonly end: TunnelEnd; readonly said: Buffer | undefined }
   | { readonly kind: 'over' };
 
+interface Way {
+  /** Where the redirected connection was going. */
+  readonly original: ListenAddress;
+  readonly passing: PassingConnections;
+}
+
 /** A connection to where a redirected one was going: to pass bytes, or to find out which side speaks first. */
 export class OriginalConnection extends WithoutRequest {
   readonly #events: OriginalConnectionEvents;
-  readonly #passing: PassingConnections;
+  readonly #way: Way;
   readonly #stream: UpstreamStream;
   #state: State = { kind: 'connecting' };
   #take: TakeBytes = (chunk) => this.#hold(chunk);
 
-  constructor({ upstream }: ActiveRoute, passing: PassingConnections, events: OriginalConnectionEvents) {
+  constructor({ upstream }: ActiveRoute, way: Way, events: OriginalConnectionEvents) {
     super();
     this.#events = events;
-    this.#passing = passing;
+    this.#way = way;
     this.#stream = upstream.acquireTunnel(this);
   }
 
@@ -69,7 +76,8 @@ export class OriginalConnection extends WithoutRequest {
   override connected(): void {
     const end = this.#stream.tunnelEnd;
     this.#state = { kind: 'waiting', end, said: undefined };
-    this.#passing.add(end.socket);
+    const { passing, original } = this.#way;
+    passing.add(end.socket, original);
     end.socket.on('end', this.#onSpoke);
     end.socket.on('close', this.#onClose);
     end.takeOver((chunk) => this.#take(chunk));
@@ -106,24 +114,31 @@ export class OriginalConnection extends WithoutRequest {
  * the system exempts a user other than this program's.
  */
 export class PassingConnections {
-  /** Their local addresses; if one is redirected back, the accepting side sees its address as the peer's. */
-  readonly #ends = new Set<string>();
+  /** What each is known by if it is redirected back. */
+  readonly #known = new Set<string>();
 
-  /** Adds an open connection. */
-  add(socket: Socket): void {
-    const { localAddress, localPort } = socket;
-    const end = `${localAddress} ${localPort}`;
-    this.#ends.add(end);
-    socket.once('close', () => this.#ends.delete(end));
+  /** Adds an open connection to `original`. */
+  add(socket: Socket, original: ListenAddress): void {
+    const known = between(socket.localAddress, socket.localPort, original);
+    this.#known.add(known);
+    socket.once('close', () => this.#known.delete(known));
   }
 
-  /** @throws {SidecarError} `loop_detected` where an accepted connection is one of these. */
-  assertOthers({ remoteAddress, remotePort }: Socket): void {
-    if (!this.#ends.has(`${remoteAddress} ${remotePort}`)) return;
+  /** @throws {SidecarError} `loop_detected` where an accepted connection, which was going to `original`, is one of these. */
+  assertOthers({ remoteAddress, remotePort }: Socket, original: ListenAddress): void {
+    if (!this.#known.has(between(remoteAddress, remotePort, original))) return;
     const user = process.getuid?.();
     throw new SidecarError(
       'loop_detected',
       `a connection of the sidecar itself was redirected to it: \`token-sidecar redirect\` has to exempt its user, by --exempt-user ${user}`,
     );
   }
+}
+
+/**
+ * A connection by both of its ends. One end alone does not tell it: the system gives the same port to connections of
+ * several programs if they lead to different addresses.
+ */
+function between(address: string | undefined, port: number | undefined, original: ListenAddress): string {
+  return `${address} ${port} ${formatAddress(original)}`;
 }

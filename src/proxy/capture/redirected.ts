@@ -247,9 +247,9 @@ class RedirectedConnection implements AppConnection {
     const { context, original, passing } = this.#options;
     let route: ActiveRoute | undefined;
     try {
-      passing.assertOthers(this.socket);
+      passing.assertOthers(this.socket, original);
       route = context.generation().destinations.routePast(original);
-      const connection = new OriginalConnection(route, passing, {
+      const connection = new OriginalConnection(route, this.#options, {
         stands: () => this.#guarded(() => this.#join()),
         spoke: () => this.#guarded(() => this.#pass()),
         failed: (error) => this.#guarded(() => this.#refuse(error, route)),

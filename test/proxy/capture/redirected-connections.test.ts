@@ -2,10 +2,11 @@
 
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { type AddressInfo, createServer, Socket } from 'node:net';
+import { type AddressInfo, connect as connectTcp, createServer, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import { freePort, refusingPort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
@@ -13,6 +14,7 @@ import { FIRST } from '../../wire/fake-bearer.ts';
 import { stillQueues } from '../../wire/kernel-queues.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
+import { RawClient } from '../../wire/raw-client.ts';
 import { ReceivedBytes } from '../../wire/received-bytes.ts';
 import { readBySidecar } from '../../wire/sidecar-socket.ts';
 import { helloOf } from '../tls/hello.ts';
@@ -430,13 +432,8 @@ describe('any other connection passes, byte for byte', () => {
 
 describe('a connection that leads nowhere', () => {
   it('is reset where nobody is, and counted', async () => {
-    const server = await startServer();
-    const gone = createServer();
-    gone.listen(0, '127.0.0.1');
-    await once(gone, 'listening');
-    const { port } = gone.address() as AddressInfo;
-    await new Promise((resolve) => gone.close(resolve));
-    const { connected, counted, served } = await redirecting({ original: { ...server.address, port } });
+    const port = await refusingPort();
+    const { connected, counted, served } = await redirecting({ original: { host: '127.0.0.1', port } });
     const client = (await connected()).send(get('/', 'other.example.com'));
     expect(await client.closed()).toBe('reset');
     await counted('upstream_unreachable');
@@ -472,6 +469,33 @@ describe('a connection that leads nowhere', () => {
     await client.closed();
     await redirectingHere.counted('loop_detected');
     expect(await redirectingHere.served('refused')).toBe(1);
+  });
+
+  it('is not taken for one of the sidecar’s own that leads elsewhere from the same port', async () => {
+    const server = await startServer();
+    const { host } = server.address;
+    const original = { ...server.address };
+    const ownEnd = { localAddress: host, localPort: await freePort() };
+    const { connected, ipv4, served } = await redirecting({
+      original,
+      network: {
+        ...systemNetwork,
+        // Every address is the server's.
+        connectTcp: (options) =>
+          systemNetwork.connectTcp({ ...options, host, ...(options.host === host ? ownEnd : {}) }),
+      },
+    });
+    (await connected()).send('SSH-2.0-first\r\n');
+    await until(async () => (await served('passed')) === 1);
+    original.host = '127.0.0.2';
+    const socket = connectTcp({ host: ipv4.address, port: ipv4.port, ...ownEnd });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    new RawClient(socket).send('SSH-2.0-second\r\n');
+    await until(async () => (await served('passed')) + (await served('refused')) === 2);
+    expect(await served('refused')).toBe(0);
+    await until(() => server.accepted.length === 2);
+    expect(await server.accepted[1]?.received.through('\r\n')).toBe('SSH-2.0-second\r\n');
   });
 
   it('does not lead to the sidecar’s own listeners', async () => {
