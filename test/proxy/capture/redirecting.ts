@@ -1,7 +1,7 @@
 /** The sidecar with its listener of redirected connections, and apps that come there; where they were going is what the test says. */
 
 import { once } from 'node:events';
-import { type AddressInfo, connect as connectTcp, type Server } from 'node:net';
+import { type AddressInfo, connect as connectTcp, createServer, type Server } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import type { AllowedDestination, RouteTimeouts } from '../../../src/config/config.ts';
@@ -48,6 +48,7 @@ export async function redirecting({
       return server;
     },
   };
+  if (original !== undefined) await keepFromIpv6(original.port);
   const authority = createAuthority({ names: [HOST], nowMs: Date.now() });
   const address = { host: HOST, port: original?.port ?? 443 };
   const { allow } = forwardTo({ address, protocol: 'https', caFile }, entry);
@@ -62,9 +63,14 @@ export async function redirecting({
   const [, ...listening] = servers.map((server) => server.address() as AddressInfo);
   const [ipv4, ipv6] = listening;
   if (ipv4 === undefined) throw new Error('nobody listens for redirected connections');
-  /** Ends once the sidecar has the connection, too, so that its times run by the test's clock. */
+  /**
+   * Ends once the sidecar has the connection, too, so that its times run by the test's clock. The app binds its end:
+   * otherwise the system may give the same port to a connection of the sidecar's to `original`, which is made up, and
+   * the two would look like a loop.
+   */
   const connected = async (to: Pick<AddressInfo, 'address' | 'port'> = ipv4): Promise<RawClient> => {
-    const socket = connectTcp({ host: to.address, port: to.port, allowHalfOpen: true });
+    const { address: host, port } = to;
+    const socket = connectTcp({ host, port, localAddress: host, allowHalfOpen: true });
     onTestFinished(() => {
       socket.destroy();
     });
@@ -105,4 +111,20 @@ export async function redirecting({
     /** How many connections came to be served in this way. */
     served: (result: string) => sidecar.metric('proxy_redirected_connections_total', { result }),
   };
+}
+
+/**
+ * Keeps the sidecar from listening at this port of ::1, where a test has it listen at any. It takes connections to that
+ * port of 127.0.0.1 for some to itself as well, and ends them. Outside of tests it has one port for both families.
+ */
+async function keepFromIpv6(port: number): Promise<void> {
+  const keeper = createServer();
+  onTestFinished(() => {
+    keeper.close();
+  });
+  await new Promise<void>((resolve) => {
+    // Others have it already, or nobody can.
+    keeper.once('error', () => resolve());
+    keeper.listen(port, '::1', () => resolve());
+  });
 }
