@@ -180,7 +180,7 @@ it('waits a second for a review that is slow, where an older one is at hand, and
 it('has room for a rollout of two thousand pods in one namespace, and for as many of others', () => {
   expect(CROWD).toMatchObject({
     mostAtOnce: 5000,
-    line: { atOnce: 16, mostWaiting: 4000, mostWaitingOfOne: 2000 },
+    line: { atOnce: 16, mostWaiting: 4000, mostWaitingOfOne: 2000, patienceMs: 3000 },
   });
 });
 

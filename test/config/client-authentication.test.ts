@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { clientAuthenticationSettings } from '../../src/config/client-authentication.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigurationError } from '../../src/platform/problems.ts';
 
@@ -69,6 +70,16 @@ describe('what does not fit', () => {
       'credentials[0].assertion.tokenFile: "d": expected nothing with clientAuth tls_client_auth: it belongs to kubernetes_jwt',
     ]);
   });
+
+  it.each(Object.keys(clientAuthenticationSettings.assertion.wrapped.entries))(
+    'is assertion.%s with a method that has no assertion',
+    async (setting) => {
+      const assertion = { [setting]: setting === 'algorithm' ? 'ES256' : 'a' };
+      expect(await problemsOf({ clientAuth: 'client_secret_post', assertion })).toEqual([
+        expect.stringMatching(`^credentials\\[0\\].assertion.${setting}: .*: it belongs to `),
+      ]);
+    },
+  );
 
   it('is a certificate without TLS', async () => {
     const [problem] = await problemsOf({

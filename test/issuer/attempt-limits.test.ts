@@ -44,6 +44,19 @@ describe('the limits of attempts', () => {
     begin(limits, 'b', 'another');
   });
 
+  it('allow an address ten failures a second, and say how long it has to wait after many at once', async () => {
+    const clock = new ManualClock();
+    const limits = createAttemptLimits(clock);
+    const attempts = Array.from({ length: 115 }, (_, index) => begin(limits, 'a', `wrong ${index}`));
+    for (const attempt of attempts) attempt.failed();
+    expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 2 });
+    await clock.advance(1599);
+    expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 1 });
+    await clock.advance(1);
+    begin(limits, 'a', 'another').failed();
+    expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 1 });
+  });
+
   it('count who joins an attempt at an address from the beginning, and give back what was right', async () => {
     const clock = new ManualClock();
     const limits = createAttemptLimits(clock);
@@ -53,8 +66,11 @@ describe('the limits of attempts', () => {
     for (let index = 0; index < 256; index++) (limits.join('a') as Attempt).failed();
     expect(limits.join('a')).toEqual({ retryAfterSeconds: 1 });
     expect(limits.join('b')).not.toHaveProperty('retryAfterSeconds');
-    await clock.advance(100);
+    await clock.advance(99);
+    expect(limits.join('a')).toEqual({ retryAfterSeconds: 1 });
+    await clock.advance(1);
     expect(limits.join('a')).not.toHaveProperty('retryAfterSeconds');
+    expect(limits.join('a')).toEqual({ retryAfterSeconds: 1 });
   });
 
   it('keep only so many: the one used longest ago is forgotten', () => {
