@@ -1,4 +1,4 @@
-/** Types for parts of packages that are imported past their entry point, which would load much more. */
+/** The packages' entry points would load much more. */
 
 declare module '@prometheus-io/client/lib/counter.js' {
   export { Counter as default } from '@prometheus-io/client';

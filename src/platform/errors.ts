@@ -1,35 +1,31 @@
 /**
- * Every way this program says no, in one table: the code that users and tests rely on, the HTTP and gRPC statuses if
- * the proxy answers it. The status of a process that ends with it is in `exit-status.ts`.
+ * Every error in one table: its code, and the HTTP and gRPC statuses if the proxy answers it. Exit statuses are in
+ * `exit-status.ts`.
  */
 
 import { EXIT_STATUS_OF } from './exit-status.ts';
 import type { GrpcStatusName } from './grpc-status.ts';
 
-/** What the proxy answers. */
 interface ProxyErrorRow {
-  /** One sentence that is true of every error with this code; the problem's `title` (RFC 9457 §3.1.3). */
+  /** One sentence; the problem's `title` (RFC 9457 §3.1.3). */
   readonly title: string;
-  /** HTTP status of the proxy's own answer. */
   readonly status: number;
   /**
-   * What a gRPC call gets. UNAVAILABLE, which clients usually retry, only if a later attempt may succeed. Never a code
-   * that gRPC's libraries leave to services (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, …): an app would take
-   * the proxy's answer for the service's. A missing token is UNAVAILABLE too, as it is 503 and not 401: UNAUTHENTICATED
-   * would blame the caller, who cannot cure it, and is not retried.
+   * UNAVAILABLE, which clients usually retry, only if a later attempt may succeed, or a token is missing. Never a code
+   * that gRPC leaves to services (INVALID_ARGUMENT, NOT_FOUND, …): an app would take the answer for the service's.
    */
   readonly grpc: GrpcStatusName;
-  /** Over HTTP/1.1 the answer ends the connection: the start of the next request is unknown, or none may follow. */
+  /** Over HTTP/1.1 the answer ends the connection. */
   readonly closes?: true;
 }
 
-/** What ends a connection without an answer, because there is none to give or nobody to read it. Counted and logged. */
+/** Ends a connection without an answer. Counted and logged. */
 interface ConnectionErrorRow {
   readonly title: string;
   readonly ends: 'connection';
 }
 
-/** What a command ends with; its status is in `exit-status.ts`. */
+/** Its exit status is in `exit-status.ts`. */
 interface CommandErrorRow {
   readonly title: string;
 }
@@ -181,12 +177,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The codes that the proxy itself may answer. */
 export type ProxyErrorCode = {
   [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;
 }[ErrorCode];
 
-/** The codes that a command may end with. */
 export type CommandErrorCode =
   | 'internal'
   | {
@@ -195,17 +189,14 @@ export type CommandErrorCode =
         : Code;
     }[ErrorCode];
 
-/** The codes that are counted for the app's requests and connections. */
+/** Codes of the metrics on requests and connections. */
 export type CountedErrorCode =
   | ProxyErrorCode
   | {
       [Code in ErrorCode]: (typeof ERRORS)[Code] extends { ends: 'connection' } ? Code : never;
     }[ErrorCode];
 
-/**
- * The one error class. The message names the thing, the value that was wrong and what would be right; it never
- * holds a token or a secret, because it may be logged and sent to the app.
- */
+/** The one error class. Its message never holds a secret, since it may be logged and sent to the app. */
 export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'SidecarError';
   readonly code: Code;
@@ -215,19 +206,18 @@ export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
     this.code = code;
   }
 
-  /** Exit status of a process that ends with this error. */
   get exitCode(): number {
     const statuses: Readonly<Partial<Record<ErrorCode, number>>> = EXIT_STATUS_OF;
     return statuses[this.code] ?? EXIT_STATUS_OF.internal;
   }
 }
 
-/** The message of anything that was thrown, without its stack. */
+/** Without the stack. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The system's code (`ENOENT`, `ECONNREFUSED`, …) of a thrown value, if it has one. */
+/** The system's code of a thrown value, such as `ENOENT`. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

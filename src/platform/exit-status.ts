@@ -1,7 +1,6 @@
 /**
- * What a process ends with, after sysexits.h: the status of each error that ends a command, and what each status means
- * to somebody who has just met it. `src/launcher.ts`, which an old Node reads, has a 78 of its own; no other file has a
- * number.
+ * The exit status of each error that ends a command (after sysexits.h), and its meaning. Only `src/launcher.ts`, which
+ * an old Node reads, repeats a number: 78.
  */
 
 import type { CommandErrorCode, SidecarError } from './errors.ts';
@@ -18,7 +17,7 @@ export const EXIT_STATUS_OF = {
 type ExitStatus = 0 | (typeof EXIT_STATUS_OF)[CommandErrorCode];
 
 interface Meaning {
-  /** In the list of the command-line reference. */
+  /** Used in the command-line reference. */
   readonly word: string;
   readonly title: string;
   readonly text: string;
@@ -63,23 +62,20 @@ export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
   },
 };
 
-/**
- * The status of a program that ends with this error; undefined if nobody foresaw it. Recognizes errors by shape, not by
- * class: each bundle has its own copy of the class.
- */
+/** Undefined for an unforeseen error. Recognizes errors by shape, since each bundle has its own copy of the class. */
 export function exitStatusOf(error: unknown): number | undefined {
   const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
   return name === 'SidecarError' ? exitCode : undefined;
 }
 
-/** Of several failures the most urgent decides. */
+/** The most urgent failure decides. */
 const BY_URGENCY = [
   'configuration',
   'credentials_rejected',
   'provider_unavailable',
 ] as const satisfies CommandErrorCode[];
 
-/** The status of a program that has found these failures; 0 if there are none. */
+/** 0 if there are no failures. */
 export function exitStatusOfAll(failures: readonly (typeof BY_URGENCY)[number][]): number {
   const worst = BY_URGENCY.find((failure) => failures.includes(failure));
   return worst === undefined ? 0 : EXIT_STATUS_OF[worst];

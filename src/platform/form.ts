@@ -1,8 +1,7 @@
-/** `application/x-www-form-urlencoded`, read strictly: what could be read in two ways is refused. */
+/** Reads `application/x-www-form-urlencoded` strictly: ambiguous forms are refused. */
 
-/** Why a form cannot be read. */
 export class FormFault {
-  /** Never holds anything of the form: it may be a secret. */
+  /** Holds nothing of the form, which may be secret. */
   readonly description: string;
 
   constructor(description: string) {
@@ -10,9 +9,9 @@ export class FormFault {
   }
 }
 
-/** The decoded text, or undefined when a percent escape is malformed or the bytes are not UTF-8. */
+/** Undefined if a percent escape is malformed or the bytes are not UTF-8. */
 export function decodeFormComponent(text: string): string | undefined {
-  // A JWT has neither, and makes up most of a form that carries one.
+  // A JWT has neither.
   if (!/[+%]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -21,10 +20,7 @@ export function decodeFormComponent(text: string): string | undefined {
   }
 }
 
-/**
- * The parameters by name. A parameter without a value counts as omitted, a repeated one is an error, known or not
- * (RFC 6749 §3.2).
- */
+/** A parameter without a value counts as omitted; a repeated one is an error (RFC 6749 §3.2). */
 export function parseForm(body: Uint8Array): ReadonlyMap<string, string> | FormFault {
   let text: string;
   try {

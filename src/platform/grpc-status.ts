@@ -1,4 +1,4 @@
-/** gRPC's status codes (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md), by name. */
+/** See https://github.com/grpc/grpc/blob/master/doc/statuscodes.md. */
 export const GRPC_STATUS = {
   OK: 0,
   CANCELLED: 1,
@@ -21,5 +21,5 @@ export const GRPC_STATUS = {
 
 export type GrpcStatusName = keyof typeof GRPC_STATUS;
 
-/** The outcome of a call: gRPC's number, or `other` for a value that is not one of gRPC's. */
+/** `other` for an unknown number. */
 export type GrpcStatus = number | 'other';

@@ -1,4 +1,4 @@
-/** The object in a JSON text; undefined for anything else. */
+/** Undefined for anything but a JSON object. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

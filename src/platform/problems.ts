@@ -1,31 +1,29 @@
-/** What can be wrong with a configuration: one mistake, and the kinds of them, each with a stable code and a remedy. */
+/** What can be wrong with a configuration. Each kind of mistake has a stable code and a remedy. */
 
 import { SidecarError } from './errors.ts';
 import { quoted } from './log/shown-text.ts';
 
-/** One thing wrong with the configuration. */
 export interface Problem {
-  /** The flag, variable or path in the file that holds it: `--listen`, `TOKEN_SIDECAR_AUTH_URL`, `routes[0].upstream`. */
+  /** `--listen`, `TOKEN_SIDECAR_AUTH_URL`, `routes[0].upstream`. */
   readonly key: string;
-  /** The value as given. Left out if there is none, and always if it could be a secret. */
+  /** As given. Left out if it could be a secret. */
   readonly value?: string;
   /** What would be right, as a noun phrase or a short sentence. */
   readonly expected: string;
-  /** The kind of problem, to be looked up; `invalid_value` or `missing_value` by default. */
+  /** `invalid_value` or `missing_value` by default. */
   readonly code?: ProblemCode;
-  /** What to do about this one, if more than its code says; a whole sentence. */
+  /** A whole sentence, if there is more to do than the code says. */
   readonly remedy?: string;
-  /** The setting that an unknown name probably meant: it is not missing as well. */
+  /** The setting that an unknown name probably meant, which is not reported as missing. */
   readonly meant?: string;
-  /** Settings any of which would do in place of a missing one. */
+  /** Settings any of which would replace a missing one. */
   readonly instead?: readonly string[];
-  /** Where it stands in the file. */
   readonly place?: Place;
 }
 
-/** A place in a file, with its line as it may be shown. */
+/** With its line as it may be shown. */
 export interface Place {
-  /** The file's name as given. */
+  /** As given. */
   readonly file: string;
   /** Both from 1. */
   readonly line: number;
@@ -35,12 +33,12 @@ export interface Place {
 
 interface Frame {
   readonly text: string;
-  /** Index in `text`, and the number of characters from there: at least one. */
+  /** Index in `text`, and characters from there: at least one. */
   readonly from: number;
   readonly length: number;
 }
 
-/** Everything that is wrong with the configuration, reported at once; ends the process. */
+/** All mistakes at once; ends the process. */
 export class ConfigurationError extends SidecarError<'configuration'> {
   readonly problems: readonly Problem[];
 
@@ -67,11 +65,11 @@ export function describeProblem({ key, value, expected }: Problem): string {
     : `${key}: ${quoted(value, key)}: expected ${expected}`;
 }
 
-/** A kind of mistake. `token-sidecar explain CODE` tells more: src/cli/explain/explanations.ts. */
+/** `token-sidecar explain CODE` tells more: src/cli/explain/explanations.ts. */
 interface ProblemKind {
-  /** What is wrong, as a heading. */
+  /** A heading. */
   readonly title: string;
-  /** What to do, in one sentence. */
+  /** One sentence. */
   readonly remedy: string;
 }
 

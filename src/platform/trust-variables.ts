@@ -1,10 +1,9 @@
 /** The variables that make the runtimes of apps trust the interception authority. */
 
-/** What a variable does with the authorities in the file that it names. */
 type TrustEffect =
   /** They are trusted beside the default ones: the sidecar's root is enough. */
   | 'adds'
-  /** They are trusted and no others: the file has to hold the public ones too. */
+  /** They alone are trusted: the file has to hold the public ones too. */
   | 'replaces';
 
 interface TrustVariable {
@@ -14,7 +13,7 @@ interface TrustVariable {
   readonly servedBy: string;
 }
 
-/** The one table; docs/reference/interception.md has the same rows. */
+/** docs/reference/interception.md has the same rows. */
 export const TRUST_VARIABLES: readonly TrustVariable[] = [
   { name: 'NODE_EXTRA_CA_CERTS', effect: 'adds', servedBy: 'Node' },
   { name: 'DENO_CERT', effect: 'adds', servedBy: 'Deno' },
@@ -38,7 +37,7 @@ export const TRUST_VARIABLES: readonly TrustVariable[] = [
   { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
 ];
 
-/** If a program heeds several, the first that is set overrides the others. */
+/** The first variable that is set overrides the others. */
 export const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
   ['Python requests', ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
   ['pip', ['PIP_CERT', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],

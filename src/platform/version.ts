@@ -1,6 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' };
 
-/** What this build is. The bundler puts the revision in; sources run from a checkout have none. */
+/** The bundler puts the revision in. */
 declare const __REVISION__: string | undefined;
 
 export const VERSION: string = manifest.version;

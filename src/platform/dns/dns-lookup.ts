@@ -1,4 +1,4 @@
-/** Resolves names by DNS alone: the hosts file is bypassed, as it may lead a name back to this very program. */
+/** Resolves names by DNS alone, since the hosts file may lead a name back to this program. */
 
 import { type LookupAddress, type LookupOptions, lookup, Resolver } from 'node:dns';
 import { readFile } from 'node:fs/promises';
@@ -10,45 +10,39 @@ import { ownLookup } from '../net/lookups.ts';
 import { SingleFlight } from '../time/async.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** An answer is kept for its own time to live, but no longer than this. */
 const MAX_KEPT_MS = 300_000;
 
-/** If only one of the two families was answered: the other's addresses may be the reachable ones. */
+/** If only one family was answered, the other's addresses may be the reachable ones. */
 const MAX_HALF_KEPT_MS = 1000;
 
-/** Names whose addresses are kept. */
 const MAX_KEPT = 128;
 
 export interface DnsLookupOptions {
   readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;
   readonly searchList: SearchList;
   readonly clock: Clock;
-  /** The family to try first if a name has addresses of both. */
+  /** The family to try first. */
   readonly preferred: () => 4 | 6;
 }
 
 interface Found {
-  /** At least one. */
   readonly addresses: readonly LookupAddress[];
   readonly keptForMs: number;
 }
 
 interface Answer {
   readonly addresses: readonly { readonly address: string; readonly ttl: number }[];
-  /** The resolver's code; undefined if it answered, even if there is no address. */
+  /** The resolver's code; undefined if it answered, even without an address. */
   readonly failure: string | undefined;
 }
 
-/** Codes for a name that does not exist, or has no address of this type: another name may have one. */
+/** Another name of the search list may have an address. */
 const NOT_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
-/** The server refused: as in the C library, the next name of the search list is tried. */
+/** The C library, too, tries the next name then. */
 const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP', 'EFORMERR']);
 
-/**
- * A `lookup` for sockets. As with every resolver, the servers follow CNAMEs; concurrent requests for one name share
- * their queries.
- */
+/** A `lookup` for sockets. Concurrent requests for one name share their queries. */
 export function dnsLookup(options: DnsLookupOptions): LookupFunction {
   const kept = new ExpiringMap<string, Found>(options.clock, MAX_KEPT);
   const asked = new SingleFlight<Found>();
@@ -80,7 +74,7 @@ function answer(
   const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : undefined;
   const usable = addresses.filter((one) => wanted === undefined || one.family === wanted);
   const [first] = usable;
-  // In its own turn: errors that the callback throws are not ours to catch.
+  // In a turn of its own: what the callback throws is not caught here.
   process.nextTick(() => {
     if (first === undefined) callback(failure(hostname, 'ENOTFOUND'), []);
     else if (all === true) callback(null, [...usable]);
@@ -142,7 +136,7 @@ function keptFor(found: readonly Timed[], longestMs: number): Found {
   };
 }
 
-/** With the C library's codes: the resolver's own, such as ECONNREFUSED, would be taken for the host's. */
+/** The C library's codes: the resolver's ECONNREFUSED would seem to be the host's. */
 function failure(name: string, found: string): NodeJS.ErrnoException {
   const [code, words] = NOT_THERE.has(found)
     ? ['ENOTFOUND', `DNS has no address for ${name}`]
@@ -150,21 +144,21 @@ function failure(name: string, found: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${words}: ${found}`), { code, hostname: name });
 }
 
-/** The names that a short name may stand for, by resolv.conf(5). */
+/** See resolv.conf(5). */
 interface SearchList {
-  /** Domains to append to a name, in order. */
+  /** Appended to a name, in order. */
   readonly domains: readonly string[];
-  /** A name with at least this many dots is tried unchanged first. */
+  /** A name with this many dots is tried unchanged first. */
   readonly ndots: number;
 }
 
-/** As many as resolvers heed: the rest of a longer list is ignored. */
+/** The rest of a longer list is ignored. */
 const MAX_DOMAINS = 32;
 
-/** The C library's limit for larger values. */
+/** The C library's limit. */
 const MAX_DOTS = 15;
 
-/** Reads resolv.conf. If there are several `search` or `domain` lines, the last one counts. */
+/** Reads resolv.conf; its last `search` or `domain` line counts. */
 export function readSearchList(text: string): SearchList {
   let domains: readonly string[] = [];
   let ndots = 1;
@@ -189,7 +183,7 @@ function dotsIn(options: readonly string[]): number | undefined {
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_DOTS);
 }
 
-/** The names to query, in order: the first that has an address is the one meant. */
+/** The names to query, in order, until one has an address. */
 export function candidatesFor(name: string, { domains, ndots }: SearchList): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const searched = domains.map((domain) => `${name}.${domain}`);
@@ -200,17 +194,15 @@ export function candidatesFor(name: string, { domains, ndots }: SearchList): rea
 const RESOLV_CONF = '/etc/resolv.conf';
 
 export interface Lookups {
-  /** Whom DNS alone finds; in lower case. */
+  /** Found by DNS alone; lower case. */
   readonly names: ReadonlySet<string>;
-  /** For upstreams, whose connections bound what they ask of the system. */
+  /** Their connections bound the lookups. */
   readonly ofUpstreams: LookupFunction;
-  /** For everything else. */
   readonly own: LookupFunction;
 }
 
 /**
- * Lookups for sockets that use only DNS for these names, which the pod's hosts file sends to this program; others are looked
- * up as usual.
+ * Lookups for sockets that use DNS alone for names that the pod's hosts file sends to this program.
  * @param names in lower case.
  * @throws {Error} the system's, if resolv.conf cannot be read.
  */
@@ -224,7 +216,6 @@ export async function lookupsPastHostsFile(names: ReadonlySet<string>, clock: Cl
   return { names, ofUpstreams: exceptFor(names, byDns), own: exceptFor(names, byDns, ownLookup) };
 }
 
-/** The system's `lookup`, or another one, for all but these names. */
 export function exceptFor(
   names: ReadonlySet<string>,
   byDns: LookupFunction,
@@ -236,7 +227,7 @@ export function exceptFor(
   };
 }
 
-/** Whether IPv6 leads anywhere from here (RFC 6724 §5, rule 1): a pod without it would wait in vain. */
+/** A pod without IPv6 would wait in vain (RFC 6724 §5, rule 1). */
 function reachesIPv6(): boolean {
   return Object.values(networkInterfaces())
     .flat()

@@ -1,21 +1,20 @@
-/** Reads files that the operator names. A wrong name is an error: never an endless wait, never a full memory. */
+/** Reads files that the operator names. A wrong name never causes an endless wait or a full memory. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** In bytes. No certificate, bundle of authorities or key is larger. */
+/** Bytes; more than any certificate, bundle or key has. */
 export const MAX_PEM_BYTES = 1024 * 1024;
 
-/** A ConfigMap holds at most 1 MiB. */
+/** The most that a ConfigMap holds. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
-/** Non-blocking, so that a named pipe is refused rather than waited for. */
+/** Non-blocking, so that a named pipe is refused. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
  * The text of a regular file, as UTF-8.
- * @throws {Error} with a sentence if it is not a regular file or is larger than `maxBytes`; the system's error if it
- * cannot be read.
+ * @throws {Error} with a sentence if it is not a regular file or is too large; the system's error if it cannot be read.
  */
 export async function readBoundedFile(path: string, maxBytes: number): Promise<string> {
   const file = await open(path, FLAGS);
@@ -34,7 +33,7 @@ export async function readBoundedFile(path: string, maxBytes: number): Promise<s
   }
 }
 
-/** The same, synchronously, for a start that has nothing else to do. */
+/** For the start. Throws what `readBoundedFile` rejects with. */
 export function readBoundedFileSync(path: string, maxBytes: number): string {
   const fd = openSync(path, FLAGS);
   try {
@@ -68,10 +67,7 @@ function textOf(buffer: Buffer, length: number): string {
   return buffer.toString('utf8', 0, length);
 }
 
-/**
- * The text of a configuration file.
- * @throws {Error} with a sentence, or the system's, if it cannot be read or is larger than a ConfigMap can be.
- */
+/** @throws {Error} with a sentence, or the system's, if it cannot be read or is larger than a ConfigMap can be. */
 export function readConfigText(path: string): Promise<string> {
   return readBoundedFile(path, MAX_CONFIG_BYTES);
 }

@@ -1,4 +1,4 @@
-/** A directory for one process alone, beside those of other running processes. Removes those that killed ones left. */
+/** A directory for one process, beside those of other running ones. Removes those of killed processes. */
 
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
@@ -7,25 +7,22 @@ import { messageOf, SidecarError } from '../errors.ts';
 
 interface PrivateDirectory {
   readonly path: string;
-  /** Removes the directory with everything in it. */
+  /** With everything in it. */
   remove(): Promise<void>;
 }
 
 const PREFIX = 'broker-';
 
-/** Its name until it shows that it is in use; it is empty so far. */
+/** Its name while it is empty, until it shows that it is in use. */
 const NEW_PREFIX = 'new-';
 
-/** A socket that answers while the process lives: the kernel closes it with the process, and other containers can reach it. */
+/** A socket that answers while the process lives. Other containers can reach it. */
 const SIGN_OF_LIFE = 'live';
 
-/** The 107 bytes that Linux has for a socket's address (`unix(7)`), less its last part. */
+/** Linux has 107 bytes for a socket's address (`unix(7)`). */
 const MAX_PARENT_BYTES = 107 - '/broker-123456/live'.length;
 
-/**
- * Makes it below `parent`, and removes what killed processes left there.
- * @throws {SidecarError} `configuration` if it cannot be made.
- */
+/** @throws {SidecarError} `configuration` if it cannot be made. */
 export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
   if (Buffer.byteLength(parent) > MAX_PARENT_BYTES) {
     const expected = `a path of at most ${MAX_PARENT_BYTES} bytes`;

@@ -1,18 +1,17 @@
-/** What the program needs of the Kubernetes API, without saying how it is reached. */
+/** What the program needs of the Kubernetes API. */
 
 import { SidecarError } from '../errors.ts';
 
 export interface KubernetesApi {
   /**
-   * The decoded answer of one request.
-   * @param path from the root, such as `/api/v1/namespaces/default/secrets/shop`.
-   * @throws {KubernetesApiError} for any other status than 2xx, and when there is no answer.
+   * @param path such as `/api/v1/namespaces/default/secrets/shop`.
+   * @throws {KubernetesApiError} for another status than 2xx, and without an answer.
    */
   request<T>(method: ApiMethod, path: string, options?: ApiRequestOptions): Promise<T>;
   /**
-   * Streams the changes of a collection until they end or `signal` aborts. Resolves when the server ends the stream or
-   * when nothing has come for two and a half minutes.
-   * @throws {KubernetesApiError} when it cannot be opened or breaks off.
+   * Streams the changes of a collection. Resolves when `signal` aborts, when the server ends the stream, or after two
+   * and a half silent minutes.
+   * @throws {KubernetesApiError} if it cannot be opened or breaks off.
    */
   watch(path: string, query: Query, onEvent: (event: WatchEvent) => void, signal: AbortSignal): Promise<void>;
 }
@@ -29,9 +28,8 @@ export interface ApiRequestOptions {
   readonly accept?: string;
   /** Default 10 s. */
   readonly timeoutMs?: number;
-  /** Gives the request up. */
   readonly signal?: AbortSignal;
-  /** Put the server's own words into the error. Only for requests whose answers hold nothing secret. */
+  /** Put the server's words into the error. Only for answers that hold no secret. */
   readonly explainRefusal?: boolean;
 }
 
@@ -40,7 +38,6 @@ export interface WatchEvent {
   readonly object: unknown;
 }
 
-/** As much as every object of the API has. */
 export interface ApiObject {
   readonly metadata: ObjectMetadata;
 }
@@ -53,7 +50,6 @@ interface ObjectMetadata {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** In the metadata of an object: what it belongs to. */
 export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -62,11 +58,10 @@ export interface OwnerReference {
   readonly controller?: boolean;
 }
 
-/** The API refused, or could not be reached. Its message holds no body unless asked for: bodies may be Secrets. */
+/** The message holds no body unless `explainRefusal` is set, since bodies may be Secrets. */
 export class KubernetesApiError extends SidecarError<'kubernetes_api'> {
-  /** Undefined when there was no answer. */
+  /** Undefined without an answer. */
   readonly status: number | undefined;
-  /** What the server asked to wait. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, status?: number, options: { cause?: unknown; retryAfterMs?: number } = {}) {

@@ -1,7 +1,6 @@
 /**
- * The Kubernetes API by way of @kubernetes/client-node, of which only the parts are imported that find the server,
- * its CA and our token: the whole client would cost 50 MB more (docs/decisions/0007). Import this file lazily, so that
- * an injector without the API does not load even those.
+ * The Kubernetes API by way of @kubernetes/client-node. Only its parts for configuration are imported: the whole would
+ * cost 50 MB (docs/decisions/0007). Import this file lazily, so that an injector without the API loads nothing of it.
  */
 
 import {
@@ -21,16 +20,16 @@ import {
 } from './api.ts';
 import { loadConfiguration } from './configuration.ts';
 
-/** How long connections are kept before the CA is read anew. */
+/** The CA is read anew then. */
 const RECONNECT_AFTER_MS = 300_000;
 
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** The server sends a bookmark about every minute: a watch that is silent for longer may be dead. */
+/** The server sends a bookmark about every minute. */
 const SILENCE_MS = 150_000;
 
 interface KubernetesClient extends KubernetesApi {
-  /** The namespace that we run in, as far as the configuration says. */
+  /** Undefined if the configuration does not say. */
   readonly namespace: string | undefined;
 }
 
@@ -38,15 +37,15 @@ type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 type Response = Awaited<ReturnType<ReturnType<IsomorphicFetchHttpLibrary['send']>['toPromise']>>;
 
 /**
- * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
- * @throws {SidecarError} `configuration` when neither leads to a server.
+ * @param kubeconfig its path; by default the pod's service account.
+ * @throws {SidecarError} `configuration` if neither leads to a server.
  */
 export function connectKubernetes(kubeconfig: string | undefined, clock: Clock): KubernetesClient {
   const { config, server, tokenFile } = loadConfiguration(kubeconfig, clock);
   const http = new IsomorphicFetchHttpLibrary();
   let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
 
-  /** The client makes a connection pool for each request; one is kept, or each request would be a TLS handshake. */
+  /** The client makes a pool for each request, which would cost a TLS handshake each. */
   function keepConnections(request: RequestContext): void {
     const fresh = request.getDispatcher();
     if (fresh === undefined) return;
@@ -57,7 +56,6 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
     request.setDispatcher(shared.dispatcher);
   }
 
-  /** @throws {KubernetesApiError} */
   async function send(
     method: ApiMethod,
     path: string,
@@ -88,7 +86,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
     }
     if (response.httpStatusCode >= 200 && response.httpStatusCode <= 299) return response;
     if (response.httpStatusCode === 401) tokenFile?.refused();
-    // To its end, so that the connection can be used again.
+    // Read to its end, so that the connection can be used again.
     const answer = await response.body.text().catch(() => '');
     throw refused(`${method} ${path}`, response, explainRefusal === true ? answer : '');
   }
@@ -128,7 +126,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   };
 }
 
-/** The parser's own complaint would quote the answer, which may be a Secret. */
+/** The parser's message would quote the answer, which may be a Secret. */
 function parseAnswer<T>(what: string, text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -137,11 +135,11 @@ function parseAnswer<T>(what: string, text: string): T {
   }
 }
 
-/** No object of the API is larger than etcd allows, 1.5 MiB. */
+/** Larger than any object in etcd (1.5 MiB). */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * The lines of a stream as they come; an unfinished last line is dropped, as it may be incomplete.
+ * The lines of a stream. An unfinished last line is dropped.
  * @throws {RangeError} for a line that is too long.
  */
 export async function* readLines(stream: AsyncIterable<Uint8Array> | null): AsyncGenerator<string> {
@@ -158,15 +156,14 @@ export async function* readLines(stream: AsyncIterable<Uint8Array> | null): Asyn
   }
 }
 
-// Words for failed requests, without any token, whatever a library has quoted.
+// Descriptions of failed requests never hold a token that a library has quoted.
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 const MAX_EXPLANATION = 1000;
 
-/** Describes a request without a complete answer: by the system's code, or else in our own words. */
 function unreachable(what: string, error: unknown): KubernetesApiError {
-  // fetch says "fetch failed" and keeps the reason as its cause.
+  // The reason is the cause of fetch's error.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = systemCodeOf(cause);
   if (code === undefined) return new KubernetesApiError(`${what}: ${wordsFor(cause)}`);
@@ -176,7 +173,7 @@ function unreachable(what: string, error: unknown): KubernetesApiError {
 /** Node quotes a value that it does not accept. */
 const quotesValues = (code: string): boolean => code.startsWith('ERR_INVALID_');
 
-/** No other message is shown: for a header that fetch refuses, it is the whole header. */
+/** Other messages are hidden: fetch quotes a whole header that it refuses. */
 function wordsFor(error: unknown): string {
   const { name } = (error ?? {}) as { readonly name?: unknown };
   if (name === 'TimeoutError') return 'no whole answer in time';
@@ -199,7 +196,7 @@ function fixedWordsOf(error: unknown): string | undefined {
   return FIXED_WORDS.find((words) => words === message);
 }
 
-/** Without its cause: a plugin's output, or a parser's message about it, may contain a token. */
+/** The cause is left out: a plugin's output or a parser's message may contain a token. */
 function unusable(what: string, error: unknown): KubernetesApiError {
   const why = systemCodeOf(error) ?? fixedWordsOf(error);
   return new KubernetesApiError(
@@ -207,7 +204,7 @@ function unusable(what: string, error: unknown): KubernetesApiError {
   );
 }
 
-/** A field's value (RFC 9110 §5.5); fetch ignores the white space around it. */
+/** RFC 9110 §5.5; fetch ignores the white space around it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** @throws {KubernetesApiError} if a header has a line break, for example from a token pasted in two lines. */
@@ -220,7 +217,7 @@ function refuseUnsendable(what: string, request: RequestContext): void {
   }
 }
 
-/** Most often the program is newer than the release that grants its permissions. */
+/** Most often the program is newer than its release's permissions. */
 const REMEDY =
   '; upgrade the release, with the chart of this version, or grant it (docs/reference/injector.md, Permissions)';
 
@@ -239,7 +236,7 @@ export function refused(
   );
 }
 
-/** The message of an object of kind Status; other bodies are shown as they are. */
+/** The message of a Status; other bodies unchanged. */
 function messageOfStatus(answer: string): string {
   try {
     const { message } = JSON.parse(answer) as { message?: unknown };

@@ -1,4 +1,4 @@
-/** A collection of the API as it changes: listed page by page, then watched, and both again after any failure. */
+/** A collection of the API as it changes: listed by pages, then watched, and both again after a failure. */
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -8,7 +8,6 @@ import { type ApiObject, type KubernetesApi, KubernetesApiError, type Query, sta
 interface ApiObjectList<T extends ApiObject> {
   readonly metadata: {
     readonly resourceVersion?: string;
-    /** Where the next page begins, if there is one. */
     readonly continue?: string;
   };
   readonly items: readonly T[];
@@ -18,30 +17,29 @@ export interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** Called in this order: `begun`, `seen` for each object, `listed`; then changes, until it all begins again. */
+/** Called in order: `begun`, `seen` for each object, `listed`, then changes. */
 export interface CollectionListener<T> {
-  /** Anything reported before may have changed unseen. */
+  /** Earlier reports may be out of date. */
   begun?(): void;
   /** @param isNew created while it was watched. */
   seen(object: T, isNew: boolean): void;
   gone(object: T): void;
-  /** Every existing object has been seen since `begun`. */
+  /** Every object has been seen since `begun`. */
   listed?(): void;
-  /** It could not be listed, or its watch broke off; it is retried. */
+  /** Listing or watching failed; it is retried. */
   failed?(error: unknown): void;
 }
 
 /** A stream shorter than this is not reopened at once. */
 const MIN_MS = 1000;
 
-/** The version is forgotten (410), or the collection is missing (404) and may have changed when it returns. */
+/** The version is forgotten (410), or the collection is missing (404). */
 const LISTED_ANEW: readonly (number | undefined)[] = [404, 410];
 
 /**
- * Never gives up: a stream that the server ends is reopened where it ended, a version that the server has forgotten
- * (410) and a missing collection (404) are listed again, and anything else is retried after the time that the server
- * asked for, or a growing one.
- * @param path of the collection. @param query selects from it; with `limit`, in pages of that size.
+ * Never gives up. A stream that the server ends is resumed, a failed one retried after the server's or a growing time.
+ * After 404 and 410 the collection is listed again.
+ * @param query with `limit`, it is listed in pages.
  * @returns a function that stops it.
  */
 export function watchCollection<T extends ApiObject>(
@@ -55,7 +53,7 @@ export function watchCollection<T extends ApiObject>(
   const abort = new AbortController();
   const { signal } = abort;
   const { limit: _, ...selection } = query;
-  /** Where the stream resumes; empty if the collection must be listed first. */
+  /** Empty if the collection must be listed first. */
   let version = '';
   let failures = 0;
 
@@ -129,8 +127,7 @@ export function watchCollection<T extends ApiObject>(
 type ObjectWatchOptions = CollectionWatchOptions;
 
 /**
- * One object as a live value: a collection of which one name is watched. Calls back with it now and after each change;
- * with undefined while it does not exist. Never gives up.
+ * Calls back with the object now and after each change; with undefined while it does not exist. Never gives up.
  * @param path of the collection.
  * @returns a function that stops it.
  */

@@ -1,4 +1,4 @@
-/** Where the Kubernetes API is, and how we authenticate: by a kubeconfig, or by the pod's service account. */
+/** Where the Kubernetes API is and how we authenticate: by a kubeconfig or the pod's service account. */
 
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import { connectTcp, connectTls } from '../net/connect.ts';
 import { type Clock, elapsedMs, type Instant } from '../time/clock.ts';
 
 /**
- * Connects by the product's rules, but through a proxy of the kubeconfig by the client's, and verifies the server
- * unless the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide.
+ * Connects by the product's rules, or through the kubeconfig's proxy by the client's. Verifies the server unless the
+ * kubeconfig says otherwise: NODE_TLS_REJECT_UNAUTHORIZED must not decide.
  */
 class OwnKubeConfig extends KubeConfig {
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ class OwnKubeConfig extends KubeConfig {
       rejectUnauthorized: options.rejectUnauthorized ?? true,
     });
     if (made.type !== 'agent') return made;
-    // The options are declared as an object alone; fetch takes a function, too.
+    // fetch takes a function, too, which its types leave out.
     const connect = connectorFor(made.connect as ConnectionOptions, this.#clock);
     return { type: 'agent', connect: connect as unknown as typeof made.connect };
   }
@@ -43,7 +43,7 @@ interface Configuration {
 }
 
 /**
- * @param kubeconfig path of a kubeconfig; the pod's service account by default.
+ * @param kubeconfig its path; by default the pod's service account.
  * @throws {SidecarError} `configuration` if neither leads to a server.
  */
 export function loadConfiguration(kubeconfig: string | undefined, clock: Clock): Configuration {
@@ -60,10 +60,10 @@ export function loadConfiguration(kubeconfig: string | undefined, clock: Clock):
   return { config, server: server.replace(/\/+$/, ''), tokenFile: followTokenFile(config, clock) };
 }
 
-/** The key that replaces `tokenFile` in this configuration's user. */
+/** Replaces `tokenFile` in the user's configuration. */
 const FOLLOWED = 'followedTokenFile';
 
-/** Replaces the client's own reading of the user's token file, which uses only the wall clock. */
+/** The client itself would use only the wall clock. */
 function followTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
   const user = config.getCurrentUser();
   const { tokenFile: path, ...others } = user?.authProvider?.config ?? {};
@@ -101,15 +101,15 @@ function loadFile(config: KubeConfig, path: string): void {
     config.loadFromString(text);
     config.makePathsAbsolute(dirname(path));
   } catch (error) {
-    // Without its cause, which quotes the file.
+    // Its cause quotes the file.
     throw new SidecarError('configuration', `--kubeconfig: ${path}: ${whyUnusable(error)}`);
   }
 }
 
-/** What is missing, in the client's words, which describe only the format. */
+/** The client's words describe only the format. */
 const MISSING = /^(?:clusters|contexts|users)\[\d+\](?:\.[a-z]+)+ is missing$/;
 
-/** Where a kubeconfig is wrong. The parser's own message would quote the lines around, with tokens and keys. */
+/** The parser's message would quote tokens and keys. */
 function whyUnusable(error: unknown): string {
   const { mark, message = '' } = (error ?? {}) as {
     readonly mark?: { readonly line: number; readonly column: number };
@@ -124,26 +124,25 @@ function whyUnusable(error: unknown): string {
     : 'expected a kubeconfig: a mapping with clusters, contexts and users';
 }
 
-/** Bounds a connection up to the end of its handshake. */
+/** Up to the end of the handshake. */
 const CONNECT_MS = 10_000;
 
-/** Where fetch wants a connection to. */
 interface Wanted {
-  /** A name or address, IPv6 without brackets. */
+  /** IPv6 without brackets. */
   readonly hostname: string;
   readonly protocol: string;
-  /** Empty for the protocol's own. */
+  /** Empty for the default. */
   readonly port: string;
 }
 
 type Made = (error: Error | null, socket: TLSSocket | null) => void;
 
-/** Makes the connections of fetch by the product's rules, in the place of its own function. */
+/** Makes fetch's connections by the product's rules. */
 export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted: Wanted, made: Made) => void {
   return ({ hostname, protocol, port }, made) => {
     const secure = protocol === 'https:';
     const to = { ...options, host: hostname, port: Number(port) || (secure ? 443 : 80), noDelay: true };
-    // fetch reads what was chosen from the socket, where it has such a property.
+    // fetch reads the chosen protocol from the socket.
     const socket = (
       secure ? connectTls({ ...to, ALPNProtocols: ['http/1.1', 'h2'] }) : connectTcp(to)
     ) as TLSSocket;
@@ -166,8 +165,8 @@ export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted:
 const READ_EVERY_MS = 60_000;
 
 /**
- * A service account's token, which the kubelet renews in its file. Read again after a minute by either clock: the wall
- * clock may be set back by hours, and the monotonic one stands still while the machine is suspended.
+ * A service account's token, which the kubelet renews. Read again after a minute by either clock, since the wall clock
+ * may be set back and the monotonic one may stand still.
  */
 export class TokenFile {
   readonly #path: string;
@@ -192,7 +191,7 @@ export class TokenFile {
     return token;
   }
 
-  /** The server has refused it: the next request reads the file. */
+  /** The next request reads the file. */
   refused(): void {
     this.#refusals += 1;
     this.#read = undefined;

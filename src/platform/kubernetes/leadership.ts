@@ -1,7 +1,4 @@
-/**
- * Work for one of several replicas: a leader is elected by a Lease of coordination.k8s.io (client-go's algorithm),
- * watches a collection, and acts on what it has seen.
- */
+/** Work for one of several replicas, elected by a Lease of coordination.k8s.io with client-go's algorithm. */
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -11,26 +8,21 @@ import { type CollectionListener, watchCollection } from './collection-watch.ts'
 
 export interface LeadershipOptions extends BackoffOptions {
   readonly namespace: string;
-  /** The Lease's name. */
   readonly name: string;
-  /** Distinguishes this replica from the others, even from its own predecessor. */
+  /** Unique, even from this replica's predecessor. */
   readonly identity: string;
-  /** The owner of a Lease that is made here, which is deleted with it; called if there is no Lease yet. */
+  /** Called if there is no Lease yet. The Lease is deleted with its owner. */
   readonly owner?: () => Promise<OwnerReference | undefined>;
   readonly log: Logger;
 }
 
 interface Leadership {
-  /** Whether this replica is the leader now. */
   held(): boolean;
-  /** Gives it up, so that another replica need not wait for the Lease to expire. */
+  /** Gives up the Lease, so that another replica need not wait. */
   close(): Promise<void>;
 }
 
-/**
- * Without a leader nobody writes a CA bundle that Helm has replaced, and pods are refused meanwhile: a replica takes
- * over within 15 s of the last sign of one that is gone. Each step is safe even with two leaders.
- */
+/** A replica takes over within 15 s of the last sign of a leader. Each step is safe even with two leaders. */
 const LEASE_SECONDS = 12;
 const RENEW_EVERY_MS = 2_500;
 /** Well before the others may take over. */
@@ -57,7 +49,7 @@ export function contendForLeadership(
   const { namespace, name, identity, clock, random, log } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const abort = new AbortController();
-  /** The Lease as another holder last wrote it, and when we saw it: its own times are by another clock. */
+  /** With our time of seeing it, since its own times are by another clock. */
   let seen: { readonly version: string | undefined; readonly atMs: number; told: boolean } | undefined;
   let renewedAtMs: number | undefined;
 
@@ -120,7 +112,7 @@ export function contendForLeadership(
       let wasHeld = held();
       try {
         const isMine = await acquireOrRenew();
-        // The request may have taken longer than the rest of the Lease.
+        // The Lease may have expired during the request.
         wasHeld = held();
         renewedAtMs = isMine ? startedAtMs : undefined;
       } catch (error) {
@@ -130,7 +122,7 @@ export function contendForLeadership(
         log.info({ lease: `${namespace}/${name}`, identity }, 'this replica is the leader');
         onElected();
       }
-      // So that replicas started together soon ask at different times.
+      // Replicas started together soon ask at different times.
       await pause(clock, RENEW_EVERY_MS * (0.9 + 0.2 * random()), abort.signal);
     }
   }
@@ -158,25 +150,24 @@ export function contendForLeadership(
 const LOOK_EVERY_MS = 5000;
 
 interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
-  /** Path of the collection, and a selection from it. */
   readonly path: string;
   readonly query: Query;
-  /** This replica has become the leader, or has found that it is again. */
+  /** Called again if leadership was lost and regained. */
   elected?(): void;
-  /** Everything seen must be forgotten: it will be reported again, or this replica is not the leader. */
+  /** Everything will be reported again, or this replica is not the leader. */
   forget(): void;
-  /** At this look, the replica is not the leader. */
+  /** This replica is not the leader. */
   idle?(): void;
-  /** Called once the whole collection has been seen, and the look before has ended. */
+  /** Called once the whole collection has been seen, one call at a time. */
   look(): Promise<void>;
-  /** The log message for a failed look. */
+  /** Logged if a look fails. */
   readonly failure: string;
 }
 
 interface LeaderWatch {
-  /** Whether this replica is still the leader: to be checked before each step that takes effect. */
+  /** To be checked before each step that takes effect. */
   leads(): boolean;
-  /** Resolves once the look under way has ended and the Lease is given up. */
+  /** Resolves once the look has ended and the Lease is given up. */
   close(): Promise<void>;
 }
 
@@ -220,7 +211,7 @@ export function watchAsLeader<T extends ApiObject>(
       work.idle?.();
       return;
     }
-    // Between two looks leadership may have been lost and regained.
+    // Leadership may have been lost and regained meanwhile.
     if (unwatch === undefined) elected();
     if (!isListed) return;
     looking ??= work

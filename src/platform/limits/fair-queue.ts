@@ -1,13 +1,13 @@
-/** What parties share fairly: turns, one party after the other, and places, of which one party has only so many. */
+/** What parties share fairly: turns in a queue, and places of which one party has only so many. */
 
 import type { Clock } from '../time/clock.ts';
 
-/** For whom work is done; undefined where parties are not told apart. */
+/** Undefined if parties are not told apart. */
 type Party = string | undefined;
 
-/** Entries of parties that take turns, or of which the one with the most gives way. */
+/** Entries of parties that take turns. The party with the most may have to give way. */
 export class FairRing<E> {
-  /** The party whose turn is next first. */
+  /** The next party first. */
   readonly #lines = new Map<Party, Set<E>>();
   #size = 0;
 
@@ -15,19 +15,17 @@ export class FairRing<E> {
     return this.#size;
   }
 
-  /** How many entries a party has. */
   sizeOf(party: Party): number {
     return this.#lines.get(party)?.size ?? 0;
   }
 
-  /** @param entry none that is in it. */
+  /** @param entry not in it yet. */
   add(party: Party, entry: E): void {
     const line = this.#lines.get(party) ?? new Set();
     this.#lines.set(party, line.add(entry));
     this.#size++;
   }
 
-  /** Does nothing if it is not in it. */
   remove(party: Party, entry: E): void {
     const line = this.#lines.get(party);
     if (line?.delete(entry) !== true) return;
@@ -35,7 +33,7 @@ export class FairRing<E> {
     if (line.size === 0) this.#lines.delete(party);
   }
 
-  /** Takes out the first entry of the first party that may have its turn: all may by default. It goes to the end. */
+  /** Takes out the first entry of the first party that may have its turn, and moves that party to the end. */
   next(may: (party: Party) => boolean = () => true): E | undefined {
     for (const [party, line] of this.#lines) {
       if (!may(party)) continue;
@@ -48,46 +46,42 @@ export class FairRing<E> {
     return undefined;
   }
 
-  /** What the party with the most has, the oldest first. */
+  /** The entries of the party with the most, the oldest first. */
   most(): ReadonlySet<E> {
     let most: ReadonlySet<E> = new Set();
     for (const line of this.#lines.values()) if (line.size > most.size) most = line;
     return most;
   }
 
-  /** The newest entry of that party, if it has more than so many. */
+  /** The newest entry of that party, if it has more than `than`. */
   newestOfMost(than: number): E | undefined {
     const most = this.most();
     return most.size > than ? [...most].at(-1) : undefined;
   }
 
-  /** Party by party. */
   *[Symbol.iterator](): IterableIterator<E> {
     for (const line of this.#lines.values()) yield* line;
   }
 }
 
 export interface FairQueueLimits {
-  /** Under way at once. */
   readonly atOnce: number;
-  /** Of those, that are always left to others than one party. None by default. */
+  /** Part of `atOnce` that is never one party's alone. Default 0. */
   readonly spared?: number;
-  /** In the queue. */
   readonly mostWaiting: number;
-  /** Of those, for one party. Without it a full queue makes room: the party with the most loses its newest to one with fewer. */
+  /** Without it, the party with the most loses its newest entry of a full queue to one with fewer. */
   readonly mostWaitingOfOne?: number;
-  /** How long work waits for its turn. */
+  /** In the queue. */
   readonly patienceMs: number;
 }
 
-/** How the wait for a turn ended. */
 export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
 
 export interface Place {
   readonly turn: Promise<Turn>;
   /** Leaves the queue, if its turn has not come. @returns whether it has left. */
   leave(): boolean;
-  /** The work that began at this turn is over. Safe to call again. */
+  /** Ends the work that began at this turn. Safe to call again. */
   end(): void;
 }
 
@@ -98,7 +92,6 @@ export class FairQueue {
   readonly #clock: Pick<Clock, 'after'>;
   readonly #limits: FairQueueLimits;
   readonly #waiting = new FairRing<Waiting>();
-  /** Under way, by party. */
   readonly #runningOf = new Map<Party, number>();
   #running = 0;
 
@@ -165,7 +158,6 @@ export class FairQueue {
   }
 }
 
-/** So many places, of which one party has only so many. */
 export class Quota {
   readonly #max: number;
   readonly #maxOfOne: number;
@@ -181,7 +173,7 @@ export class Quota {
     return this.#taken < this.#max && (this.#takenBy.get(party) ?? 0) < this.#maxOfOne;
   }
 
-  /** Takes one, whether there is one or not. @returns what gives it back; safe to call again. */
+  /** Takes a place even if there is none. @returns what gives it back; safe to call again. */
   take(party: string): () => void {
     this.#count(party, 1);
     let isTaken = true;

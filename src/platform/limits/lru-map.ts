@@ -1,22 +1,21 @@
-/** Maps that hold so much and no more: what was used longest ago goes first. */
+/** Bounded maps that drop what was used longest ago. */
 
 import type { Clock } from '../time/clock.ts';
 
 interface LruMapOptions<K, V> {
-  /** Entries. */
   readonly max: number;
-  /** All weights together; an entry of more than an eighth of it is not kept at all. Needs `weigh`. */
+  /** Bounds the sum of all weights; an entry over an eighth of it is not kept. Needs `weigh`. */
   readonly maxWeight?: number;
-  /** The weight of an entry, which stays the same; not negative. */
+  /** Constant for an entry; not negative. */
   readonly weigh?: (value: V, key: K) => number;
-  /** Called with what is forgotten for want of room. */
+  /** Called with what is dropped for want of room. */
   readonly onEvicted?: (value: V, key: K) => void;
 }
 
-/** Which part of all weight one entry may have. */
+/** Of all weight. */
 const MAX_SHARE = 1 / 8;
 
-/** A map whose least recently used entry goes when it holds too much. @typeParam V never `undefined`. */
+/** @typeParam V never `undefined`. */
 export class LruMap<K, V> {
   readonly #options: LruMapOptions<K, V>;
   /** The least recently used first. */
@@ -40,12 +39,12 @@ export class LruMap<K, V> {
     return entry.value;
   }
 
-  /** Leaves the entry where it is. */
+  /** Leaves the order unchanged. */
   peek(key: K): V | undefined {
     return this.#entries.get(key)?.value;
   }
 
-  /** Makes the entry the most recently used, in place of one with the same key. */
+  /** Makes the entry the most recently used. */
   set(key: K, value: V): void {
     this.delete(key);
     const { max, maxWeight = Number.POSITIVE_INFINITY, weigh } = this.#options;
@@ -73,11 +72,11 @@ export class LruMap<K, V> {
 
 interface Expiring<V> {
   readonly value: V;
-  /** In monotonic time. */
+  /** Monotonic. */
   readonly untilMs: number;
 }
 
-/** A map that forgets each entry after a time of its own, and the least recently used one when it holds too many. */
+/** Each entry is dropped after a time of its own, or as the least recently used. */
 export class ExpiringMap<K, V> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #entries: LruMap<K, Expiring<V>>;

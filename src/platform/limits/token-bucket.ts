@@ -1,19 +1,17 @@
-/** Token buckets: so much at once, and so much over time. All times are monotonic. */
+/** All times are monotonic milliseconds. */
 
 import { LruMap } from './lru-map.ts';
 
 export interface Rate {
-  /** How many at once. */
   readonly burst: number;
-  /** How many per second in the long run. */
   readonly perSecond: number;
 }
 
 /** Full at first. */
 export class TokenBucket {
-  /** May change at any time: what is left stays, as far as the new burst allows. */
+  /** May change at any time; what is left stays, up to the new burst. */
   rate: Rate;
-  /** Negative after a charge for one that was not there. */
+  /** Negative after a charge to an empty bucket. */
   #left = Number.POSITIVE_INFINITY;
   #asOfMs = 0;
 
@@ -21,24 +19,23 @@ export class TokenBucket {
     this.rate = rate;
   }
 
-  /** Takes one, if there is one. */
   take(nowMs: number): boolean {
     if (this.#refilled(nowMs) < 1) return false;
     this.#left -= 1;
     return true;
   }
 
-  /** Takes one, whether there is one or not. */
+  /** Takes one even if there is none. */
   charge(nowMs: number): void {
     this.#left = this.#refilled(nowMs) - 1;
   }
 
-  /** Gives back so many, as far as there is room. */
+  /** Up to the burst. */
   refund(count: number): void {
     this.#left = Math.min(this.rate.burst, this.#left + count);
   }
 
-  /** In how many ms there is one; 0 if there is one now. */
+  /** How long until there is one; 0 if there is one now. */
   waitMs(nowMs: number): number {
     return (Math.max(0, 1 - this.#refilled(nowMs)) * 1000) / this.rate.perSecond;
   }
@@ -55,7 +52,7 @@ export class TokenBucket {
   }
 }
 
-/** A bucket for each name. Full ones are forgotten, and beyond `max` the one used longest ago: it is full again then. */
+/** Full buckets are dropped, and beyond `max` the one used longest ago. */
 export class TokenBuckets {
   readonly #rate: Rate;
   readonly #buckets: LruMap<string, TokenBucket>;
@@ -65,7 +62,6 @@ export class TokenBuckets {
     this.#buckets = new LruMap({ max });
   }
 
-  /** Those that are remembered: the ones that are not full, and those used after them. */
   get size(): number {
     return this.#buckets.size;
   }
@@ -86,7 +82,6 @@ export class TokenBuckets {
     return this.#buckets.peek(name)?.waitMs(nowMs) ?? 0;
   }
 
-  /** Makes it the one used last. */
   #use(name: string, nowMs: number): TokenBucket {
     for (const [other, bucket] of this.#buckets.entries()) {
       if (!bucket.isFull(nowMs)) break;

@@ -1,8 +1,6 @@
 /**
- * The logger, and what it must never print.
- *
- * Call sites log names and figures, never requests, headers or answers of the token endpoint. The redaction is the second
- * line of defence, for the day somebody logs an object that carries one of these.
+ * The logger. Call sites log names and figures, never requests, headers or a token endpoint's answers. Redaction is the
+ * second line of defence.
  */
 
 import pino, { type Logger } from 'pino';
@@ -16,24 +14,23 @@ export type { Logger };
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The allowed levels, as the setting's description lists them. */
+/** For the setting's description. */
 export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 
-/** The fields that distinguish kinds of warnings besides their text: those with few values. */
+/** Fields with few values, which distinguish kinds of warnings besides their text. */
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 
-/** Takes lines, each with its line end. */
+/** Each line with its line end. */
 interface LogDestination {
   write(line: string): void;
   readonly losses?: LogLosses;
-  /** Has `write` called once before the log ends. */
+  /** Calls `write` once before the log ends. */
   beforeEnd?(write: () => void): void;
 }
 
 /**
- * JSON lines, one per event, with `time` in ISO 8601 so that log collectors need no special rule. Of each kind of
- * warning and error the first ten in ten seconds are printed, and then how many more there were: a fault in every
- * request must not cost a line for each.
+ * JSON lines with `time` in ISO 8601. Of each kind of warning and error, ten in ten seconds are printed, then how many
+ * more there were.
  */
 export function createLogger(
   level: LogLevel,
@@ -75,7 +72,7 @@ export function createLogger(
     },
     destination,
   );
-  // Its children inherit this method.
+  // Children inherit it.
   const { child } = logger;
   logger.child = function (this: Logger, bindings: object, options?: object) {
     return child.call(this, withoutSecrets(bindings), options);
@@ -84,10 +81,10 @@ export function createLogger(
   return logger;
 }
 
-/** Loggers made from each, which have a level of their own. */
+/** They have levels of their own. */
 const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
 
-/** Sets the level of a logger from `createLogger`, and of all loggers made from it. */
+/** Also sets the level of all loggers made from it. */
 export function setLogLevel(logger: Logger, level: LogLevel): void {
   logger.level = level;
   for (const reference of CHILDREN.get(logger) ?? []) {
@@ -99,7 +96,7 @@ export function setLogLevel(logger: Logger, level: LogLevel): void {
 /** Loggers whose lines are all printed. */
 const WHOLE = new WeakSet<Logger>();
 
-/** A logger with the same level and output that prints all repeated warnings: for lines that are bounded elsewhere. */
+/** Its warnings are printed however often they repeat: for lines that are bounded elsewhere. */
 export function withoutRepeatLimit(logger: Logger): Logger {
   const whole = logger.child({});
   WHOLE.add(whole);
@@ -107,21 +104,20 @@ export function withoutRepeatLimit(logger: Logger): Logger {
 }
 
 const NOWHERE: LogDestination = { write: () => undefined };
-/** Information is printed as it happens, and debugging needs every line. */
 const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']]);
 
 type Facts = Readonly<Record<string, unknown>>;
 
 function kindOf(facts: unknown): Facts {
   const given = (facts ?? {}) as Facts;
-  // Beside an error the status may be any of hundreds that an upstream chooses; the error identifies the kind.
+  // Upstreams choose among hundreds of statuses, so beside an error only the error counts.
   const tells = (name: string) =>
     given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
   return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
 }
 
 function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
-  // The fields that a child logger adds to each line, as text.
+  // A child's fields, as text.
   const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
   return [severity, text, bindings, JSON.stringify(kind)].join('\0');
 }

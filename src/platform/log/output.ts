@@ -1,37 +1,35 @@
 /**
- * The log's way out: a bounded queue before a target that may stall, fill up or vanish. The log must not harm the
- * program: it drops lines, and counts them, rather than block, grow or end anything.
+ * The log's output: a bounded queue before a target that may stall, fill up or vanish. It drops and counts lines rather
+ * than block, grow or end the program.
  */
 
 import { constants, openSync, writeSync } from 'node:fs';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** Where bytes go. */
 interface LogTarget {
   /**
-   * Hands over as much as is accepted now, without waiting; 0 while nothing is.
+   * Writes what is accepted at once.
    * @returns the number of bytes accepted.
-   * @throws {Error} if it can accept none: no reader (EPIPE), no space (ENOSPC).
+   * @throws {Error} without a reader (EPIPE) or space (ENOSPC).
    */
   write(bytes: Uint8Array): number;
 }
 
-/** Lines not printed since the start, by cause. */
 export interface LogLosses {
-  /** The output accepted no more and the queue was full. */
+  /** The queue was full. */
   output: number;
   /** There were many like them. */
   repeated: number;
 }
 
-/** The queue of a stalled output: a few thousand lines. Bytes. */
+/** A few thousand lines. */
 const QUEUE_BYTES = 256 * 1024;
-/** Four times a container runtime's limit for a line; by design nothing logged comes near it. Bytes. */
+/** Four times a container runtime's limit. */
 const LINE_BYTES = 64 * 1024;
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 1000;
-/** Between two tries while the process ends. */
+/** Between two tries at the end of the process. */
 const FLUSH_PAUSE_MS = 5;
 
 type Output = { readonly kind: 'flowing' } | StalledOutput;
@@ -40,9 +38,9 @@ interface StalledOutput {
   readonly kind: 'stalled';
   queue: Uint8Array[];
   queuedBytes: number;
-  /** Lines dropped since the stall; once there are some, all that follow are dropped until the queue is empty. */
+  /** Lines dropped since the stall. After the first one, all are dropped until the queue is empty. */
   lost: number;
-  /** Why the last try failed; undefined if the target only accepted no more. */
+  /** Of the last try; undefined if the target only accepted no more. */
   failure: string | undefined;
   retryMs: number;
   cancelRetry: () => void;
@@ -64,22 +62,21 @@ export class LogOutput {
     this.#format = format;
   }
 
-  /** Whether the program logs at all. */
   get used(): boolean {
     return this.#used;
   }
 
-  /** Why lines cannot be written at present; undefined while they can, or if the reader is only slow. */
+  /** Undefined while lines can be written, or if the reader is only slow. */
   get failure(): string | undefined {
     return this.#output.kind === 'stalled' ? this.#output.failure : undefined;
   }
 
-  /** Has `write` called once when the program ends, for facts known only then. */
+  /** Calls `write` once when the program ends. */
   beforeEnd(write: () => void): void {
     this.#lastLines.push(write);
   }
 
-  /** Takes a line with its line end; never blocks, never throws. A line that is too long is dropped and counted. */
+  /** Takes a line with its line end; never blocks or throws. Drops and counts a line that is too long. */
   write(line: string): void {
     this.#used = true;
     let bytes = Buffer.from(this.#format(line));
@@ -103,7 +100,7 @@ export class LogOutput {
     }
   }
 
-  /** Blocks until the queue is written, or `withinMs` have passed: for a process that is about to end. */
+  /** Blocks until the queue is written or `withinMs` have passed. */
   flush(withinMs: number): void {
     for (const write of this.#lastLines.splice(0)) write();
     const endMs = this.#clock.monotonicMs() + withinMs;
@@ -112,7 +109,7 @@ export class LogOutput {
       const output = this.#output;
       if (output.kind === 'flowing') return;
       this.#pump(output);
-      // A reader may only be slow. A reader that has left, or a full disk, is not worth waiting for.
+      // Waits only for a slow reader, not for one that has left or for a full disk.
       if (output.failure !== undefined || this.#clock.monotonicMs() >= endMs) return;
       if (this.#output === output) Atomics.wait(pause, 0, 0, FLUSH_PAUSE_MS);
     }
@@ -136,7 +133,7 @@ export class LogOutput {
     }
   }
 
-  /** Writes the queue, then how much was dropped; false if the target stops accepting before the end. */
+  /** Writes the queue, then how much was dropped; false if the target stops accepting. */
   #empty(output: StalledOutput): boolean {
     for (;;) {
       const [first] = output.queue;
@@ -180,7 +177,7 @@ export class LogOutput {
 
 const AS_IT_IS = (line: string): string => line;
 
-/** A copy to keep: small buffers are cut from larger pieces, which a single waiting line would keep whole. */
+/** A small buffer would keep the whole larger piece from which it is cut. */
 function byItself(bytes: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);
@@ -200,12 +197,8 @@ function newStall(bytes: Uint8Array): StalledOutput {
 }
 
 /**
- * Standard output, written without waiting for whoever reads it.
- *
- * - Pipe or socket: Node has made it non-blocking as soon as `stdout` exists.
- * - Terminal: Node writes to it blocking, so Ctrl-S would halt the program. It is opened a second time, non-blocking,
- *   which leaves the shell's own alone.
- * - File: writes do not wait for a reader.
+ * Standard output, written without waiting for its reader. Node has made pipes and sockets non-blocking. A terminal is
+ * opened again, non-blocking, so that Ctrl-S does not halt the program. Writes to files never wait.
  */
 export function openStandardOutput(stdout: NodeJS.WriteStream): LogTarget {
   const fd = stdout.isTTY ? reopenedTerminal() : 1;
@@ -225,7 +218,7 @@ function reopenedTerminal(): number {
   try {
     return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
-    // Outside Linux, or for another user's terminal: the existing one.
+    // Outside Linux, or for another user's terminal.
     return 1;
   }
 }

@@ -1,4 +1,4 @@
-/** The log for a person at a terminal: one line per event, like the JSON without its punctuation. */
+/** The log for a person at a terminal. */
 
 import { styleText } from 'node:util';
 
@@ -16,8 +16,8 @@ const LEVELS: Readonly<Record<string, Style>> = {
 const WIDEST_LEVEL = 5;
 
 /**
- * `22:14:03  INFO   listening  proxy=127.0.0.1:15080 admin=[::]:15081`, in local time. Other text, such as the demo's
- * sentences, is unchanged.
+ * `22:14:03 INFO listening proxy=127.0.0.1:15080 admin=[::]:15081`, in local time. Text that is not the log's is
+ * unchanged.
  */
 export function readableLine(line: string, { colour }: { readonly colour: boolean }): string {
   const fields = parseLine(line);
@@ -39,7 +39,7 @@ export function readableLine(line: string, { colour }: { readonly colour: boolea
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined for lines that the logger has not written. */
+/** Undefined if it is not the logger's. */
 function parseLine(line: string): Fields | undefined {
   if (!line.startsWith('{"level":')) return undefined;
   try {
@@ -54,7 +54,7 @@ function localTime(time: unknown): string {
   return Number.isNaN(date.getTime()) ? '--:--:--' : date.toTimeString().slice(0, 8);
 }
 
-/** A word as it is, other text in quotes, an error as its messages from the outermost to its cause. */
+/** Text in quotes unless it is a word; an error as its messages down to its cause. */
 function shownValue(value: unknown): string {
   if (typeof value === 'string') return /^[\x21\x23-\x7e]+$/.test(value) ? value : quoted(value);
   return isError(value) ? quoted(errorText(value)) : quotedJson(value);
@@ -75,7 +75,7 @@ function errorText({ message, code, cause }: LoggedError): string {
   return isError(cause) ? `${own}: ${errorText(cause)}` : own;
 }
 
-/** Terminals obey control characters: anyone who can have text logged could overwrite what is on the screen. */
+/** Terminals obey control characters, with which logged text could overwrite the screen. */
 function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
 }

@@ -1,5 +1,3 @@
-/** What is removed from a log line, whoever put it there. */
-
 const SECRET_KEYS: ReadonlySet<string> = new Set([
   'access_token',
   'accessToken',
@@ -22,14 +20,14 @@ const UNPRINTABLE = '[cannot be printed]';
 const LEVELS = 3;
 
 /**
- * The same object if no key in it names a secret, which is nearly always; otherwise a copy with each such value
- * replaced by `[redacted]`. Pino's own redaction takes 40 µs for a line of seven fields, this less than one.
+ * Returns the same object if no key names a secret, otherwise a copy with such values replaced by `[redacted]`. Pino's
+ * own redaction takes 40 µs for seven fields; this takes less than one.
  */
 export function withoutSecrets<T extends object>(facts: T, levels: number = LEVELS): T {
   let copy: Record<string, unknown> | undefined;
   for (const key of Object.keys(facts)) {
     const value: unknown = (facts as Record<string, unknown>)[key];
-    // It is described where it is printed.
+    // Described where it is printed.
     if (key === 'err' && levels === LEVELS) continue;
     const shown = SECRET_KEYS.has(key) && value !== undefined ? CENSOR : within(value, levels - 1);
     if (shown === value) continue;
@@ -47,22 +45,21 @@ function within(value: unknown, levels: number): unknown {
   return typeof shown === 'object' && shown !== null ? withoutSecrets(shown, levels) : shown;
 }
 
-/** What is printed of an object with its own `toJSON`: a copy of its fields would show what it withholds. */
+/** Copying the fields would show what `toJSON` withholds. */
 function asPrinted(value: object): unknown {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON !== 'function') return value;
   try {
     return toJSON.call(value);
   } catch {
-    // A log line must not end anything.
     return UNPRINTABLE;
   }
 }
 
-/** In a chain of causes, which may be circular. */
+/** Causes may be circular. */
 const MAX_ERRORS = 8;
 
-/** An error as its chain of messages and codes. Library errors may carry requests; only these two are kept. */
+/** Keeps only messages and codes, since library errors may carry requests. */
 export function describeError(error: unknown, most = MAX_ERRORS): unknown {
   if (!(error instanceof Error)) return textOf(error);
   const { code } = error as { code?: unknown };
@@ -73,7 +70,7 @@ export function describeError(error: unknown, most = MAX_ERRORS): unknown {
   };
 }
 
-/** Only the kind of an object: its own text may hold anything, or be missing. */
+/** An object's own text may hold anything, or be missing. */
 function textOf(thrown: unknown): string {
   return typeof thrown === 'object' ? Object.prototype.toString.call(thrown) : String(thrown);
 }

@@ -2,14 +2,14 @@ import type { Clock } from '../time/clock.ts';
 
 const WINDOW_MS = 10_000;
 const EVENTS_PER_WINDOW = 10;
-/** Kinds distinguished at a time; the others share one allowance. */
+/** The others share one allowance. */
 const MAX_KINDS = 256;
 const ALL_OTHERS = '\0';
 
 interface HeldBack {
   readonly leftOut: number;
   readonly withinMs: number;
-  /** Whether they were of several kinds, beyond those distinguished. */
+  /** Whether it counts several kinds, beyond `MAX_KINDS`. */
   readonly mixed: boolean;
 }
 
@@ -19,7 +19,7 @@ interface Window {
   readonly summarize: () => void;
 }
 
-/** Admits the first few events of a kind in each period, and reports afterwards how many it held back. */
+/** Admits the first few events of a kind in each period, and reports how many it held back. */
 export class RepeatLimit {
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
@@ -28,10 +28,7 @@ export class RepeatLimit {
     this.#clock = clock;
   }
 
-  /**
-   * Whether an event of this kind is admitted.
-   * @param summarize called at the end of the period, or of the program, if any were held back.
-   */
+  /** @param summarize called at the end of the period, or of the program, if any were held back. */
   admits(kind: string, summarize: (heldBack: HeldBack) => void): boolean {
     const key = this.#windows.has(kind) || this.#windows.size < MAX_KINDS ? kind : ALL_OTHERS;
     const window = this.#windows.get(key);
@@ -45,7 +42,7 @@ export class RepeatLimit {
     return false;
   }
 
-  /** Reports now what the open periods have held back: for a program that ends before they do. */
+  /** For a program that ends before the open periods do. */
   summarizeOpen(): void {
     for (const window of [...this.#windows.values()]) window.summarize();
   }

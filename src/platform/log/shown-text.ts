@@ -1,36 +1,32 @@
 /**
- * What of a configuration may be shown to people and logs. Secrets do not belong in it, and still end up there: a
- * password in a URL, a whole Secret given as the configuration file, a token as a value.
+ * What of a configuration people and logs may see. Secrets end up in it: a password in a URL, a Secret as the file, a
+ * token as a value.
  */
 
-/** Longer values are described instead. Characters. */
+/** Characters. Longer values are described. */
 const MAX_SHOWN_LENGTH = 200;
 
 /** Marks omitted text. */
 export const MASK = '…';
 
-/** Longer texts are not even read: no value is so long. Characters. */
+/** Characters. Longer texts are not read. */
 const MAX_READ_LENGTH = 10_000;
 
-/**
- * A valid URL as logs, errors and pages show it: nothing of its query, which may name an account or hold anything, and
- * of a user in it. Shown once more, it stays the same.
- */
+/** A valid URL without its query and user. Applying it twice changes nothing. */
 export function shownUrl(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname}${search === '' ? '' : `?${MASK}`}`;
 }
 
-/** Ids of applications and tenants; some keys look like these, too. */
+/** Ids of applications and tenants, but some keys look alike. */
 const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 
-/** The beginning of a path, or of a URL up to its first slash: the parts between slashes are judged separately. */
+/** A path, or a URL up to its first slash: its parts are judged separately. */
 const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
 /**
- * Settings, by the end of their name, that say where a secret is or how it is sent: somebody may have put the secret
- * itself there. And their neighbours, into which one may have slipped by a line: a value there that is no word, or no
- * name, is suspect.
+ * Names of settings that say where a secret is or how it is sent, and their neighbours: the secret itself may have been
+ * put there.
  */
 const OF_PLACES = /(?:dir|directory|(?<!pro)file)$/;
 const OF_WAYS =
@@ -43,7 +39,7 @@ const PLACE =
 const WAY = /^(?:[A-Za-z_-]+|\d{1,3})$/;
 const NAME = /^[\w .,:/+&-]+$/;
 
-/** The values of these are lists of words; elsewhere three words are most likely a passphrase. */
+/** Elsewhere three words are most likely a passphrase. */
 const OF_WORDS = /scope$/;
 const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["']?$/;
 
@@ -51,18 +47,18 @@ const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["'
 const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
 
 /**
- * From a URL's slashes to an @ after its first path, query or fragment. A name with a dot and no colon, alone before a
- * slash, is a host without a user.
+ * From a URL's slashes to an @ that is part of a path, query or fragment: the host is certain, since it has a dot and
+ * no colon.
  */
 const BEHIND_HOST = /^\/\/(?:[\w-]+(?:\.[\w-]+)+|localhost|\[[\da-f:.]+\])[/?#](?!.*(?:\/\/|[\s:,"'\\]))/is;
 
-/** Credentials in an HTTP field, with or without its name. */
+/** In an HTTP field, with or without its name. */
 const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
 const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
 
 /**
  * A value as messages may show it; undefined if it has to be described instead.
- * @param key the setting that it was given for: `credentials[0].dir`, `--ca-file`; absent if there is none.
+ * @param key its setting, such as `credentials[0].dir` or `--ca-file`.
  */
 export function shownValue(value: string, key = ''): string | undefined {
   if (value.length > MAX_READ_LENGTH) return undefined;
@@ -79,7 +75,7 @@ function nameOfSetting(key: string): string {
   return (key.split('.').at(-1) as string).replace(/[^A-Za-z]/g, '').toLowerCase();
 }
 
-/** A secret may be as short as a word: in a setting where one may stand by mistake, only paths and plain words are shown. */
+/** A secret may be a single word, so only paths and plain words are shown in such a setting. */
 function isSecretInItsPlace(value: string, setting: string): boolean {
   if (value === '') return false;
   return (
@@ -90,8 +86,8 @@ function isSecretInItsPlace(value: string, setting: string): boolean {
 }
 
 /**
- * `"ftp://x"`, or only the kind of text if that is all that may be shown.
- * @param key as in `shownValue`.
+ * `"ftp://x"`, or only the kind of text.
+ * @param key its setting.
  */
 export function quoted(value: string, key?: string): string {
   const shown = shownValue(value, key);
@@ -101,7 +97,7 @@ export function quoted(value: string, key?: string): string {
 function withoutSecrets(text: string): string {
   return (
     text
-      // User and password: up to the last @, as a password may hold blanks and any character that ends an authority.
+      // User and password end at the last @: a password may hold any character.
       .replace(/\/\/.*@/gs, (user) => (BEHIND_HOST.test(user) ? user : `//${MASK}@`))
       .replace(
         /^(["']?)[^/]*@(.*)$/s,
@@ -109,7 +105,6 @@ function withoutSecrets(text: string): string {
       )
       .replace(CREDENTIALS, `$1 ${MASK}$2`)
       .replace(FIELD, `$1 ${MASK}$2`)
-      // A URL's query and fragment may hold anything.
       .replace(/(:\/\/[^\s?#]*)[?#].*$/s, `$1?${MASK}`)
       .replace(/\?[^\s=?]*=.*$/s, `?${MASK}`)
       .replace(UUID, MASK)
@@ -125,14 +120,12 @@ function withoutSecretParts(word: string): string {
     .join('/');
 }
 
-/** A line of a configuration file as it may be shown, with a map from its columns to the shown text. */
 interface ShownLine {
   readonly text: string;
-  /** The index in `text` of what was at `column` of the line, both from 0. */
+  /** The index in `text` for a column of the line, both from 0. */
   place(column: number): number;
 }
 
-/** One piece of a line, shown as it is or replaced. */
 interface Piece {
   readonly from: number;
   readonly to: number;
@@ -145,18 +138,17 @@ const TOKEN =
 
 const MAX_KEY_LENGTH = 40;
 
-/** Longer lines are not shown: parsing them would take too long, and a part alone might be misread. Characters. */
+/** Characters. Longer lines take too long to parse, and are not shown. */
 const MAX_LINE_LENGTH = 10_000;
 
 /**
- * Shows keys, punctuation, and the values of keys that `isKnown`: a value of another key, or of none, may be a secret.
- * Comments are left out for the same reason.
- * @param outer the key under which the whole line stands, if any.
+ * Shows keys, punctuation, and the values of known keys. Other values and comments may be secrets.
+ * @param outer the key under which the whole line stands.
  */
 export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
   if (line.length > MAX_LINE_LENGTH) return { text: MASK, place: () => 0 };
   const pieces: Piece[] = [];
-  /** Brackets opened on this line and not yet closed. */
+  /** Brackets that are still open. */
   const open: string[] = [];
   let key = outer;
   for (const match of line.matchAll(TOKEN)) {
@@ -220,29 +212,29 @@ function assemble(line: string, pieces: readonly Piece[]): ShownLine {
   };
 }
 
-/** Between pieces there is white space: each tab becomes one space, so that columns agree. */
+/** A tab becomes one space, so that columns agree. */
 function blank(gap: string): string {
   return gap.replace(/./g, ' ');
 }
 
-/** Words up to this length are shown: names and values of settings are as short. Characters. */
+/** Characters. Shorter words are shown. */
 const MAX_WORD_LENGTH = 19;
 
-/** Characters that occur in no name, address or path; the character that marks omissions is allowed. */
+/** Without the mark of omitted text. */
 const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*+$/@[\](){}<>"'|…]/;
 
-/** IPv6 addresses as settings write them. */
+/** As settings write them. */
 const IPV6 = /^(?=(?:[^:]*:){2})[\da-f:.[\]/]+(?::\d{1,5})?$/i;
 
-/** In a key written in groups, `AB12-3CD4-…`, more than this fraction of the pieces mix letters and digits. */
+/** Of the pieces of a key in groups, `AB12-3CD4-…`, more than this mix letters and digits. */
 const MAX_MIXED_SHARE = 2 / 3;
 
-/** Pieces with letters are longer in names than between the signs of a password. Average, in characters. */
+/** Average characters of a piece with letters: names have more, passwords fewer. */
 const MIN_PIECE_LENGTH = 2.5;
 
 /**
- * Whether a text looks like a secret: a token, a key, a generated password, given where something else was expected.
- * The test is the reverse: a long text is shown only if it consists of words, names, addresses and small numbers.
+ * Whether a text looks like a token, a key or a generated password. A long text is shown only if it consists of words,
+ * names, addresses and small numbers.
  * @param word without white space.
  */
 function looksSecret(word: string): boolean {
@@ -266,7 +258,7 @@ function isPlain(piece: string): boolean {
   return letters !== undefined && isOfWords(letters);
 }
 
-/** `sidecar`, `SIDECAR`, `whenTokenUnavailable`, `apiURL`: few humps for its length, and as many vowels as words have. */
+/** `sidecar`, `SIDECAR`, `apiURL`: few humps for its length, and as many vowels as words have. */
 function isOfWords(letters: string): boolean {
   const humps = letters.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
   const isLong = humps.some((hump) => hump.length > MAX_WORD_LENGTH);

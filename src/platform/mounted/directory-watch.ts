@@ -5,28 +5,26 @@ import type { Clock } from '../time/clock.ts';
 
 export interface DirectoryWatchOptions {
   readonly clock: Clock;
-  /** Look at least this often, whatever the notifications say: they get lost on some file systems. */
+  /** Look this often anyway: some file systems lose notifications. */
   readonly pollMs: number;
-  /** Called when changes are noticed in a different way than before; the first way is notification. */
+  /** Called when `by` changes; it begins with notification. */
   readonly onMode?: (mode: WatchMode) => void;
-  /** The system's by default. */
   readonly watch?: typeof watch;
 }
 
-/** How changes are noticed: by notification, or by polling if the system gives no watch (`code` says why). */
+/** If the system gives no watch, `code` says why. */
 export type WatchMode = { readonly by: 'notification' } | { readonly by: 'polling'; readonly code: string };
 
-/** How long after a notification to look: the kubelet's swap causes several, and one look should see them all. */
+/** The kubelet's swap causes several notifications, and one look should see all. */
 const SETTLE_MS = 20;
 
-/** How often to compare what is at the path with what is watched: a watch follows its directory, not the path. */
+/** How often to compare the path with what is watched: a watch follows its directory, not the path. */
 const COMPARE_MS = 500;
 
 /**
- * Calls `look` soon after anything in `directory` changed, and every `pollMs`. The directory itself is watched, never
- * a file in it: a watched file goes silent with the kubelet's first swap. Another directory at the path (removed and
- * made again, moved there, mounted there, reached by another link) is noticed by comparing. `look` must find out itself
- * whether anything really changed.
+ * Calls `look` soon after a change in `directory`, and every `pollMs`; `look` finds out whether anything changed. The
+ * directory is watched, since a watched file goes silent with the kubelet's first swap. Another directory at the path
+ * is noticed, too.
  * @returns a function that ends the watch.
  */
 export function watchDirectory(
@@ -47,7 +45,7 @@ export function watchDirectory(
   function attach(): void {
     watcher?.close();
     watcher = undefined;
-    // Before the watch is set up: a change between the two is seen by the next comparison.
+    // The next comparison sees a change between this and the watch.
     watched = identityNow(directory);
     try {
       watcher = watchPath(directory, { persistent: false }, settle);
@@ -99,7 +97,7 @@ export function watchDirectory(
   };
 }
 
-/** Which directory is at the path, and as of which change of its entries or its mode; or why none can be seen. */
+/** Which directory is at the path, with its last change; or why none is seen. */
 function identity(directory: string): Promise<string> {
   return stat(directory).then(identityOf, unseen);
 }

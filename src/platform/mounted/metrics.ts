@@ -1,11 +1,11 @@
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 export interface CredentialsMetrics {
-  /** A reading of the mounted Secret differs from the last: `success` if usable, else its state. */
+  /** A reading differs from the last. `result` is `success`, or the unusable state. */
   reloaded(credential: string, result: string): void;
   /** @param atMs wall time of the reading in use. */
   loaded(credential: string, atMs: number): void;
-  /** Whether the system notifies of changes; if not, they are polled for. */
+  /** False if changes are polled for. */
   watched(credential: string, byNotification: boolean): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped atomically. Reading every file
- * through one resolved `..data` gives an id and a secret of the same version, whenever the swap comes.
+ * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped atomically. All files are read
+ * through one resolved `..data`, and so have the same version.
  */
 
 import { constants } from 'node:fs';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type DirectoryWatchOptions, watchDirectory } from './directory-watch.ts';
 
-/** No client secret, key or certificate chain is larger; anything above was mounted by mistake. Bytes. */
+/** Bytes. Larger files were mounted by mistake. */
 const MAX_FILE_BYTES = 64 * 1024;
 
 export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | UnusableSecret;
@@ -21,13 +21,13 @@ interface LoadedSecret<Name extends string = string> {
 
 export interface UnusableSecret {
   readonly state: 'missing' | 'empty' | 'unreadable' | 'oversized' | 'malformed';
-  /** Which file, and what is wrong with it. Never its content. */
+  /** Names the file, never its content. */
   readonly detail: string;
 }
 
 /**
- * Reads the named files of a mounted Secret (or of a plain directory), as UTF-8 with one trailing line end removed:
- * editors and `echo` leave one, and no secret is meant to end in one. Never throws; the state says what is wrong.
+ * Reads files of a mounted Secret or a plain directory as UTF-8, without one trailing line end, which editors leave.
+ * Never throws.
  */
 export async function readMountedSecret<const Name extends string>(
   directory: string,
@@ -42,12 +42,11 @@ export async function readMountedSecret<const Name extends string>(
   return { state: 'loaded', values: values as Record<Name, string> };
 }
 
-/** A file's content, or what is wrong with it. */
 export type MountedFile = string | UnusableSecret;
 
 export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
 
-/** The same where some files may be missing: each problem is reported for its own file. All are of one version. */
+/** Some may be missing. All are of one version. */
 async function readMountedFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -56,7 +55,7 @@ async function readMountedFiles<const Name extends string>(
   for (;;) {
     const files = await readVersion(version, directory, names);
     if (Object.values<MountedFile>(files).every((file) => typeof file === 'string')) return files;
-    // The kubelet removes the old version right after a swap: a failure may only mean that a newer one is there.
+    // The kubelet removes the old version after a swap, so a failure may only mean that a newer one is there.
     const newer = await currentVersion(directory);
     if (newer === version) return files;
     version = newer;
@@ -73,7 +72,7 @@ async function readVersion<Name extends string>(
   return files as Record<Name, MountedFile>;
 }
 
-/** Whether two readings are equal. Content decides: the kubelet rewrites files without changing them. */
+/** Compares content, since the kubelet rewrites files without changing them. */
 function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   if (a.state !== 'loaded' || b.state !== 'loaded') {
     return a.state !== 'loaded' && b.state !== 'loaded' && sameFile(a, b);
@@ -81,7 +80,6 @@ function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   return sameFiles(a.values, b.values);
 }
 
-/** The same for files, some of which may be missing. */
 function sameFiles(a: MountedFiles, b: MountedFiles): boolean {
   const names = Object.keys(a);
   return names.length === Object.keys(b).length && names.every((name) => sameFile(a[name], b[name]));
@@ -96,15 +94,15 @@ async function currentVersion(directory: string): Promise<string> {
   try {
     return await realpath(join(directory, '..data'));
   } catch {
-    // A plain directory. If it does not exist at all, reading its files reports that.
+    // A plain directory, or none, which reading its files will report.
     return directory;
   }
 }
 
-/** @param path where to read; @param shownAs the path as the user mounted it, for messages. */
+/** @param shownAs the path as the user mounted it, for messages. */
 async function readBounded(path: string, shownAs: string): Promise<string | UnusableSecret> {
   try {
-    // Non-blocking, so that a named pipe in the Secret's place is refused below rather than waited for.
+    // Non-blocking, so that a named pipe is refused below.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const status = await file.stat();
@@ -137,27 +135,27 @@ function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
   return value === '' ? { state: 'empty', detail: `${shownAs} is empty` } : value;
 }
 
-/** A file that a grant needs cannot be used now. The message names the file and may be shown: it holds no content. */
+/** A file that a grant needs cannot be used. The message names it and holds no content. */
 export class UnusableFile extends Error {}
 
-/** Mounted files as a live value: always the newest reading, announced when its content changes. */
+/** Always the newest reading; announces changes of content. */
 interface LiveReading<Reading> {
   readonly directory: string;
   current(): Reading;
-  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  /** Reads again. Resolves when `current` is as new as this call and changes are announced. Never rejects. */
   refresh(): Promise<void>;
-  /** Calls back after each change of content, good or bad. Returns a function that stops it. */
+  /** Calls back after each change, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: Reading) => void): () => void;
   close(): void;
 }
 
-/** A mounted Secret of which every file is needed. */
+/** Every file is needed. */
 type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
 
-/** Files of a directory, some of which may be missing. */
+/** Some may be missing. */
 type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
 
-/** Reads once, then watches. Never rejects: a missing Secret is a reading like any other. */
+/** Reads once, then watches. Never rejects: a missing Secret is a reading, too. */
 export async function openLiveSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -166,7 +164,7 @@ export async function openLiveSecret<const Name extends string>(
   return await follow(directory, () => readMountedSecret(directory, names), sameSecret, options);
 }
 
-/** The same for files, some of which may be missing. */
+/** Some files may be missing. Never rejects. */
 export async function openLiveFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -206,7 +204,7 @@ async function follow<Reading>(
   }
 
   const unwatch = watchDirectory(directory, options, () => void look());
-  // A change between the first reading and the watch would otherwise wait for the poll.
+  // There may have been a change between the first reading and the watch.
   await look();
 
   return {

@@ -4,17 +4,16 @@ import { basename, join } from 'node:path';
 
 export interface KubeletSecret {
   readonly directory: string;
-  /** Swaps in a new version atomically and removes the old one. Files keep the names of the first version. */
+  /** Swaps in a new version atomically and removes the old one. Only the first version's names count. */
   update(values: SecretValues): Promise<void>;
 }
 
 export type SecretValues = Readonly<Record<string, string | Buffer>>;
 
 /**
- * Lays a Secret out in an empty directory as the kubelet does: each file is a link into `..data`, itself a link to a
- * directory of this version, swapped by rename (Kubernetes, pkg/volume/util/atomic_writer). A failure leaves nothing
- * behind.
- * @param names of all possible files; one without a value is a link to nothing.
+ * Lays a Secret out in an empty directory as the kubelet does (pkg/volume/util/atomic_writer): each file is a link into
+ * `..data`, a link to this version's directory that is swapped by rename. A failure leaves nothing behind.
+ * @param names of all files; one without a value is a link to nothing.
  */
 export async function layOutSecret(
   directory: string,
@@ -28,7 +27,7 @@ export async function layOutSecret(
   async function update(next: SecretValues): Promise<void> {
     const version = join(directory, `..version_${randomUUID()}`);
     try {
-      // Readable as its parent directory is, which says who may: a pod's user through the volume's group.
+      // The parent directory says who may read.
       await mkdir(version);
       for (const [name, value] of Object.entries(next)) {
         await writeFile(join(version, name), value, { mode: 0o440 });
@@ -36,7 +35,7 @@ export async function layOutSecret(
       await symlink(basename(version), newData);
       await rename(newData, data);
     } catch (error) {
-      // A failed write must not go on filling a full disk.
+      // A full disk must not fill further.
       await remove([newData, version]);
       throw error;
     }
@@ -55,7 +54,7 @@ export async function layOutSecret(
       links.push(link);
     }
   } catch (error) {
-    // So that the directory is empty for the next try.
+    // The next try needs an empty directory.
     await remove([...links, data, ...(current === undefined ? [] : [current])]);
     throw error;
   }

@@ -1,6 +1,4 @@
-/**
- * Where a server listens, and what a host is: a name, an address, this machine; what it is called in DNS and in TLS.
- */
+/** Addresses and hosts: where a server listens, and what a host is called in DNS and TLS. */
 
 import { isIP } from 'node:net';
 
@@ -10,15 +8,15 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** For a listener: every address of the machine, IPv6 and IPv4, or only IPv4 on a machine without IPv6. */
+/** For a listener: all addresses, of IPv4 alone if the machine has no IPv6. */
 export const EVERY_ADDRESS = '::';
 
-/** `host:port` as a client would write it. */
+/** Brackets an IPv6 host. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback included. */
+/** Where a client on this machine reaches a listener; an unspecified address becomes loopback. */
 export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
   const loopback = new Map([
     ['0.0.0.0', '127.0.0.1'],
@@ -28,7 +26,6 @@ export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
   return { host: loopback.get(host) ?? host, port };
 }
 
-/** A host as dialled: an authority has an IPv6 address in brackets. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
@@ -39,20 +36,19 @@ export const MAX_NAME_CHARACTERS = 253;
 const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
- * Whether a host is a DNS name that can be resolved and certified: labels of letters, digits and hyphens (RFC 1123
- * §2.1), and of underscores, which some machines have. A name from a peer may hold any octet.
+ * Whether a host is a DNS name by RFC 1123 §2.1; underscores are allowed, too. A peer's name may hold any octet.
  * @param host lower-case.
  */
 export function isDnsName(host: string): boolean {
   return host.length <= MAX_NAME_CHARACTERS && DNS_NAME.test(host);
 }
 
-/** Whether an authority's host is a name, or a pattern of names, rather than an address. */
+/** Also true of a pattern of names; false of an address. */
 export function isName(host: string): boolean {
   return isIP(withoutBrackets(host)) === 0;
 }
 
-/** Whether a host can only be this machine: nobody else sees what travels to it. */
+/** Whether nobody else sees what is sent to the host. */
 export function isLoopbackHost(host: string): boolean {
   const name = withoutBrackets(host);
   return (
@@ -61,15 +57,14 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /**
- * The name by which a host is asked for in a TLS handshake, and which its certificate has to hold.
- * @returns empty for an address, which is no server name (RFC 6066 §3); the certificate is checked against the host all
- * the same.
+ * The name for a TLS handshake and its certificate.
+ * @returns empty for an address (RFC 6066 §3), against which the certificate is checked all the same.
  */
 export function serverNameOf(host: string): string {
   return isIP(host) === 0 ? withoutRootDot(host) : '';
 }
 
-/** The dot at the end of an absolute name is for DNS alone (RFC 6066 §3): Go's servers refuse a handshake that has it. */
+/** Go's servers refuse a handshake with the final dot of an absolute name (RFC 6066 §3). */
 export function withoutRootDot(host: string): string {
   return host.endsWith('.') ? host.slice(0, -1) : host;
 }

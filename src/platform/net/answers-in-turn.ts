@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { FairRing } from '../limits/fair-queue.ts';
 
-/** Resolves to whether it is this answer's turn: false if its caller leaves before. @param address its caller's. */
+/** Resolves to false if the caller leaves before its turn. @param address the caller's. */
 type AnswersInTurn = (response: ServerResponse, address: string) => Promise<boolean>;
 
 /**
- * Has one answer of a server begin in each turn of the event loop, of one address after the other. Node accepts a single
- * connection in a turn: with a crowd answered in each, whoever connects would wait for seconds (docs/decisions/0034).
+ * Begins one answer per turn of the event loop, fairly by address. Node accepts one connection a turn, so a crowd of
+ * answers would delay new ones for seconds (docs/decisions/0034).
  */
 export function answersInTurn(): AnswersInTurn {
   const waiting = new FairRing<() => void>();
@@ -37,7 +37,7 @@ export function answersInTurn(): AnswersInTurn {
         resolve(true);
       };
       waiting.add(address, begin);
-      // Older Nodes do not tell an answer that waits behind another of it.
+      // Older Nodes do not tell a response that waits behind another one.
       socket.once('close', onClose);
     });
   };

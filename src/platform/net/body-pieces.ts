@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net';
 import { http } from './node-http.ts';
 
-/** A body may come in so many pieces, whatever their size, */
+/** A body may come in this many pieces of any size, */
 const ANY_PIECES = 64;
 
-/** and in one more for each of these, in bytes. */
+/** and in one more for each so many bytes. */
 const PIECE_BYTES = 256;
 
 /**
- * A request to a server of Node's, as its option `IncomingMessage`. Node makes a piece of each chunk and of each record of TLS, and
- * keeps it until it is read: one octet takes 300 bytes and a microsecond. A body in more pieces than it may have ends its connection.
+ * To be passed as `IncomingMessage` to Node's server. Node keeps each chunk or TLS record until it is read: one octet
+ * takes 300 bytes and a microsecond. Too many pieces end the connection.
  */
 export class BoundedRequest extends http.IncomingMessage {
   #pieces = 0;
@@ -27,13 +27,13 @@ export class BoundedRequest extends http.IncomingMessage {
   }
 }
 
-/** Node's parser of a connection. Its callbacks stand in it by number; it makes no piece for one that is not there. */
+/** Node's parser. It makes no piece if the callback of that number is missing. */
 interface Parser {
   [callback: number]: unknown;
   readonly constructor: { readonly kOnBody?: number };
 }
 
-/** What has come already may be 10 000 pieces more. The parser serves another connection once this one is closed. */
+/** Up to 10 000 pieces more may have come. The parser is reused once this connection is closed. */
 function tellNoMore(socket: Socket & { readonly parser?: Parser | null }): void {
   const { parser } = socket;
   const onBody = parser?.constructor.kOnBody;

@@ -1,7 +1,4 @@
-/**
- * How the product makes its connections, all of them: to the first of a host's addresses that answers (RFC 8305), and
- * over TLS by a name without the dot of DNS.
- */
+/** Makes all connections of the product: to the first of a host's addresses that answers (RFC 8305). */
 
 import type { LookupAddress } from 'node:dns';
 import type { Agent } from 'node:http';
@@ -12,15 +9,14 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import { serverNameOf } from './address.ts';
 import { ownLookup } from './lookups.ts';
 
-/** Where the race cannot be run, Node tries one address after the other, and drops each but the last after this. */
+/** If the race cannot be run, Node tries the addresses one by one, each for this long. */
 const NODE_ATTEMPT_MS = 1000;
 
-/** Options of `net.connect` and `tls.connect` that are read here. */
 interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: number | string | null | undefined;
   readonly lookup?: LookupFunction | undefined;
-  /** The next address is tried after this, where it is less than usual: of use where there is little time for all. */
+  /** Lowers the delay between attempts. */
   readonly autoSelectFamilyAttemptTimeout?: number | undefined;
 }
 
@@ -31,19 +27,19 @@ interface Means {
 
 const MEANS: Means = { clock: systemClock, takeOver: findTakeOver() };
 
-/** As `net.connect`. The socket is not to be wrapped in TLS before it is connected. */
+/** `net.connect` by the product's rules. Do not wrap the socket in TLS before it is connected. */
 export function connectTcp(options: TcpNetConnectOpts, means: Means = MEANS): Socket {
   return raced(options, connect, means);
 }
 
-/** As `tls.connect`. */
+/** `tls.connect` by the product's rules. */
 export function connectTls(options: ConnectionOptions, means: Means = MEANS): TLSSocket {
   const named = { ...options, servername: serverNameOf(options.servername ?? options.host ?? '') };
-  // Over a stream of the caller's there is nothing to connect.
+  // The caller's stream is connected already.
   return named.socket === undefined ? raced(named, connectOverTls, means) : connectOverTls(named);
 }
 
-/** Has an agent, for HTTP or HTTPS, connect by the same rules. */
+/** Has an HTTP or HTTPS agent connect by these rules. */
 export function byTheRules<A extends Agent>(agent: A): A {
   const make = agent.createConnection.bind(agent);
   agent.createConnection = (options) => {
@@ -54,7 +50,7 @@ export function byTheRules<A extends Agent>(agent: A): A {
   return agent;
 }
 
-/** @param make begins the connection, and has Node ask for the name, if there is one. */
+/** @param make begins the connection, and has Node look up its name. */
 function raced<O extends Destination, S extends Socket>(
   options: O,
   make: (options: O) => S,
@@ -78,7 +74,6 @@ function raced<O extends Destination, S extends Socket>(
         clock,
         connect: ({ address }) => connect({ host: address, port: Number(port) }),
         onWon(winner, address) {
-          // An open connection keeps nothing of the race.
           end = () => {};
           // It closes in a later turn than it is given up in.
           if (socket === undefined || socket.destroyed) {
@@ -95,7 +90,7 @@ function raced<O extends Destination, S extends Socket>(
   socket = make({
     ...options,
     lookup: find,
-    // Explicit, so that NODE_OPTIONS cannot have Node ask for one address alone.
+    // Explicit, so that NODE_OPTIONS cannot turn it off.
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: attemptMs,
   });
@@ -103,13 +98,10 @@ function raced<O extends Destination, S extends Socket>(
   return socket;
 }
 
-/** No more of a name's addresses are tried: the last one begins two seconds after the first. */
+/** The last one begins two seconds after the first. */
 const MAX_ADDRESSES = 8;
 
-/**
- * The order in which the addresses of a name are tried (RFC 8305 §4): each once, the families in turn, the first one's
- * family first, and otherwise in the resolver's order.
- */
+/** Each address once, the families in turn, beginning with the first one's (RFC 8305 §4). */
 export function addressesInTurn(found: readonly LookupAddress[]): readonly LookupAddress[] {
   const distinct = found.filter(
     ({ address }, index) => found.findIndex((other) => other.address === address) === index,
@@ -123,26 +115,24 @@ export function addressesInTurn(found: readonly LookupAddress[]): readonly Looku
     .slice(0, MAX_ADDRESSES);
 }
 
-/** From one attempt to the next, as a rule (RFC 8305 §5, Connection Attempt Delay). */
+/** The Connection Attempt Delay of RFC 8305 §5. */
 const ATTEMPT_DELAY_MS = 250;
 
 interface RaceOptions {
-  /** At least one, in the order in which they are tried. */
+  /** At least one, in the order of the attempts. */
   readonly addresses: readonly LookupAddress[];
-  /** From one attempt to the next. */
+  /** Between attempts. */
   readonly delayMs: number;
-  /** Begins a connection to one of them. */
   readonly connect: (address: LookupAddress) => Socket;
   readonly clock: Clock;
-  /** Called in the winner's `connect` event, when nothing has been read of it. */
+  /** Called in the winner's `connect` event, before anything is read. */
   readonly onWon: (winner: Socket, address: LookupAddress) => void;
-  /** Every attempt failed. */
   readonly onLost: (error: Error) => void;
 }
 
 /**
- * Connects to the first address that answers (RFC 8305 §5). An attempt that takes long goes on beside the next one; one
- * that fails is followed at once. The first to stand wins, and the others are destroyed.
+ * Connects to the first address that answers (RFC 8305 §5). After the delay the next attempt joins, after a failure at
+ * once. Losers are destroyed.
  * @returns gives up every attempt.
  */
 export function race({ addresses, delayMs, connect, clock, onWon, onLost }: RaceOptions): () => void {
@@ -170,7 +160,7 @@ export function race({ addresses, delayMs, connect, clock, onWon, onLost }: Race
       onWon(attempt, address);
     });
     attempt.on('error', (error) => {
-      // Of one that was given up, nothing counts.
+      // Ignores attempts that were given up.
       if (!attempts.delete(attempt)) return;
       errors.push(error);
       if (next < addresses.length) begin();
@@ -183,16 +173,14 @@ export function race({ addresses, delayMs, connect, clock, onWon, onLost }: Race
   return end;
 }
 
-/** One error for all, with the code of the first, as Node makes it. */
+/** Has the code of the first error, as in Node. */
 function allOf(errors: readonly Error[]): Error {
   const reasons = errors.map(({ message }) => message).join('; ');
   return Object.assign(new AggregateError(errors, reasons), { code: systemCodeOf(errors[0]) });
 }
 
-// Node can begin a connection anew within a socket, to try another address, but has no way to say so from outside. Its
-// own way is used here: the symbol that names the method, and the handle that the method takes.
+// Node can begin a connection anew within a socket, but does not offer it. This uses its inner symbol and handle.
 
-/** What is asked of a handle to connect. */
 interface ConnectRequest {
   oncomplete(
     status: number,
@@ -215,10 +203,7 @@ interface Parts {
   ssl?: Handle | null;
 }
 
-/**
- * Gives the connection of `winner`, which has just been made and is not read yet, to `socket`, which still waits for an
- * address: as soon as it is told one, it is connected.
- */
+/** Gives `winner`'s connection, still unread, to `socket`, which waits for an address and connects once it has one. */
 type TakeOver = (socket: Socket, winner: Socket) => void;
 
 /** Undefined on a Node that keeps its parts elsewhere. */
@@ -246,9 +231,9 @@ function takeOver(socket: Socket, winner: Socket, reinitialize: symbol): void {
   if (socket instanceof TLSSocket) keepTls(socket, parts);
 }
 
-/** What Node forgets of TLS when it begins anew. */
+/** Node forgets these when it begins anew. */
 function keepTls(socket: TLSSocket, parts: Parts): void {
-  // It ends with the connection, and not when it is collected.
+  // Ends it with the connection, not at garbage collection.
   parts.ssl = parts._handle;
   if (socket.listenerCount('session') > 0) parts._handle?.enableSessionCallbacks?.();
 }

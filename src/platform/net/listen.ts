@@ -1,7 +1,4 @@
-/**
- * What the listeners have in common: an address, a bounded body, an answer in time, the field by which a loop is
- * seen.
- */
+/** What all listeners share. */
 
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
@@ -9,15 +6,12 @@ import { SidecarError, systemCodeOf } from '../errors.ts';
 import type { Clock } from '../time/clock.ts';
 import { EVERY_ADDRESS, formatAddress, type ListenAddress } from './address.ts';
 
-/**
- * Connections that wait to be accepted; as many as Linux lets wait by default. A further one comes again after a second or more,
- * when its caller's system sends its first packet again.
- */
+/** Connections that wait to be accepted: Linux's default. A caller beyond it retries after a second or more. */
 const MAX_WAITING = 4096;
 
 /**
- * Resolves to the address once `server` accepts connections there, with the port that the system picked for 0.
  * @param what names the listener in the error.
+ * @returns the address, with the port that the system picked for 0.
  * @throws {SidecarError} `configuration` if the address cannot be had.
  */
 export async function listenOn(server: Server, listen: ListenAddress, what: string): Promise<ListenAddress> {
@@ -28,7 +22,7 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
       reject(new SidecarError('configuration', message, { cause: error }));
     };
     server.once('error', onError);
-    // Naming `::` would be an error on a machine without IPv6; without a host, Node uses it where it exists.
+    // Naming `::` fails on a machine without IPv6; without a host, Node uses it where it exists.
     const host = listen.host === EVERY_ADDRESS ? {} : { host: listen.host };
     server.listen({ ...host, port: listen.port, backlog: MAX_WAITING }, () => {
       server.off('error', onError);
@@ -38,7 +32,7 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
   return { host: listen.host, port: (server.address() as AddressInfo).port };
 }
 
-/** Ends a server, and its connections with it. */
+/** Ends the connections, too. */
 export function closeAtOnce(server: HttpServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
@@ -46,7 +40,7 @@ export function closeAtOnce(server: HttpServer): Promise<void> {
   });
 }
 
-/** The body; `too_large` as soon as that is known; `aborted` if the caller leaves before its end. Never rejects. */
+/** `too_large` as soon as that is known; `aborted` if the caller leaves. Never rejects. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -70,10 +64,7 @@ export function readBody(
   });
 }
 
-/**
- * Ends the connection unless the last byte of the answer has left in time. A reader that takes a few bytes now and then is never
- * idle: no timeout of Node's ends it.
- */
+/** Ends the connection unless the whole answer has left in time. No timeout of Node's ends a slow reader. */
 export function endUnlessAnswered(response: ServerResponse, withinMs: number, clock: Clock): void {
   // The response lets go of its socket when it ends.
   const { socket } = response.req;
@@ -83,5 +74,5 @@ export function endUnlessAnswered(response: ServerResponse, withinMs: number, cl
   );
 }
 
-/** Names the sidecars that a request has passed: a request that comes back to one is a loop. See decision 0003. */
+/** Names the sidecars that a request has passed, so that a loop is seen (docs/decisions/0003). */
 export const HOP_FIELD = 'token-sidecar-hop';

@@ -1,7 +1,4 @@
-/**
- * Names are looked up once for all who ask for them at the moment, and anew once there is an answer, or for long none. A name that
- * is not answered takes a bounded part of the lookups that run at once.
- */
+/** Lookups of names, shared by all who ask at the moment. Slow names take a bounded part of those that run at once. */
 
 import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -9,23 +6,16 @@ import { lookupThreads } from '../process/thread-pool.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 
 interface LookupBounds {
-  /** Under way at once. */
   readonly atOnce: number;
   /** Under way at once for one party. */
   readonly ofParty: number;
-  /** Of one name under way at once: the last of them is shared for as long as it takes. */
+  /** Under way at once for one name. The last is shared for as long as it takes. */
   readonly ofName: number;
-  /**
-   * Lookups of parties that are known to be late begin while fewer than so many are late, or of such parties. One party has all
-   * but one of them.
-   */
+  /** Lookups under way beyond which a party known to be late must wait. One party has all but one of them. */
   readonly late: number;
 }
 
-/**
- * DNS takes no thread, and a question that is lost is asked again within the lookup. No name waits for another: the configuration
- * says how many there are.
- */
+/** DNS takes no thread and repeats lost questions, and the configuration bounds the names. */
 export const DNS_BOUNDS: LookupBounds = {
   atOnce: Number.POSITIVE_INFINITY,
   ofParty: Number.POSITIVE_INFINITY,
@@ -34,12 +24,12 @@ export const DNS_BOUNDS: LookupBounds = {
 };
 
 /**
- * One that has taken longer is late. It is shared with nobody new, as far as there may be another: its question may be lost, which
- * the system finds out after seconds, while another one is answered at once.
+ * A longer lookup is late, and is shared with nobody new if another may begin: its question may be lost, which the
+ * system notices only after seconds.
  */
 const LATE_MS = 1000;
 
-/** Parties that are known to be late. The configuration says how many there are; this bounds what a long life of changes leaves. */
+/** Bounds what many changes of the configuration leave. */
 const MAX_LATE_PARTIES = 1000;
 
 type Told = Parameters<LookupFunction>[2];
@@ -58,15 +48,15 @@ interface Lookup {
   beganAtMs: number;
 }
 
-/** Lookups of one kind. Names come from outside, too; as many are remembered as are under way, or waited for. */
+/** Lookups of one kind. Remembers only names that are looked up or waited for. */
 export class SharedLookups {
   readonly #lookup: LookupFunction;
   readonly #bounds: LookupBounds;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #underWay: Lookup[] = [];
-  /** The longest first; each has somebody who waits for it. */
+  /** The longest first; somebody waits for each. */
   readonly #inLine: Lookup[] = [];
-  /** Whose last lookup was late, and found nothing; the oldest first. */
+  /** Parties whose last lookup was late and found nothing; the oldest first. */
   readonly #lateParties = new Set<string>();
 
   constructor(lookup: LookupFunction, bounds: LookupBounds, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
@@ -76,10 +66,10 @@ export class SharedLookups {
   }
 
   /**
-   * Calls back with the answer to a lookup that is under way, or is begun now or as soon as others are over.
+   * Calls back with the answer of a lookup that is under way or will begin.
    * @param told is called in a turn of its own.
-   * @param party whose share of the lookups this one takes: the name's own, unless names of one origin share one.
-   * @returns leaves: nothing is kept of `told`, and it is not called any more.
+   * @param party whose share it takes; several names of one origin may have one.
+   * @returns forgets `told`, which is not called any more.
    */
   ask(hostname: string, options: LookupOptions, told: Told, party: string = hostname): () => void {
     const waiting: Waiting = { told };
@@ -110,7 +100,7 @@ export class SharedLookups {
     return lookup;
   }
 
-  /** Beside one of the same name that has no answer yet. */
+  /** Beside an unanswered one of the same name. */
   #mayBeginAnother(last: Lookup, underWay: number, party: string): boolean {
     return (
       this.#isLate(last) &&
@@ -146,7 +136,7 @@ export class SharedLookups {
     try {
       this.#lookup(lookup.hostname, lookup.options, (...answer) => this.#answered(lookup, answer));
     } catch (error) {
-      // What takes an argument for wrong throws at once.
+      // A wrong argument makes it throw at once.
       process.nextTick(() => this.#answered(lookup, [error as NodeJS.ErrnoException, []]));
     }
   }
@@ -156,7 +146,7 @@ export class SharedLookups {
     const [error] = answer;
     this.#rememberWhetherLate(lookup, error === null);
     for (const waiting of lookup.waiting) {
-      // In turns of their own: what one throws keeps nothing from the others.
+      // In turns of their own, so that one that throws does not stop the others.
       process.nextTick(() => {
         if (lookup.waiting.delete(waiting)) waiting.told(...answer);
       });
@@ -164,7 +154,7 @@ export class SharedLookups {
     this.#beginNext();
   }
 
-  /** One that was found late is not known for that: its first question was lost, or went to a server that is away. */
+  /** If it was found, only its first question was lost. */
   #rememberWhetherLate(lookup: Lookup, found: boolean): void {
     this.#lateParties.delete(lookup.party);
     if (found || !this.#isLate(lookup)) return;
@@ -183,7 +173,7 @@ export class SharedLookups {
     }
   }
 
-  /** The longest in line of the party with the fewest under way: who asks for many names lets others pass. */
+  /** The longest in line of the party with the fewest under way. */
   #nextInLine(): Lookup | undefined {
     let next: Lookup | undefined;
     let fewest = Number.POSITIVE_INFINITY;
@@ -202,7 +192,6 @@ export class SharedLookups {
   }
 }
 
-/** Says whether it was there. */
 function take<T>(from: T[], one: T): boolean {
   const at = from.indexOf(one);
   if (at !== -1) from.splice(at, 1);
@@ -219,10 +208,10 @@ function asksTheSame(lookup: Lookup, hostname: string, { family, hints, all }: L
   );
 }
 
-// The system's lookups cannot be taken back and hold a thread for as long as name servers are silent. Upstreams have their
-// threads and everything else has its own, so that tokens never wait for the names of upstreams.
+// The system's lookups cannot be cancelled, and hold a thread while name servers are silent. Upstreams have their own
+// threads, so that tokens never wait for them.
 
-/** Threads for the names of providers, collectors, the Kubernetes API and the token cache, and for those of upstreams. */
+/** Threads for the names of upstreams, and for all others. */
 export function sharesOf(threads: number): { readonly own: LookupBounds; readonly upstreams: LookupBounds } {
   const own = Math.max(1, Math.floor(threads / 3));
   return { own: boundsWithin(own), upstreams: boundsWithin(Math.max(1, threads - own)) };
@@ -238,5 +227,5 @@ export const UPSTREAM_BOUNDS = SHARES.upstreams;
 
 const own = new SharedLookups(systemLookup as LookupFunction, SHARES.own);
 
-/** For every connection but those to upstreams. */
+/** For all connections but those to upstreams. */
 export const ownLookup: LookupFunction = (hostname, options, told) => void own.ask(hostname, options, told);

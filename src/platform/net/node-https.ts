@@ -1,5 +1,2 @@
-/**
- * `node:https` without an import statement, for the reason in node-http.ts. Today none of its exports loads fetch, and
- * an import statement would cost the same; this way no future export can make every pod pay.
- */
+/** No import statement, so that no future export can load fetch when it is linked (node-http.ts). */
 export const https = process.getBuiltinModule('node:https');

@@ -1,4 +1,4 @@
-/** The kernel's tables of sockets, and how they write addresses (proc_pid_net(5)). */
+/** The kernel's tables of sockets (proc_pid_net(5)). */
 
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -6,38 +6,34 @@ import { isIPv4, type Socket } from 'node:net';
 import { endianness } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 
-/** The sockets of this network namespace, which the containers of a pod share. */
+/** Of this network namespace, which the containers of a pod share. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
 /** The kernel gives a page at a time. */
 const PIECE_BYTES = 4096;
 
-/**
- * Errors that mean there is no table: on another system, or without this address family. Others pass, such as a lack of
- * descriptors.
- */
+/** There is no table: on another system, or without this address family. Other errors pass. */
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
 
-/** `whole`: all that the tables hold has been read. `broken`: less. `absent`: there is no table. */
+/** `whole`: all was read. `broken`: less. `absent`: there is no table. */
 type TablesRead = 'whole' | 'broken' | 'absent';
 
-/** Reads the tables of the kernel's sockets piece by piece. */
+/** Reads the tables piece by piece. */
 export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
 
-/** A row of the tables. */
 interface KernelSocket {
   /** Whether a process holds it. */
   readonly isOpen: boolean;
-  /** What it was given to send that the peer has not acknowledged, and what has come that no process has read. */
+  /** Sent but not acknowledged, and received but not read. */
   readonly queuedBytes: number;
 }
 
-/** Which of two ends of a connection comes first in its name. */
+/** The end that comes first in a name. */
 type End = 'ours' | 'peers';
 
 /**
- * How the kernel's tables name one end of a connection: its address and port, then those of the other. A socket for both
- * families is listed by the mapped address. Empty where the socket is closed.
+ * How the tables name an end of a connection: its address and port, then the peer's. A socket for both families is
+ * listed by its mapped address. Empty if the socket is closed.
  */
 export function socketNames(
   { localAddress, localPort, remoteAddress, remotePort }: Socket,
@@ -58,15 +54,15 @@ export function socketNames(
 }
 
 /**
- * Looks for sockets in the text of the kernel's tables, which comes in pieces. It reads only the name of a row that is not looked
- * for: there may be tens of thousands, most of them of connections that are over.
+ * Finds sockets in the text of the tables, which comes in pieces. Other rows, perhaps tens of thousands, cost only a
+ * look at their name.
  */
 export class SocketSearch {
   readonly #names: ReadonlySet<string>;
   readonly #found = new Map<string, KernelSocket>();
   #rest = '';
 
-  /** @param names as `socketNames` gives them. */
+  /** @param names from `socketNames`. */
   constructor(names: Iterable<string>) {
     this.#names = new Set(names);
   }
@@ -90,7 +86,10 @@ export class SocketSearch {
     return undefined;
   }
 
-  /** `  12: 0100007F:3AE8 0100007F:D2F0 01 00000000:00000000 …`: number, both ends, state, both queues, and later the inode. */
+  /**
+   * ` 12: 0100007F:3AE8 0100007F:D2F0 01 00000000:00000000 …`: number, both ends, state, both queues, and later the
+   * inode.
+   */
   #readRow(row: string, start: number, end: number): void {
     const nameStart = row.indexOf(':', start) + 2;
     const nameEnd = row.indexOf(' ', row.indexOf(' ', nameStart) + 1);
@@ -104,7 +103,7 @@ export class SocketSearch {
   }
 }
 
-/** The kernel lists all its sockets at once, which takes tens of milliseconds of another thread when there are many. */
+/** Takes another thread tens of milliseconds if there are many sockets. */
 export async function readSocketTables(take: (piece: Buffer) => void): Promise<TablesRead> {
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   const reads: TablesRead[] = [];
@@ -112,7 +111,7 @@ export async function readSocketTables(take: (piece: Buffer) => void): Promise<T
   return allOf(reads);
 }
 
-/** In one turn of the event loop: with a page a turn, a busy process would take seconds for them. */
+/** In one turn of the event loop: a busy process would take seconds for a page a turn. */
 export function readSocketTablesAtOnce(take: (piece: Buffer) => void): TablesRead {
   return allOf(
     TABLES.map((path) => {
@@ -156,12 +155,12 @@ function portInHex(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, '0');
 }
 
-/** `::ffff:0:0/96`, the form of IPv4 addresses on a socket for both families. */
+/** `::ffff:0:0/96`, for IPv4 on a socket for both families. */
 export const MAPPED: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
-/** The octets of an address as Node writes it; a mapped address gives those of IPv4. */
+/** A mapped address gives the octets of IPv4. */
 export function octetsOf(address: string): number[] {
   if (isIPv4(address)) return address.split('.').map(Number);
   const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
@@ -178,7 +177,7 @@ export function octetsOf(address: string): number[] {
   return mapped ? octets.slice(MAPPED.length) : octets;
 }
 
-/** The kernel prints addresses as 32-bit numbers in the machine's own byte order. */
+/** The kernel prints addresses as 32-bit numbers in the machine's byte order. */
 export function inHex(octets: readonly number[]): string {
   let hex = '';
   for (let at = 0; at < octets.length; at += 4) {

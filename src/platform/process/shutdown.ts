@@ -1,27 +1,22 @@
-/** How a process ends: what asks it to, how it shares out the time it has, and what it leaves for the kubelet. */
+/** How a process ends: what asks it to, how it shares out its time, and what it leaves for the kubelet. */
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { systemCodeOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 
-/** SIGTERM, SIGINT or a request to quit: at the first, the command finishes its work and returns. */
 export interface Shutdown {
-  /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
+  /** Aborts when the process is asked to end. A second signal ends it at once. */
   readonly signal: AbortSignal;
-  /** Requests the end from inside, as `POST /quitquitquit` does. */
+  /** Asks from inside, for `POST /quitquitquit`. */
   request(): void;
-  /**
-   * From now on SIGHUP calls back instead of ending the process, unless the process runs on a terminal, where SIGHUP
-   * means that the terminal is closed.
-   */
+  /** From now on SIGHUP calls back instead of ending the process, except on a terminal, which it says is closed. */
   takeHangups(callback: () => void): void;
 }
 
 /**
- * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at once.
- * Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP works like the first, unless a
- * command uses it otherwise, and never ends the process at once: a closing terminal sends several.
+ * The first SIGTERM or SIGINT aborts, the second ends the process at once. The exit status is 0, since a Job whose
+ * sidecar ends with 143 counts as failed. SIGHUP aborts unless a command takes it; a closing terminal sends several.
  */
 export function listenForShutdown(process: NodeJS.Process): Shutdown {
   const abort = new AbortController();
@@ -37,13 +32,12 @@ export function listenForShutdown(process: NodeJS.Process): Shutdown {
     signal: abort.signal,
     request: () => abort.abort(),
     takeHangups(callback) {
-      // On a terminal SIGHUP means that the terminal has gone.
       if (!process.stdin.isTTY) onHangup = callback;
     },
   };
 }
 
-/** Resolves when the signal aborts; at once if it has. */
+/** At once if it has aborted. */
 export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -51,25 +45,24 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** How a program shares out the time that it has to end. */
 interface DrainShares {
-  /** How long new connections are still accepted, while others learn that it ends. */
+  /** How long new connections are still accepted. */
   readonly delayMs: number;
-  /** At least this long for requests in flight, once no new ones are accepted. */
+  /** The least time for requests in flight after that. */
   readonly drainMs: number;
   /** For the last spans. */
   readonly spansMs: number;
 }
 
-/** The time that a drain leaves for spans: the requests it cut off are just those that somebody will look for. */
+/** Left for the spans of requests that the drain cut off. */
 const KEPT_FOR_SPANS_MS = 1000;
-/** At most this fraction of the whole time. */
+/** Of the whole time, at most. */
 const PART_FOR_SPANS = 0.2;
 
-/** Fraction of the time that remains after spans. */
+/** Of the time that remains after spans. */
 const PART_FOR_DRAIN = 0.2;
 
-/** @param drainDelayMs how long new connections should be accepted; shortened if time is short. */
+/** @param drainDelayMs shortened if time is short. */
 export function drainShares(
   drainTimeoutMs: number,
   { drainDelayMs, hasSpans }: { readonly drainDelayMs: number; readonly hasSpans: boolean },
@@ -80,19 +73,16 @@ export function drainShares(
   return { delayMs: Math.min(drainDelayMs, restMs - drainMs), drainMs, spansMs };
 }
 
-/**
- * The file from which the kubelet takes an ended container's message. Kubernetes mounts it here, even if the rest of the
- * file system is read-only.
- */
+/** Where the kubelet finds an ended container's message. Writable even on a read-only file system. */
 export const TERMINATION_LOG = '/dev/termination-log';
 
-/** Of the 4096 bytes that the kubelet takes. */
+/** The kubelet takes 4096 bytes. */
 const MAX_MESSAGE_LENGTH = 2048;
 
-/** Only if the file already exists: elsewhere nobody reads it. Non-blocking, so that a pipe is not waited for. */
+/** Only an existing file is read by anybody. Non-blocking, so that a pipe is not waited for. */
 const FLAGS = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
 
-/** Never rejects: the message is in the log as well. */
+/** Never rejects, since the log has the message as well. */
 export async function leaveTerminationMessage(path: string, message: string, log?: Logger): Promise<void> {
   try {
     const file = await open(path, FLAGS);

@@ -1,19 +1,18 @@
 /**
- * The threads that Node looks names up on, reads files on and computes keys on (libuv's pool). To be imported before all else: the
- * first work of the pool starts them.
+ * Sizes libuv's pool, for names, files and keys. Import it before all else, since the first work starts the threads.
  */
 
 const VARIABLE = 'UV_THREADPOOL_SIZE';
 
-/** A lookup holds a thread for as long as name servers are silent, and only half of the threads may be held by lookups. */
+/** Half of them may be held by lookups while name servers are silent. */
 const THREADS = 32;
 
-/** What libuv starts where the variable says nothing. */
+/** libuv's default. */
 const THREADS_OF_LIBUV = 4;
 
 if (process.env[VARIABLE] === undefined) process.env[VARIABLE] = String(THREADS);
 
-/** Lookups that run at once; others wait within the pool, which knows no priorities. Files and keys have the other threads. */
+/** How many lookups run at once. The other threads are for files and keys, since the pool knows no priorities. */
 export function lookupThreads(env: Readonly<Record<string, string | undefined>> = process.env): number {
   const said = Number.parseInt(env[VARIABLE] ?? String(THREADS_OF_LIBUV), 10) || 1;
   const threads = Math.min(Math.max(said, 1), 1024);

@@ -1,17 +1,17 @@
-/** Waiting: for a turn of the event loop, for a promise no longer than allowed, for work of another, between attempts. */
+/** Waiting: for a turn of the event loop, a promise, work of another, or the next attempt. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
 export { nextTurn };
 
-/** A pause after every so many steps. @param steps done in one turn of the event loop. */
+/** @param steps done in one turn of the event loop. */
 export function pauseEvery(steps: number): () => Promise<void> | undefined {
   let done = 0;
   return () => (++done % steps === 0 ? nextTurn() : undefined);
 }
 
-/** The promise's result, or `late` if it takes longer than `ms`. A late promise goes on: its rejection is the caller's to watch. */
+/** `late` after `ms`. The promise goes on, and the caller must watch its rejection. */
 export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promise<T | 'late'> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve('late'));
@@ -19,7 +19,7 @@ export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promis
   });
 }
 
-/** Work by key: who asks while it is under way shares its outcome. */
+/** Callers share the work that is under way for their key. */
 export class SingleFlight<T> {
   readonly #underWay = new Map<string, Promise<T>>();
 
@@ -47,7 +47,6 @@ export interface BackoffOptions {
   readonly random: () => number;
 }
 
-/** A wait that grows with each failure. */
 interface Doubling {
   readonly firstMs: number;
   readonly maxMs: number;
@@ -60,12 +59,12 @@ export function doublingMs(failures: number, { firstMs, maxMs }: Doubling): numb
 
 const BACKOFF: Doubling = { firstMs: 1000, maxMs: 30_000 };
 
-/** Full jitter: anything up to 1 s after the first failure, 2 s after the second, … 30 s. */
+/** Full jitter: up to 1 s after the first failure, 2 s after the second, … 30 s. */
 export function backoffMs(failures: number, random: () => number): number {
   return random() * doublingMs(Math.max(0, failures - 1), BACKOFF);
 }
 
-/** Resolves after `delayMs`, or at once when the signal aborts. */
+/** Resolves after `delayMs`, or when the signal aborts. */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

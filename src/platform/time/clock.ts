@@ -1,24 +1,22 @@
-/**
- * Time as an argument. Everything that waits or expires takes a Clock, so that tests move time by hand.
- */
+/** Everything that waits or expires takes a Clock, so that tests move time by hand. */
 
-/** A moment on both clocks, because either alone can lie: see `isPast`. */
+/** On both clocks, because either can be wrong. */
 export interface Instant {
-  /** Milliseconds on a clock that never steps; its zero is arbitrary. */
+  /** Never steps; its zero is arbitrary. */
   readonly monotonicMs: number;
-  /** Milliseconds since the Unix epoch; may be stepped by an administrator or a resumed VM. */
+  /** Since the Unix epoch; an administrator or a resumed VM may step it. */
   readonly wallMs: number;
 }
 
 export interface Clock {
   now(): Instant;
-  /** `now().monotonicMs` alone, for the path of every request. */
+  /** For the path of every request. */
   monotonicMs(): number;
-  /** Calls back once, `delayMs` from now at the earliest. Does not keep the process alive. Returns the cancel function. */
+  /** Calls back once, after `delayMs` at the earliest. Does not keep the process alive. Returns the cancel function. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Longer delays overflow Node's timers and would fire at once. */
+/** Longer delays overflow Node's timers and fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -31,25 +29,21 @@ export const systemClock: Clock = {
   },
 };
 
-/** The instant `durationMs` after `instant`. */
 export function later(instant: Instant, durationMs: number): Instant {
   return { monotonicMs: instant.monotonicMs + durationMs, wallMs: instant.wallMs + durationMs };
 }
 
-/**
- * Whether `deadline` has passed by either clock. A suspended machine's monotonic clock stands still, and a stepped wall
- * clock jumps: a token past its end by one of them counts as expired.
- */
+/** By either clock: a suspended machine's monotonic clock stands still, and the wall clock may be stepped. */
 export function isPast(deadline: Instant, now: Instant): boolean {
   return now.monotonicMs >= deadline.monotonicMs || now.wallMs >= deadline.wallMs;
 }
 
-/** Milliseconds since `instant`, by whichever clock says more; see `isPast`. */
+/** By whichever clock says more. */
 export function elapsedMs(instant: Instant, now: Instant): number {
   return Math.max(now.monotonicMs - instant.monotonicMs, now.wallMs - instant.wallMs);
 }
 
-/** Milliseconds until `deadline` by whichever clock reaches it first; never negative. */
+/** By whichever clock reaches it first; never negative. */
 export function remainingMs(deadline: Instant, now: Instant): number {
   return Math.max(0, Math.min(deadline.monotonicMs - now.monotonicMs, deadline.wallMs - now.wallMs));
 }

@@ -1,4 +1,4 @@
-/** Mounted files of certificates, followed: the one that a listener shows, and the authorities of its callers. */
+/** Follows mounted certificates: a listener's own, and the authorities of its callers. */
 
 import { basename, dirname } from 'node:path';
 import type { PeerCertificate } from 'node:tls';
@@ -18,17 +18,16 @@ import {
 
 export interface CertificateFiles {
   readonly certFile: string;
-  /** In the same directory, so that one look at a mounted Secret gives both in the same version. */
+  /** In the same directory, so that both are read in the same version. */
   readonly keyFile: string;
-  /** Names the certificate in messages: the flag or variable that gave it. */
+  /** Names the certificate in messages. */
   readonly key: string;
 }
 
 interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
 
 /**
- * Follows a mounted certificate, made by Helm, by cert-manager or by hand. An unusable one leaves the last good one in
- * place.
+ * An unusable certificate leaves the last good one in place.
  * @throws {ConfigurationError} if it is unusable from the start.
  */
 export async function followCertificateFiles(
@@ -72,17 +71,16 @@ export async function followCertificateFiles(
   };
 }
 
-/** What a listener that asks callers for a certificate requires of them. */
 export interface ClientVerification {
-  /** PEM of the CAs whose certificates are accepted. */
+  /** PEM. */
   authorities(): string;
-  /** Calls back when they change. Returns a function that stops it. */
+  /** Returns a function that stops it. */
   onChange(listener: () => void): () => void;
   /** Whether the certificate of a verified connection has a name that may call. */
   accepts(socket: { getPeerCertificate(): PeerCertificate }): boolean;
 }
 
-/** Whether a certificate has a common name in the list; an empty list accepts any certificate of the CA. */
+/** An empty list accepts any certificate of the CA. */
 function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
   if (names.length === 0) return true;
   const subject: string | string[] | undefined = certificate.subject?.CN;
@@ -98,14 +96,14 @@ interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
 
 export interface ClientFiles {
   readonly caFile: string;
-  /** Common names that may call; any if the list is empty. */
+  /** Common names that may call; any if empty. */
   readonly names: readonly string[];
   /** Names the file in messages. */
   readonly key: string;
 }
 
 /**
- * Follows the file of CAs that verify callers' certificates. An unusable bundle leaves the last good one in place.
+ * An unusable bundle leaves the last good one in place.
  * @throws {ConfigurationError} if it is unusable from the start.
  */
 export async function followClientAuthorities(

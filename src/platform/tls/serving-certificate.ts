@@ -1,7 +1,4 @@
-/**
- * The certificate that a listener shows its callers, and the one rule for all its sources: whatever is offered, the
- * last good one stays.
- */
+/** The certificate that a listener shows its callers. Whatever its source offers, the last good one stays. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
@@ -10,23 +7,21 @@ import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../time/clock.ts';
 import { blocksOf } from '../x509/pem.ts';
 
-/** The certificate that a listener shows its callers. */
 export interface ServingCertificate {
   /** PEM, the leaf first. */
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /** Unix time in ms. */
+  /** Unix time. */
   readonly startsAtMs: number;
-  /** Unix time in ms. */
+  /** Unix time. */
   readonly expiresAtMs: number;
 }
 
-/** The source of the serving certificate and of its successors. */
 export interface CertificateSource {
   /** Undefined until there is a first one. */
   current(): ServingCertificate | undefined;
-  /** Calls back with each new certificate. Returns a function that stops it. */
+  /** Returns a function that stops it. */
   onChange(listener: (certificate: ServingCertificate) => void): () => void;
   close(): Promise<void>;
 }
@@ -52,7 +47,7 @@ export function parseServingCertificate(cert: string, key: string): ServingCerti
     return 'the chain is that of another certificate: nothing in it issued the first one';
   }
   try {
-    // TLS has the last word: it rejects some that pass the checks above, for example for a key that is too short.
+    // TLS rejects more, such as a key that is too short.
     createSecureContext({ cert, key });
   } catch (error) {
     return `TLS does not take it: ${messageOf(error)}`;
@@ -64,7 +59,7 @@ export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Why a certificate is not valid now, or undefined. */
+/** Undefined if it is valid now. */
 export function outsideValidity(
   { startsAtMs, expiresAtMs }: ServingCertificate,
   nowMs: number,
@@ -84,7 +79,7 @@ export function certificateMissing(
 export interface CertificateMetrics {
   /** @param expiresAtMs Unix time. */
   certificateLoaded(expiresAtMs: number): void;
-  /** A certificate was offered, but is not served. */
+  /** One was offered, but is not served. */
   certificateRefused(): void;
 }
 
@@ -94,25 +89,20 @@ export interface ServedCertificateOptions {
   readonly log: Logger;
 }
 
-/** The certificate in use, and how its successors are offered. */
 interface ServedCertificate extends Omit<CertificateSource, 'close'> {
   /**
-   * Serves it from now on. Only a certificate that is valid now replaces a valid one: an expired one does not, and one
-   * that is not valid yet waits for its time.
+   * Serves it from now on. Only a certificate that is valid now replaces a valid one; one that is not valid yet waits.
    */
   offer(certificate: ServingCertificate): void;
-  /** Notes that the offered certificate is unusable. */
+  /** Notes that an offered certificate is unusable. */
   refuse(why: string): void;
   close(): void;
 }
 
-/**
- * Timers follow the monotonic clock. A certificate's time follows the wall clock, which may be stepped, or go on while
- * the machine sleeps.
- */
+/** Timers follow the monotonic clock, a certificate's validity the wall clock. */
 const MAX_SLEEP_MS = 15_000;
 
-/** @param first served from the start, whatever its time: readiness reports when it is of no use. */
+/** @param first served whatever its time; readiness reports if it is of no use. */
 export function createServedCertificate(
   { clock, metrics, log }: ServedCertificateOptions,
   first?: ServingCertificate,
@@ -145,7 +135,7 @@ export function createServedCertificate(
     else cancelWait = clock.after(Math.min(leftMs, MAX_SLEEP_MS), () => waitFor(certificate));
   }
 
-  /** A listener that throws keeps neither the others nor the next certificate from being announced. */
+  /** One that throws does not stop the others. */
   function tell(listener: (certificate: ServingCertificate) => void, certificate: ServingCertificate): void {
     try {
       listener(certificate);

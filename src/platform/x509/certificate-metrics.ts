@@ -1,5 +1,3 @@
-/** How long the certificates in use are valid, as metrics. */
-
 import { createHash, type X509Certificate } from 'node:crypto';
 import { LruMap } from '../limits/lru-map.ts';
 import type { Logger } from '../log/logger.ts';
@@ -7,14 +5,13 @@ import { Gauge, type Registry } from '../prometheus.ts';
 import { nextTurn } from '../time/async.ts';
 import { blocksOf, certificatesIn } from './pem.ts';
 
-/** The user of a file of certificates. */
 type CertificateUser = { readonly route: string } | { readonly credential: string };
 
 export interface CertificateMetrics {
   /**
    * A file is in use from now on.
-   * @param file the name of its key, or of its key in a mounted Secret.
-   * @param role an identity expires with the first certificate of its chain that does; trust with the last one named.
+   * @param file its key in a mounted Secret, or its setting.
+   * @param role an identity expires with the first certificate of its chain, trust with the last.
    * @param pem one certificate or several.
    */
   inUse(user: CertificateUser, file: string, role: 'identity' | 'trust', pem: string): void;
@@ -27,7 +24,7 @@ interface FileInUse {
   readonly pem: string;
 }
 
-/** Called for a file whose validity could not be read because of a fault; unparsable certificates are no fault. */
+/** Called after a fault. Unparsable certificates are none. */
 type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
 
 /**
@@ -37,13 +34,13 @@ type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
 export function createCertificateMetrics(registry: Registry, onUnread: OnUnread): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
   const reader = new ValidityReader();
-  /** The files still to be read, each once. */
+  /** Each once. */
   const waiting = new Map<string, FileInUse>();
   let reading: Promise<void> | undefined;
 
-  /** Requests do not wait for it; scrapes do. Never rejects. */
+  /** Scrapes wait for it, requests do not. Never rejects. */
   async function readWaiting(): Promise<void> {
-    // Files added meanwhile come last in the map, and are read as well.
+    // Includes files that are added meanwhile.
     for (const [key, one] of waiting) {
       await nextTurn();
       try {
@@ -59,7 +56,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   async function read(key: string, one: FileInUse): Promise<void> {
     const { user, file, role, pem } = one;
     const validity = await reader.read(pem);
-    // The file's content has changed meanwhile, and comes later.
+    // The content has changed, and comes later.
     if (waiting.get(key)?.pem !== pem) return;
     waiting.delete(key);
     if (validity === undefined) return;
@@ -85,7 +82,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   return {
     inUse(user, file, role, pem) {
       const key = JSON.stringify([user, file]);
-      // At the end of the line, wherever its older content stands.
+      // Moves it to the end of the line.
       waiting.delete(key);
       waiting.set(key, { user, file, role, pem });
       reading ??= readWaiting();
@@ -93,7 +90,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   };
 }
 
-/** A file whose validity cannot be read loses its series, and the log says so. */
+/** A file whose validity cannot be read loses its series, and is logged. */
 export function loggedCertificateMetrics(registry: Registry, log: Logger): CertificateMetrics {
   return createCertificateMetrics(registry, (err, user, file) =>
     log.error({ ...user, file, err }, 'how long a file of certificates is valid could not be read'),
@@ -105,24 +102,23 @@ interface Validity {
   readonly endsAtMs: number;
 }
 
-/** The certificates of one bundle that expire first and last. */
 interface BundleValidity {
   readonly first: Validity;
   readonly last: Validity;
 }
 
-/** Certificates parsed in one turn of the event loop: a few milliseconds. */
+/** A few milliseconds. */
 const CERTIFICATES_AT_ONCE = 20;
 
-/** Bundles whose outcome is remembered: routes share a few, which are read again whenever connections are made anew. */
+/** Routes share a few, which are read again with each new connection. */
 const MAX_BUNDLES = 64;
 
-/** From when and until when the certificates of a bundle are valid: read in parts, and once per content. */
+/** Reads bundles in parts, and once per content. */
 export class ValidityReader {
   /** By the hash of the bundle. */
   readonly #known = new LruMap<string, BundleValidity | 'unstated'>({ max: MAX_BUNDLES });
 
-  /** Undefined if no certificate states it: the file's user reports what is wrong with it. One call at a time. */
+  /** Undefined if no certificate states it: the file's user reports that. One call at a time. */
   async read(pem: string): Promise<BundleValidity | undefined> {
     const hash = createHash('sha256').update(pem).digest('base64');
     const known = this.#known.get(hash);

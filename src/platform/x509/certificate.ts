@@ -36,7 +36,6 @@ export interface KeyPair {
   readonly privateKey: KeyObject;
 }
 
-/** The signed content. */
 interface CertificateContent {
   readonly issuer: Name;
   readonly subject: Name;
@@ -49,19 +48,19 @@ const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
 const CURVE = { namedCurve: 'P-256' };
 
-/** X.520's limit for a common name. */
+/** X.520. */
 const MAX_COMMON_NAME = 64;
 
 export function newKeyPair(): Promise<KeyPair> {
   return promisify(generateKeyPair)('ec', CURVE);
 }
 
-/** The same, synchronously: a fraction of a millisecond. */
+/** Takes a fraction of a millisecond. */
 export function newKeyPairNow(): KeyPair {
   return generateKeyPairSync('ec', CURVE);
 }
 
-/** The certificate, as PEM. */
+/** As PEM. */
 export function signCertificate(content: CertificateContent, issuerKey: KeyObject): string {
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
@@ -82,12 +81,12 @@ export function signCertificate(content: CertificateContent, issuerKey: KeyObjec
   return new X509Certificate(Buffer.from(AsnConvert.serialize(certificate))).toString();
 }
 
-/** Unix times in ms. */
+/** Unix times. */
 export function validity(fromMs: number, toMs: number): Validity {
   return new Validity({ notBefore: new Date(fromMs), notAfter: new Date(toMs) });
 }
 
-/** A name of one common name, cut to the permitted length. */
+/** Cut to the permitted length. */
 export function commonName(text: string): Name {
   const value = new AttributeValue({ utf8String: text.slice(0, MAX_COMMON_NAME) });
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
@@ -120,7 +119,7 @@ function publicKeyInfo(key: KeyObject): SubjectPublicKeyInfo {
   return AsnConvert.parse(key.export({ type: 'spki', format: 'der' }), SubjectPublicKeyInfo);
 }
 
-/** Any value unique to this key will do (RFC 7093 §2). */
+/** Any value unique to the key will do (RFC 7093 §2). */
 function keyIdentifier(key: KeyObject): ArrayBuffer {
   return toArrayBuffer(
     createHash('sha256')

@@ -1,10 +1,8 @@
-/**
- * Certificates in PEM: bundles, their blocks, those of authorities; and the name of the one that the sidecar makes.
- */
+/** Certificates in PEM, and the name of the sidecar's root. */
 
 import { X509Certificate } from 'node:crypto';
 
-/** The certificates of a PEM bundle, separately, whether complete or not; text between them is left out (RFC 7468 §2). */
+/** The certificates of a bundle, complete or not, without the text between them (RFC 7468 §2). */
 export function blocksOf(bundle: string): string[] {
   const [, ...begun] = bundle.split(/^-----BEGIN CERTIFICATE-----[ \t]*\r?$/m);
   return begun.map((rest) => {
@@ -14,13 +12,13 @@ export function blocksOf(bundle: string): string[] {
   });
 }
 
-/** The octets of a PEM certificate; text around it is left out. */
+/** The octets of a certificate, without the text around it. */
 export function derOf(pem: string): Buffer {
   const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
   return Buffer.from(base64, 'base64');
 }
 
-/** The certificates of a PEM bundle, in order; anything else is left out. @param most the number that is parsed. */
+/** In order, without anything else. @param most the number that is parsed. */
 export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY): X509Certificate[] {
   return blocksOf(bundle)
     .slice(0, most)
@@ -45,8 +43,5 @@ export function parseAuthorities(pem: string): { readonly pem: string } | string
   }
 }
 
-/**
- * The name of the interception root: this, a space, and a mark of the sidecar's start. A root of this name that differs
- * from the present one is from an earlier start.
- */
+/** A space and a mark of the sidecar's start follow. A root of this name with another mark is from an earlier start. */
 export const INTERCEPTION_ROOT = 'token-sidecar root';

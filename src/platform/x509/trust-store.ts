@@ -1,5 +1,3 @@
-/** A trust store for the JVM, and the encoding that it is written in. */
-
 import { derOf } from './pem.ts';
 
 // Distinguished Encoding Rules (X.690): tag, length, content.
@@ -19,7 +17,7 @@ function tagged(tag: number, ...content: readonly Buffer[]): Buffer {
 
 const sequence = (...content: readonly Buffer[]): Buffer => tagged(SEQUENCE, ...content);
 
-/** A set of one member, or of members in the order of their octets. */
+/** Members in the order of their octets. */
 const set = (...content: readonly Buffer[]): Buffer => tagged(SET, ...content);
 
 /** `[number]`, explicit. */
@@ -56,19 +54,17 @@ function lengthOf(bytes: number): Buffer {
   return Buffer.from([0x80 | octets.length, ...octets]);
 }
 
-// The store.
-
 const DATA = objectIdentifier('1.2.840.113549.1.7.1');
 const CERTIFICATE_BAG = objectIdentifier('1.2.840.113549.1.12.10.1.3');
 const X509_CERTIFICATE = objectIdentifier('1.2.840.113549.1.9.22.1');
 const FRIENDLY_NAME = objectIdentifier('1.2.840.113549.1.9.20');
-/** Tells Java that a certificate is trusted, and not part of a chain. */
+/** Tells Java that a certificate is trusted, not part of a chain. */
 const TRUSTED_KEY_USAGE = objectIdentifier('2.16.840.1.113894.746875.1.1');
 const ANY_EXTENDED_KEY_USAGE = objectIdentifier('2.5.29.37.0');
 
 /**
- * A trust store for the JVM: PKCS #12 (RFC 7292 §4) with only certificates, which are public. So nothing is encrypted,
- * and no password proves its integrity: any password opens it, and none.
+ * A trust store for the JVM: PKCS #12 (RFC 7292 §4) with only certificates, which are public. It is not encrypted and
+ * has no integrity check, so any password opens it.
  * @param certificates PEM.
  */
 export function trustStoreOf(certificates: readonly string[]): Buffer {
