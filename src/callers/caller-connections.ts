@@ -1,4 +1,4 @@
-/** Bounds a listener's connections, and shares them fairly among the addresses that open them. */
+/** Bounds a listener's connections and shares them fairly among addresses. */
 
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -7,23 +7,22 @@ import type { Clock } from '../platform/time/clock.ts';
 
 interface CallerConnections {
   /**
-   * Counts a connection until it closes. Above the bound one gives way: at the address with the most, the new connection
-   * included, the one longest without a request. If other addresses tie with the new connection's for the most, an
-   * answered connection of theirs gives way or, without any, the new one: handshakes under way may finish.
+   * Counts a connection until it closes. Above the bound the one longest without a request gives way, at the address
+   * with the most. If the newcomer's address ties for the most, an answered connection gives way or, without any, the
+   * newcomer.
    */
   admit(socket: Socket): void;
   /**
-   * Marks a connection as busy with a request. Returns false if it already is, or if answers wait to be read, and ends the
-   * connection then: requests must not overlap, and who does not read gets no more.
+   * Marks a connection as busy. If it already is, or if answers wait to be read, it ends the connection and returns
+   * false.
    */
   begin(socket: Socket): boolean;
-  /** The answer is made. */
   end(socket: Socket): void;
   /** The answer has left, or never will. */
   left(socket: Socket): void;
   /** Reports the TLS socket on an admitted connection, after its handshake. */
   secured(socket: Socket): void;
-  /** Closes connections on which no byte of a request has come: handshakes under way, and silent callers. */
+  /** Closes connections on which no byte of a request has come. */
   closeUnused(): void;
   closeAll(): void;
 }
@@ -31,7 +30,7 @@ interface CallerConnections {
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** Set once the handshake is over; its bytes are those of requests. */
+  /** Set after the handshake. */
   secure?: Socket;
   state: 'waiting' | 'busy' | 'answered';
   /** Requests begun whose answers have not left. */
@@ -42,9 +41,8 @@ interface Connection {
 const MAX_UNREAD = 2;
 
 interface CallerConnectionsOptions {
-  /** At a time. */
   readonly most: number;
-  /** Called for each connection that is ended: `displaced` gave way, `sent_ahead` had a request before it could have one. */
+  /** `displaced` gave way, `sent_ahead` had a request before it could have one. */
   readonly onDropped: (reason: 'displaced' | 'sent_ahead') => void;
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -57,7 +55,7 @@ export function boundCallerConnections({
   /** By address and port; the most recently used comes last. */
   const connections = new Map<string, Connection>();
 
-  /** @returns the connection that gives way to one from this address; undefined if the new one does. */
+  /** @returns undefined if the new connection itself gives way. */
   function victimOf(newcomer: string): Connection | undefined {
     const held = new Map<string, number>();
     for (const { address } of connections.values()) held.set(address, (held.get(address) ?? 0) + 1);
@@ -73,7 +71,7 @@ export function boundCallerConnections({
     return candidates.find(({ state }) => state !== 'busy') ?? candidates[0];
   }
 
-  /** Whether there is room for a connection from this address now. */
+  /** Whether there is room for a connection from this address. */
   function makeRoom(newcomer: string): boolean {
     if (connections.size < most) return true;
     const victim = victimOf(newcomer);
@@ -111,7 +109,7 @@ export function boundCallerConnections({
     begin(socket) {
       const connection = connections.get(keyOf(socket));
       if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) {
-        // Once a connection: the rest of what was read at once comes here, too.
+        // Once a connection: the rest of what was read comes here, too.
         if (!socket.destroyed) {
           onDropped('sent_ahead');
           log.warn(
@@ -152,16 +150,16 @@ function keyOf({ remoteAddress, remotePort }: Socket): string {
 }
 
 interface DrainOptions {
-  /** How long the server goes on serving, while Services still send requests there. */
+  /** How long to serve on, while Services still send requests there. */
   readonly delayMs: number;
-  /** How long requests then in flight may take to finish. */
+  /** For requests in flight after that. */
   readonly timeoutMs: number;
-  /** Whether connections without a request are closed right after the delay: for callers that then ask elsewhere. */
+  /** For callers that then ask elsewhere. */
   readonly closeUnused: boolean;
   readonly clock: Clock;
 }
 
-/** Resolves once the server accepts nothing more and its last connection has ended. */
+/** Resolves once the server accepts nothing and its last connection has ended. */
 export async function drain(
   server: Server,
   connections: CallerConnections,

@@ -1,6 +1,6 @@
 /**
- * Verifies a projected service account token by itself: signature, issuer, audience, time, and its claims on pod and
- * service account. Only the API server knows whether the pod still lives: see `service-account-verifier.ts`.
+ * Verifies a projected service account token by itself. Only the API server knows whether its pod still lives: see
+ * `service-account-verifier.ts`.
  */
 
 import {
@@ -24,7 +24,7 @@ import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
 type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
   | { readonly kind: 'refused'; readonly reason: RefusedProof }
-  /** The key is not a known one, and newer ones cannot be read now. */
+  /** The key is unknown, and newer ones cannot be read now. */
   | { readonly kind: 'keys_unavailable'; readonly retryAfterMs: number };
 
 export interface ServiceAccountClaims {
@@ -32,13 +32,13 @@ export interface ServiceAccountClaims {
   readonly expiresAt: Instant;
 }
 
-/** The API server's tokens have 1 to 2 KiB. */
+/** Real tokens have 1 to 2 KiB. */
 const MAX_LENGTH = 8192;
 
-/** The algorithms that API servers sign with (`--service-account-signing-key-file`, KEP-740). All are asymmetric. */
+/** API servers sign with these (KEP-740). All are asymmetric. */
 const ALGORITHMS = ['RS256', 'ES256', 'ES384', 'ES512'];
 
-/** Between the API server's clock and ours; a token's expiry gets none. */
+/** Between the API server's clock and ours; expiry gets none. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 const PREFIX = 'system:serviceaccount:';
@@ -57,7 +57,7 @@ const clusterClaims = v.object({
 
 /**
  * Never throws for the token's content.
- * @param audience the only one allowed: a receiver of a token with several could show it to the others.
+ * @param audience the only one allowed, since receivers of a token with several could show it to each other.
  */
 export async function verifyServiceAccountToken(
   token: string,
@@ -76,8 +76,8 @@ export async function verifyServiceAccountToken(
 }
 
 /**
- * Base64url has one text for octets (RFC 7515 §2), but decoders accept others: with padding, blanks, or unused bits.
- * Tokens are remembered by their text, so each variant would cost a review.
+ * Base64url has one text for octets (RFC 7515 §2), but decoders accept others. Tokens are remembered by text, so each
+ * variant would cost a review.
  */
 function isCanonical(token: string): boolean {
   const parts = token.split('.', 4);
@@ -126,7 +126,7 @@ async function payloadByNewest(
   }
 }
 
-/** The cluster may have changed its keys. A token of a foreign issuer, or without a key id, is no reason to look. */
+/** The cluster may have changed its keys. A token of another issuer, or without a key id, is ignored. */
 function isOfUnknownKey(error: unknown, token: string, { issuer }: KeySet): boolean {
   if (!(error instanceof errors.JWKSNoMatchingKey)) return false;
   return typeof decodeProtectedHeader(token).kid === 'string' && decodeJwt(token).iss === issuer;
@@ -195,7 +195,7 @@ function reasonOf(error: unknown): RefusedProof {
   )
     return 'signature';
   if (error instanceof errors.JOSEError) return 'malformed';
-  // jose's decoders report a faulty header or payload by these.
+  // jose's decoders throw these for a faulty header or payload.
   if (error instanceof TypeError || error instanceof SyntaxError) return 'malformed';
   throw error;
 }
@@ -209,14 +209,14 @@ type NewestKeys =
   | {
       readonly kind: 'read';
       readonly set: KeySet;
-      /** Present if the reading began before this request: a key missing from it may be newer, and may be read then. */
+      /** When keys may be read again, if the reading began before this request. */
       readonly nextInMs?: number;
     }
-  /** They cannot be read, or were read a moment ago: the key may be newer than that. */
+  /** They cannot be read, or were read a moment ago. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 interface ClusterKeys {
-  /** Undefined until they have been read once. The last reading stays while the API server is away. */
+  /** Undefined until they have been read. The last reading stays while the API server is away. */
   current(): KeySet | undefined;
   /** For a token with an unknown key. */
   newest(): Promise<NewestKeys>;
@@ -227,20 +227,19 @@ interface ClusterKeysOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** A removed key goes out of use after this at the latest, while the API server answers. */
+/** How long a removed key may stay in use while the API server answers. */
 const READ_EVERY_MS = 300_000;
 
-/** Tokens with unknown keys cost the API server at most one reading in this time. */
+/** Between readings for tokens with unknown keys. */
 const READINGS_APART_MS = 10_000;
 
 const TIMEOUT_MS = 5000;
 
-/** Keys that could not be read may be there soon: they are retried automatically. */
 const ASK_SOON_MS = 1000;
 
 const discovery = v.object({ issuer: v.pipe(v.string(), v.nonEmpty()) });
 
-/** The keys in a set that verify: a symmetric one does not belong there. */
+/** Keeps the keys that verify; a symmetric one does not belong there. */
 const keys = v.object({
   keys: v.pipe(
     v.array(v.looseObject({ kty: v.string(), kid: v.optional(v.string()) })),
@@ -252,7 +251,7 @@ const keys = v.object({
   ),
 });
 
-/** A token without a key id would be tried with any key that fits. Clusters always set it. */
+/** Without a key id, any key that fits would be tried. Clusters always set it. */
 function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
   const find = createLocalJWKSet(set);
   return async (header, jws) => {
@@ -262,16 +261,15 @@ function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
 }
 
 /**
- * The keys that the cluster signs service account tokens with, by OpenID Connect discovery from the API server
- * (KEP-1393). Both documents are read from the API server itself, over the connection that is trusted anyway:
- * `jwks_uri` may lead to a bucket that this pod cannot reach.
+ * The cluster's signing keys, by discovery from the API server (KEP-1393). Both documents come over its trusted
+ * connection: `jwks_uri` may lead to a bucket that this pod cannot reach.
  */
 export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
   const { clock, random, log } = options;
   const abort = new AbortController();
   let current: KeySet | undefined;
   let known = '';
-  /** When the last reading began, and whether it succeeded. */
+  /** Its beginning. */
   let last: { readonly at: Instant; readonly succeeded: boolean } | undefined;
   let reading: Promise<boolean> | undefined;
 
@@ -304,7 +302,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
       return true;
     } catch (error) {
       log.warn({ err: error }, "the cluster's keys cannot be read, the last ones stay");
-      // Counted from its end: it may have taken the full timeout.
+      // Counted from its end, since it may have taken the full timeout.
       last = { at: clock.now(), succeeded: false };
       return false;
     }
@@ -313,7 +311,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   async function run(): Promise<void> {
     for (let failures = 0; !abort.signal.aborted; ) {
       failures = (await read()) ? 0 : failures + 1;
-      // Everybody waits for the first ones; later ones can keep to the schedule.
+      // Everybody waits for the first keys; later ones keep to the schedule.
       const delayMs =
         failures === 0 ? READ_EVERY_MS : backoffMs(current === undefined ? 1 : failures, random);
       await pause(clock, delayMs, abort.signal);

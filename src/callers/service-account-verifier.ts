@@ -1,7 +1,7 @@
 /**
- * Identifies the owner of a service account token: verified here with the cluster's keys, then by a TokenReview, which
- * is cached for a while. After that the token is reviewed again, so that a deleted pod's token is soon refused; while
- * the API server is slow or away, its last verdict stays valid for a bounded time.
+ * Identifies the owner of a service account token: verified with the cluster's keys, then by a TokenReview, which is
+ * cached. A later review finds that a pod is deleted. While the API server does not answer, the last verdict stays for
+ * a bounded time.
  */
 
 import { hash } from 'node:crypto';
@@ -21,25 +21,24 @@ import {
 
 interface KnownVerdict {
   readonly verdict: Verdict;
-  /** Whether `verify` would review it again: if that is impossible, the verdict holds. */
+  /** Whether `verify` would review it again. */
   readonly isDue: boolean;
 }
 
 export interface ServiceAccountVerifier {
   /**
-   * Rejects only for faults of the program, and answers within 11 s: one reading of the cluster's keys and one review.
-   * @param token as received; never logged, and kept only as its SHA-256.
+   * Rejects only for faults of the program; answers within 11 s.
+   * @param token never logged, and kept only as its SHA-256.
    */
   verify(token: string): Promise<Verdict>;
-  /** The verdict on a token without asking anybody; undefined if unknown. */
+  /** Asks nobody; undefined for an unknown token. */
   known(token: string): KnownVerdict | undefined;
-  /** Whether the cluster's keys have been read. */
   ready(): boolean;
   close(): void;
 }
 
 interface ServiceAccountVerifierOptions extends BackoffOptions {
-  /** The one audience that tokens must have. */
+  /** The only audience that tokens may have. */
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
@@ -47,15 +46,15 @@ interface ServiceAccountVerifierOptions extends BackoffOptions {
   readonly crowd?: CrowdLimits;
 }
 
-/** How many unknown tokens may come at one moment. */
+/** Unknown tokens at one moment. */
 export interface CrowdLimits {
-  /** Examined at the same moment. */
+  /** Examined. */
   readonly mostAtOnce: number;
-  /** Reviewed, if the cluster has signed them. */
+  /** Reviewed. */
   readonly line: FairQueueLimits & { readonly mostWaitingOfOne: number };
 }
 
-/** A rollout of two thousand pods in one namespace fits, and leaves as much to the others. */
+/** Room for a rollout of two thousand pods in one namespace, and as much for the others. */
 const REVIEW_LINE = {
   atOnce: 16,
   mostWaiting: 4000,
@@ -65,19 +64,17 @@ const REVIEW_LINE = {
 
 export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
 
-/** How long a review is trusted. */
 const REVIEWED_FOR_MS = 60_000;
 
-/** How long it is trusted if no new one can be had. */
+/** If no new one can be had. */
 const REVIEWED_AT_MOST_MS = 300_000;
 
 /** How long a token with an older review waits for the next. */
 const WAIT_FOR_NEXT_MS = 1000;
 
-/** How long a denied token stays denied without another review. */
+/** Without another review. */
 const DENIED_FOR_MS = 10_000;
 
-/** The crowd may soon have room. */
 const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 
 export function createServiceAccountVerifier(
@@ -126,7 +123,6 @@ export function createServiceAccountVerifier(
     return isOneTooMany ? Promise.resolve(ASK_SOON) : underWay.run(hash, begin);
   }
 
-  /** For a token that was confirmed a while ago. */
   async function reviewAgain(token: string, hash: string, before: ConfirmedToken): Promise<Verdict> {
     const stays = elapsedMs(before.reviewedAt, clock.now()) < REVIEWED_AT_MOST_MS;
     const next = shared(hash, async () =>
@@ -197,7 +193,7 @@ interface ConfirmedToken {
   readonly kind: 'confirmed';
   readonly caller: ServiceAccountCaller;
   readonly expiresAt: Instant;
-  /** When the API server last confirmed it. */
+  /** By the API server. */
   readonly reviewedAt: Instant;
 }
 
@@ -210,8 +206,8 @@ interface DeniedToken {
 interface KnownTokens {
   get(hash: string): KnownToken | undefined;
   /**
-   * Forgets useless tokens. If there is still no room, the oldest token of a caller with many goes, or else the oldest
-   * of all.
+   * Drops useless tokens and, if there is still no room, the oldest token of a caller with many, or else the oldest of
+   * all.
    */
   set(hash: string, token: KnownToken, now: Instant): void;
   delete(hash: string): void;
@@ -222,27 +218,21 @@ interface KnownTokens {
 const MAX_KNOWN = 20_000;
 
 /**
- * A caller with this many tokens makes room for its own next one, and with more for others' too; with no more it gives
- * way to others only if no caller has more. The kubelet replaces a token once in its life: a pod has the old and the
- * new one, of each volume. Tokens bound to no pod may have more holders, who all count as one caller: its tokens beyond
- * this number stay while nobody else needs the room.
+ * A caller with this many tokens makes room for its own next one; with more, for others' too. A pod needs two for each
+ * volume, since the kubelet replaces a token once in its life. All holders of tokens without a pod count as one caller.
  */
 const KEPT_OF_ONE_CALLER = 8;
 
 /**
- * Remembers tokens by their hash for as long as that is useful. The total is bounded: a caller with many tokens makes
- * room for the others.
+ * Remembers tokens by hash. A caller with many tokens makes room for the others.
  * @param usefulForMs how long a token is remembered after its last review.
  */
 export function createKnownTokens(usefulForMs: number): KnownTokens {
-  /** In order of being set. */
+  /** In the order of `set`. */
   const tokens = new Map<string, KnownToken>();
-  /**
-   * A caller's only token, the usual case, or all in order of being set: a set of one would take as much memory as all
-   * else kept of it.
-   */
+  /** A caller's only token, or all in the order of `set`. A set of one would double the memory. */
   const ofCallers = new Map<string, string | Set<string>>();
-  /** Callers with more tokens than are kept for them; the longest so comes first. */
+  /** Callers with more than `KEPT_OF_ONE_CALLER`; the longest so comes first. */
   const withMany = new Set<string>();
 
   function remove(hash: string): void {
@@ -278,7 +268,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
       : !isPast(token.until, now);
   }
 
-  /** Tokens are set when reviewed: after the first useful one there is nothing older. */
+  /** The order is by age, so nothing useless follows a useful one. */
   function forgetUseless(now: Instant): void {
     for (const [hash, token] of tokens) {
       if (isUseful(token, now)) return;
@@ -331,7 +321,7 @@ interface TokenReviewsOptions extends BackoffOptions {
 
 const TIMEOUT_MS = 3000;
 
-/** The pause after a failure: long enough to spare an ailing API server, short enough to be back soon. */
+/** After a failure. */
 const PAUSE = { firstMs: 100, maxMs: 2000 };
 
 const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
@@ -350,10 +340,7 @@ const answer = v.object({
 });
 type Status = v.InferOutput<typeof answer>['status'];
 
-/**
- * The API server's verdicts on tokens (authentication.k8s.io/v1 TokenReview): a limited number at once, taking turns
- * between namespaces.
- */
+/** TokenReviews (authentication.k8s.io/v1): a limited number at once, in turns by namespace. */
 function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
   const line = new FairQueue(clock, options.line);
@@ -384,7 +371,7 @@ function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): T
       const pauseMs = Math.min(PAUSE.maxMs, Math.max(asked, growing * (0.5 + 0.5 * random())));
       pausedUntil = later(clock.now(), pauseMs);
       metrics.reviewed('unavailable', (clock.monotonicMs() - startedAtMs) / 1000);
-      // A schema's message would quote the answer, and with it the token.
+      // A schema's message would quote the answer with the token.
       const err = error instanceof KubernetesApiError ? error : new Error('the answer is no TokenReview');
       log.error({ err, failures }, 'service account tokens cannot be reviewed');
       return unavailable();
@@ -410,7 +397,7 @@ function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): T
   };
 }
 
-/** Whether the API server confirms the token for our audience, and for the caller and pod that it is signed for. */
+/** Whether the token is confirmed for our audience, and for the caller and pod that it names. */
 function confirms(
   { authenticated, audiences, user }: Status,
   { namespace, serviceAccount, pod }: ServiceAccountCaller,
