@@ -1,7 +1,4 @@
-/**
- * The admin listener: a table of paths, each answered from a snapshot. Separate from the data path, so that neither can
- * starve the other's port. A connection has one request: nobody holds a place that others need between two of them.
- */
+/** The admin listener: a table of paths. A connection has one request, so that nobody holds a place between two. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -23,28 +20,27 @@ interface AdminAnswer {
 
 export interface AdminEndpoint {
   readonly method: 'GET' | 'POST';
-  /** Refuse callers from other machines (and other pods) with 403. */
+  /** Refuse callers from other pods and machines with 403. */
   readonly loopbackOnly?: boolean;
-  /** Programs by default. */
   readonly audience?: Audience;
   /**
    * Awaited before the request is answered. Bounded; never rejects.
-   * @param whenGone takes a function to be called when the caller has gone.
+   * @param whenGone takes a function to call if the caller leaves.
    */
   due?(whenGone: (leave: () => void) => void): Promise<void>;
   /**
-   * For an answer that takes time to make: it is made when those before it are, and shared. Names what it depends on, in
-   * one of a few words, besides the path and whether the caller is local. Without this, an answer waits for no other.
+   * For an answer that takes time to make. Callers with the same path, `isLocal` and variant share it, and one is made
+   * at a time. Has only a few values.
    */
   variant?(request: AdminRequest): string;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
 interface AdminRequest {
-  /** The Accept field, empty if absent. */
+  /** Empty if absent. */
   readonly accept: string;
   readonly query: URLSearchParams;
-  /** Whether the caller may change something: it comes from this machine or pod, and not through a sidecar. */
+  /** Whether the caller may change something: it comes from this pod or machine, and not through a proxy. */
   readonly isLocal: boolean;
 }
 
@@ -54,9 +50,8 @@ interface AdminServer {
 }
 
 interface AdminOptions {
-  /** The system's by default. */
   readonly clock?: Clock;
-  /** Lower-case names under which people may come, besides those that nobody outside can make resolve to us. */
+  /** Lower-case names under which people may come, besides those that are always trusted. */
   readonly hosts?: readonly string[];
   readonly metrics?: AdminMetrics;
 }
@@ -67,9 +62,8 @@ const ANSWER_MS = 20_000;
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 
 /**
- * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path with 404,
- * another method with 405 and `Allow`, a request from another site's page with 403. However many ask, they have
- * `MAX_CONNECTIONS` connections; however slowly they read, an answer takes `ANSWER_MS`.
+ * Serves `endpoints` by path until closed. HEAD is answered like GET; an unknown path gets 404, another method 405, a
+ * page of another site 403.
  * @throws {SidecarError} `configuration` if the address cannot be listened on.
  */
 export async function startAdminServer(
@@ -144,7 +138,7 @@ async function answerRequest(
   if (endpoint.loopbackOnly === true && !isOnLoopback) {
     return plain(403, 'loopback callers only');
   }
-  // Through a proxy in the pod, others seem to come from loopback, too: a sidecar, a mesh, nginx.
+  // Through a proxy in the pod (a sidecar, a mesh, nginx) other callers seem to come from loopback.
   const isForwarded = Object.keys(request.headers).some((name) => FORWARDED.test(name));
   if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
@@ -165,13 +159,10 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] as string;
 }
 
-/**
- * Fields that show that a proxy has forwarded the request: our own mark, RFC 7239, RFC 9110 §7.6.3, and those of meshes
- * and proxies.
- */
+/** Fields by which a proxy is recognized: our own mark, RFC 7239, RFC 9110 §7.6.3, and those of common proxies. */
 const FORWARDED = new RegExp(`^(?:${HOP_FIELD}|forwarded|via|x-forwarded-.*|x-real-ip|x-envoy-.*|l5d-.*)$`);
 
-/** Istio's proxy uses 127.0.0.6 for requests from other pods. */
+/** Without 127.0.0.6, which Istio's proxy uses for requests from other pods. */
 const LOOPBACK_PEERS: ReadonlySet<string | undefined> = new Set(['127.0.0.1', '::ffff:127.0.0.1', '::1']);
 
 function isLoopbackPeer(address: string | undefined): boolean {
@@ -191,13 +182,13 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
   response.end(request.method === 'HEAD' ? undefined : answer.body);
 }
 
-/** The kubelet, a few Prometheus replicas and some people need a dozen. */
+/** Usual callers need a dozen. */
 const MAX_CONNECTIONS = 192;
 
-/** Of these, those that came while their address had another one. The other places are each for another address. */
+/** For addresses that already have a connection. The other places are for addresses that have none. */
 const MAX_FURTHER = 32;
 
-/** How long a connection may be open before the head of its request is there. */
+/** From the connection to the head of its request. */
 const REQUEST_WITHIN_MS = 1000;
 
 interface Connection {
@@ -205,13 +196,12 @@ interface Connection {
   readonly address: string;
   /** Whether its address had another one when it came. */
   readonly isFurther: boolean;
-  /** Ends the wait for its request; undefined once that is there. */
+  /** Cancels the wait for its request; undefined once that has come. */
   asked: (() => void) | undefined;
 }
 
-/** A bounded number, each for one request; most places are for addresses that have none. */
 class AdminConnections {
-  /** So few can be searched; a `Map` would keep closed ones until a full collection (docs/decisions/0027). */
+  /** Few enough to search. A `Map` would keep closed ones until a full collection (docs/decisions/0027). */
   readonly #open: Connection[] = [];
 
   readonly #clock: Clock;
@@ -223,10 +213,7 @@ class AdminConnections {
     this.#refused = refused;
   }
 
-  /**
-   * Closes it at once if there is no place for it: a connection that has a place keeps it. There is one for an address
-   * that has none, and a further one for an address that has no more than there are further places left.
-   */
+  /** Closes the socket at once if there is no place for it. A connection that has a place keeps it. */
   add(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
     const ofAddress = this.#open.filter((each) => each.address === address).length;
@@ -240,7 +227,7 @@ class AdminConnections {
       socket,
       address,
       isFurther: ofAddress > 0,
-      // What came while the process was stopped is read before it counts as late.
+      // If the process was stopped, reads what came meanwhile first.
       asked: this.#clock.after(REQUEST_WITHIN_MS, () =>
         setImmediate(() => {
           if (connection.asked !== undefined) socket.destroy();
@@ -254,7 +241,7 @@ class AdminConnections {
     });
   }
 
-  /** Reports that a request has come. False if it is not the first one. */
+  /** Reports a request. False if it is not the connection's first. */
   begin(socket: Socket): boolean {
     const connection = this.#open.find((each) => each.socket === socket);
     if (connection?.asked === undefined) return false;
@@ -264,16 +251,16 @@ class AdminConnections {
   }
 }
 
-/** After each, so many times as long as it took passes: making them takes a twentieth of the time. */
+/** The pause after a rendering, as a multiple of its duration: at most a twentieth of the time is spent on them. */
 const REST_TIMES = 19;
 
-/** After each, at most. Elapsed time is not always ours: a stopped process, a used-up CPU quota. */
+/** Bounds the pause, because the duration may include a stopped process or a used-up CPU quota. */
 const MAX_REST_MS = 1000;
 
-/** Answers that take time to make, one after another: those who wait for the same one share it. */
+/** Answers that take time to make, one after another. Callers who wait for one name share it. */
 export class Renderings<Answer> {
   readonly #clock: Clock;
-  /** By name; those that have not begun. */
+  /** By name; not begun yet. */
   readonly #next = new Map<string, Promise<Answer>>();
   #last: Promise<unknown> = Promise.resolve();
   #restedAtMs = Number.NEGATIVE_INFINITY;

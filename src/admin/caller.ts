@@ -1,7 +1,6 @@
 /**
- * Who may use the admin listener. Probes and Prometheus may use any host name. A browser is checked: a page of another
- * site may make it ask here, by the address of a port-forward, or by a name of its own that it lets resolve to that
- * address (DNS rebinding).
+ * Who may use the admin listener. Browsers are checked: a page of another site may make one ask here, by a
+ * port-forward's address or by DNS rebinding.
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -17,16 +16,15 @@ const BROWSER_FIELDS = ['origin', 'referer', 'upgrade-insecure-requests', 'sec-f
 
 /**
  * Who an answer is made for.
- * - `programs`: under any name; a browser is recognized by its fields.
- * - `people`: the caller's host name always counts, even if nothing shows a browser, since a page can leave out most of
- *   what does.
- * - `everybody`: it is public anyway, often through a front with a public name.
+ * - `programs`: any host name; browsers are recognized by their fields.
+ * - `people`: the host name is always checked, since a page can leave out most browser fields.
+ * - `everybody`: public anyway.
  */
 export type Audience = 'programs' | 'people' | 'everybody';
 
 /**
  * Why a request is refused, as a sentence for the caller; undefined if it may pass.
- * @param hosts lower-case names that the operator trusts, besides those that are always trusted.
+ * @param hosts lower-case names that the operator trusts.
  */
 export function whyRefused(
   method: string | undefined,
@@ -54,7 +52,7 @@ export function whyRefused(
 
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
-/** A link that a person follows: its page cannot read the answer (Fetch Metadata, resource isolation). */
+/** A link that a person follows: the page that links cannot read the answer (Fetch Metadata, resource isolation). */
 function isOpened(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   return (
     method === 'GET' &&
@@ -68,13 +66,12 @@ function isBrowser(headers: IncomingHttpHeaders): boolean {
   const languages = headers['accept-language'];
   return (
     BROWSER_FIELDS.some((name) => headers[name] !== undefined) ||
-    // Node's fetch sends an asterisk.
     (languages !== undefined && languages !== '*') ||
     /\bMozilla\//.test(headers['user-agent'] ?? '')
   );
 }
 
-/** A name that nobody outside can make resolve to this listener. */
+/** Nobody outside can make such a name resolve to this listener. */
 function isClusterName(host: string): boolean {
   return /^[a-z0-9-]+$/.test(host) || /\.(svc|cluster\.local)$/.test(host);
 }

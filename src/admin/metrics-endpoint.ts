@@ -1,13 +1,10 @@
 import { Registry } from '../platform/prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
-/** Exemplars of samples in OpenMetrics, by name and labels as in Prometheus text. */
+/** By name and labels as in Prometheus text. */
 type Exemplars = ReadonlyMap<string, string>;
 
-/**
- * `/metrics`: Prometheus text, or OpenMetrics if the scraper prefers it.
- * @param exemplars the present ones; Prometheus text has none.
- */
+/** Answers in Prometheus text, or in OpenMetrics if the scraper prefers it. Only OpenMetrics has exemplars. */
 export function metricsEndpoint(
   registry: Registry,
   exemplars: () => Exemplars = () => new Map(),
@@ -29,9 +26,7 @@ export function metricsEndpoint(
 }
 
 /**
- * Turns the Prometheus text format into OpenMetrics 1.0: counters' families are named without `_total`, there are no
- * blank lines, and an end mark. The library's own rendering renames the registered metrics permanently, which breaks
- * the next scrape for plain text.
+ * The library's own rendering renames the registered metrics permanently, which breaks the next scrape for plain text.
  */
 function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
@@ -44,7 +39,7 @@ function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   return `${lines.join('\n')}\n# EOF\n`;
 }
 
-/** Whether an Accept field ranks OpenMetrics at least as high as plain text (RFC 9110 §12.5.1). */
+/** Whether Accept ranks OpenMetrics at least as high as plain text (RFC 9110 §12.5.1). */
 function prefersOpenMetrics(accept: string): boolean {
   const openMetrics = qualityOf('application/openmetrics-text', accept);
   return (

@@ -1,32 +1,30 @@
-/** The three probes of a sidecar, and what each of them means to the kubelet. */
+/** The probes of a sidecar, and what each means to the kubelet. */
 
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type AdminEndpoint, json, plain } from './admin-server.ts';
 
-/** What the probes need from the program. */
 export interface Health {
-  /** What keeps it from serving, one entry each; empty if nothing does. */
+  /** What keeps it from serving; empty if nothing does. */
   missing(): readonly MissingPart[];
-  /** Whether the first token of every credential has been obtained, even if it has since expired. */
+  /** Whether every credential has had a token, even if that has since expired. */
   started(): boolean;
   draining(): boolean;
-  /** Resolves once `started` is true; if absent, the start is not awaited. */
+  /** If absent, `/startupz` answers at once. */
   whenStarted?(): Promise<void>;
 }
 
 export interface MissingPart {
-  /** `credential`, `listener`, `clients`, … */
   readonly part: string;
   readonly name: string;
-  /** Why; never a secret. */
+  /** Never holds a secret. */
   readonly detail: string;
 }
 
 /**
- * - `/livez`: the event loop turns. It never depends on the identity provider: a restart would not heal that.
+ * - `/livez`: the event loop turns. Independent of the identity provider, since a restart would not heal that.
  * - `/readyz`: requests would be served now.
- * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later. If called too
- *   early it waits a moment: such a short start is no failure to report, and the app need not wait for the next probe.
+ * - `/startupz`: the first token has come, so the app may start; never false again. It waits a moment for a start that
+ *   is near.
  */
 export function probes(
   health: Health,
@@ -54,20 +52,20 @@ export function probes(
   };
 }
 
-/** Less than the kubelet's timeout of a second, and than the second between its probes. */
+/** Less than the kubelet's timeout of a second. */
 const MOMENT_MS = 800;
 
-/** Resolves for each waiter when the start or the moment is over, or when its caller has gone. */
+/** Resolves after the start or the moment, or when the caller has gone. */
 function startSoon(
   { started, draining, whenStarted }: Health,
   clock: Clock,
 ): (whenGone: (leave: () => void) => void) => Promise<void> {
-  /** As few as there are connections, so it can be searched; no Set (docs/decisions/0027). */
+  /** Few enough to search; no Set (docs/decisions/0027). */
   const waiting: (() => void)[] = [];
   let isAwaited = false;
 
   function awaitStart(start: Promise<void>): void {
-    // Once for all probes: a handler on a promise stays there until it settles.
+    // Once for all probes, since a handler stays on a promise until it settles.
     if (isAwaited) return;
     isAwaited = true;
     void start.then(() => {
@@ -93,13 +91,12 @@ function startSoon(
   };
 }
 
-/** `POST /quitquitquit`: how a Job's main container reports that it is done, if the sidecar is not a native one. */
+/** `POST /quitquitquit`: a Job's main container reports that it is done, if the sidecar is not a native one. */
 export function quitEndpoint(quit: () => void): AdminEndpoint {
   return {
     method: 'POST',
     loopbackOnly: true,
     answer() {
-      // After the answer has been handed to the socket, so that the caller sees it.
       setImmediate(quit);
       return plain(200, 'stopping');
     },

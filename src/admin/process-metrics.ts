@@ -4,12 +4,11 @@ import type { LogLosses } from '../platform/log/output.ts';
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
 
-/** What the admin listener counts of itself. */
 export interface AdminMetrics {
   connectionRefused(): void;
 }
 
-/** Which version runs, and what it costs: the names used by every Prometheus exporter. */
+/** The version that runs and what it costs, under the names of every Prometheus exporter. */
 export function registerProcessMetrics(
   registry: Registry,
   logLosses: LogLosses = { output: 0, repeated: 0 },
@@ -68,12 +67,12 @@ export function registerProcessMetrics(
     help: 'Connections to the admin listener that were refused, because there were too many.',
     registers,
   });
-  // It starts at zero, so that the first event shows as an increase.
+  // Zero at first, so that the first event shows as an increase.
   dropped.inc(0);
   return { connectionRefused: () => dropped.inc() };
 }
 
-/** Outside Linux they stay at zero. */
+/** Zero outside Linux. */
 function registerDescriptors(registry: Registry): void {
   const registers = [registry];
   new Gauge({
@@ -82,7 +81,7 @@ function registerDescriptors(registry: Registry): void {
     registers,
     collect() {
       const open = ifThere(() => readdirSync('/proc/self/fd').length);
-      // The directory being read is one of them.
+      // Without the directory being read.
       if (open !== undefined) this.set(open - 1);
     },
   });
@@ -109,29 +108,24 @@ function ifThere<Value>(read: () => Value): Value | undefined {
 
 const NANOSECONDS = 1e9;
 
-/** What was seen of the event loop up to a moment. */
 interface Window {
   readonly endedAtMs: number;
   readonly p99: number;
   readonly longest: number;
 }
 
-/** Readings closer together than this share a window. */
+/** Readings closer together share a window. */
 const WINDOW_MS = 15_000;
 
-/** How long a window is reported to every reader, however many there are. */
+/** How long a window is reported, to every reader. */
 const TOLD_MS = 60_000;
 
-/**
- * How long the event loop is busy at a stretch: anything that comes meanwhile waits that long. An idle loop is never
- * woken for the measurement.
- */
+/** How long the event loop is busy at a stretch. Measuring never wakes an idle loop. */
 function registerEventLoop(registry: Registry, nowMs: () => number): void {
-  // If Node cannot sample by iteration, it samples by a timer, seldom.
+  // The interval counts only if Node cannot sample by iteration.
   const delays = monitorEventLoopDelay({ samplePerIteration: true, resolution: 1000 });
   delays.enable();
   let beganAtMs = nowMs();
-  /** At most five. */
   let ended: readonly Window[] = [];
   const quantile = new Gauge({
     name: 'nodejs_eventloop_lag_p99_seconds',
@@ -162,14 +156,13 @@ function registerEventLoop(registry: Registry, nowMs: () => number): void {
   });
 }
 
-/** In bytes. */
 export interface MemoryUse {
   readonly residentBytes: number;
-  /** The part of it that is this process's own, without shared program text or files; undefined outside Linux. */
+  /** Without shared program text or files; undefined outside Linux. */
   readonly anonymousBytes: number | undefined;
 }
 
-/** Reads the kernel's own figures (proc(5), `/proc/pid/status`). */
+/** Reads the kernel's figures (proc(5), `/proc/pid/status`). */
 export function readMemoryUse(): MemoryUse {
   return { residentBytes: process.memoryUsage.rss(), anonymousBytes: readAnonymousBytes() };
 }
@@ -179,7 +172,6 @@ function readAnonymousBytes(): number | undefined {
   try {
     status = readFileSync('/proc/self/status', 'latin1');
   } catch {
-    // Not Linux: the figure is left out.
     return undefined;
   }
   const kibibytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];

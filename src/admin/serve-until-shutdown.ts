@@ -1,4 +1,4 @@
-/** The life of a program that serves the cluster over TLS: what it starts, its admin listener, its drain, its end. */
+/** Runs a program that serves the cluster over TLS, from its start to the end of its drain. */
 
 import type { CommandContext } from '../config/command.ts';
 import { createLogger, type Logger, type LogLevel } from '../platform/log/logger.ts';
@@ -20,14 +20,13 @@ interface ServedConfig {
   readonly logLevel: LogLevel;
 }
 
-/** What the program's parts are started with. */
 export interface Surroundings {
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
   /** Whether the program has been asked to end. */
   readonly isEnding: () => boolean;
-  /** Takes what ends a part that has started: called in reverse order, after the listener's drain. */
+  /** Ends a part that has started: called in reverse order, after the listener's drain. */
   readonly closeAtEnd: (close: () => Promise<void> | void) => void;
 }
 
@@ -38,11 +37,14 @@ export interface Started {
   };
   /** What keeps the program from serving. */
   readonly missing: () => readonly MissingPart[];
-  /** Said of it in the log, beside where it listens. */
+  /** Facts for the log line that says where it listens. */
   readonly told: Readonly<Record<string, unknown>>;
 }
 
-/** @param start what it has started is ended even if it throws. */
+/**
+ * @param start what it has started is ended even if it throws.
+ * @returns the exit status.
+ */
 export async function serveUntilShutdown(
   { adminListen, drainDelayMs, drainTimeoutMs, logLevel }: ServedConfig,
   { logOutput, shutdown, clock = systemClock }: CommandContext,
@@ -52,7 +54,6 @@ export async function serveUntilShutdown(
   const registry = new Registry();
   const metrics = registerProcessMetrics(registry, logOutput.losses);
   const isEnding = (): boolean => shutdown.signal.aborted;
-  /** In order of starting; undone in reverse. */
   const closers: (() => Promise<void> | void)[] = [];
   const closeAtEnd: Surroundings['closeAtEnd'] = (close) => closers.push(close);
   try {
@@ -65,7 +66,7 @@ export async function serveUntilShutdown(
       log,
       { metrics },
     );
-    // Probes are answered until the very end of the drain.
+    // Probes are answered until the end of the drain.
     closers.splice(-1, 0, admin.close);
     const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
     log.info({ ...addresses, ...told }, 'listening');
