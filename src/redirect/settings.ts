@@ -1,5 +1,3 @@
-/** What `redirect` takes, as flags or from the environment. */
-
 import { isIP } from 'node:net';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
@@ -41,7 +39,7 @@ export const REDIRECT_SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** The most rules that one pod's table may have. */
+/** For one pod's table. */
 const MAX_RANGES = 64;
 
 type RedirectRequest =
@@ -69,7 +67,6 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
   return remove === 'true' ? { kind: 'remove' } : { kind: 'install', redirection };
 }
 
-/** The default in the table of settings. */
 function defaultOf<Value>(name: 'ports' | 'refused-udp-ports', { parse }: ValueFormat<Value>): Value {
   return parse(REDIRECT_SETTINGS[name].default) as Value;
 }
@@ -101,7 +98,7 @@ function addressRange(text: string): AddressRange | undefined {
   return prefix <= bits ? { family: version, address: octets, prefix } : undefined;
 }
 
-/** The octets of an IPv6 address in any notation (RFC 4291 §2.2). */
+/** In any notation (RFC 4291 §2.2). */
 function octetsOf(address: string): Buffer {
   // In brackets, URL normalizes the address, without an IPv4 part.
   const [front = '', back] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');

@@ -1,16 +1,15 @@
-/** Calls C functions of the system through Node's foreign-function interface. */
+/** Calls C functions through Node's foreign-function interface. */
 
 import type { FunctionDefinitions, WrappedFunctionsFromDefinitions } from 'node:ffi';
 import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../../platform/errors.ts';
 
-/** Functions live only as long as the library object that they come from. */
+/** Functions live only as long as their library object. */
 const KEPT: object[] = [];
 
 /**
- * The C library's functions by these signatures. They are found in the running program, whatever the library's file is
- * called.
- * @param user names the feature that needs them, for the error.
+ * Found in the running program, whatever the C library's file is called.
+ * @param user the feature that needs them, for the error.
  * @throws {SidecarError} `configuration` if Node lacks this interface, or has it switched off.
  */
 export function cFunctions<const Signatures extends FunctionDefinitions>(
@@ -23,8 +22,8 @@ export function cFunctions<const Signatures extends FunctionDefinitions>(
 }
 
 /**
- * Reads the error name of the C call that has just failed, such as `EAGAIN`.
- * @throws {SidecarError} like `cFunctions`.
+ * Reads the error name of the last C call, such as `EAGAIN`.
+ * @throws {SidecarError} `configuration` if C functions cannot be called.
  */
 export function lastErrorReader(user: string): () => string {
   const { __errno_location } = cFunctions({ __errno_location: { arguments: [], return: 'pointer' } }, user);

@@ -1,26 +1,24 @@
-/** Messages to the kernel's nftables, in octets (linux/netlink.h, linux/netfilter/nfnetlink.h). Pure. */
+/** Messages to the kernel's nftables (linux/netlink.h, linux/netfilter/nfnetlink.h). */
 
 import { endianness } from 'node:os';
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
-/** Sizes of a message's header, and of the additional one for netfilter. */
 const HEADER_BYTES = 16;
 const NETFILTER_HEADER_BYTES = 4;
 
 const NFNL_SUBSYS_NFTABLES = 10;
 const NLA_F_NESTED = 0x8000;
 
-/** Message types that are not nftables' own. */
+/** Not nftables' own types. */
 const BATCH_BEGIN = 0x10;
 const BATCH_END = 0x11;
 export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 
-/** What a message asks the kernel to do. */
 export const FLAGS = { request: 0x1, acknowledge: 0x4, dump: 0x300, create: 0x400, append: 0x800 } as const;
 
-/** nftables' own types (enum nf_tables_msg_types). */
+/** enum nf_tables_msg_types. */
 export const NFT = {
   newTable: 0,
   getTable: 1,
@@ -30,11 +28,11 @@ export const NFT = {
   newRule: 6,
 } as const;
 
-/** One message, not yet numbered. */
+/** Not yet numbered. */
 export interface Message {
   readonly type: number;
   readonly flags: number;
-  /** Address family (NFPROTO_*): 0 by default. */
+  /** NFPROTO_*; 0 by default. */
   readonly family?: number;
   readonly attributes?: readonly Buffer[];
   /** Names it in errors. */
@@ -52,8 +50,8 @@ export function nftMessage(
 }
 
 /**
- * All or nothing: the kernel applies the messages between the two as a whole. It reports each refused message with its
- * error, in their order; the last one is also acknowledged. Acknowledging all would not fit into the socket.
+ * The kernel applies the messages as a whole, and reports the refused ones in order. Only the last is acknowledged,
+ * since all would not fit into the socket.
  */
 export function batch(messages: readonly Message[]): readonly Message[] {
   return [
@@ -65,7 +63,7 @@ export function batch(messages: readonly Message[]): readonly Message[] {
   ];
 }
 
-/** @param sequence the number by which the kernel's answer refers to it. */
+/** @param sequence refers to the message in the kernel's answer. */
 export function encodeMessage(
   { type, flags, family = 0, attributes = [] }: Message,
   sequence: number,
@@ -83,7 +81,7 @@ export function encodeMessage(
   return message;
 }
 
-/** An attribute: its length and type, then its content, padded to four octets. */
+/** Length and type, then the content, padded to four octets. */
 export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   const said = Buffer.concat(content);
   const length = 4 + said.length;
@@ -94,7 +92,6 @@ export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   return whole;
 }
 
-/** An attribute that contains others. */
 export function nested(kind: number, ...attributes: readonly Buffer[]): Buffer {
   return attribute(kind | NLA_F_NESTED, ...attributes);
 }
@@ -116,7 +113,7 @@ export function number16(value: number): Buffer {
   return octets;
 }
 
-/** In the machine's order, as in netlink headers and in registers with the kernel's own numbers. */
+/** In the machine's order: for netlink headers, and registers with the kernel's own numbers. */
 export function native32(value: number): Buffer {
   const octets = Buffer.alloc(4);
   if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
@@ -138,7 +135,6 @@ export function native16(value: number): Buffer {
   return octets;
 }
 
-/** The kernel's answer to one message. */
 export interface Answer {
   readonly type: number;
   readonly sequence: number;
@@ -160,7 +156,7 @@ export function readAnswers(octets: Buffer): readonly Answer[] {
   return answers;
 }
 
-/** The first text attribute of this type in nftables' description of an object; undefined if there is none. */
+/** The first text attribute of this type; undefined if there is none. */
 export function textIn(body: Buffer, kind: number): string | undefined {
   for (let at = NETFILTER_HEADER_BYTES; at + 4 <= body.length; ) {
     const length = readNative16(body, at);
@@ -173,7 +169,7 @@ export function textIn(body: Buffer, kind: number): string | undefined {
   return undefined;
 }
 
-/** The system's error number, positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
+/** Positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
 export function errorNumber(body: Buffer): number {
   return (LITTLE_ENDIAN ? -body.readInt32LE(0) : -body.readInt32BE(0)) | 0;
 }

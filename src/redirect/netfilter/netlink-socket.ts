@@ -1,4 +1,4 @@
-/** A conversation with the kernel's netfilter over a netlink socket (netlink(7)). */
+/** A conversation with the kernel's netfilter (netlink(7)). */
 
 import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../../platform/errors.ts';
@@ -26,12 +26,12 @@ const SOL_NETLINK = 270;
 const NETLINK_NO_ENOBUFS = 5;
 const EPERM = 1;
 
-/** The kernel answers synchronously: this bound only ends what would never end. Seconds. */
+/** The kernel answers synchronously, so this ends only what would never end. */
 const PATIENCE_SECONDS = 5;
 
 const ANSWER_BYTES = 64 * 1024;
 
-/** More than the largest table has rules, and than any machine has chains. */
+/** More than the largest table has rules, or a machine chains. */
 const MAX_ANSWERS = 10_000;
 
 export class NetlinkSocket implements Disposable {
@@ -50,7 +50,7 @@ export class NetlinkSocket implements Disposable {
   readonly #fd: number;
   #sequence = 1;
 
-  /** @throws {SidecarError} `configuration` if such a socket cannot be had. */
+  /** @throws {SidecarError} `configuration` if there is no such socket. */
   constructor() {
     this.#fd = this.#c.socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
     if (this.#fd < 0)
@@ -60,7 +60,7 @@ export class NetlinkSocket implements Disposable {
     const timeout = Buffer.alloc(16);
     native64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
-    // If there are more refusals than fit, those that fit can be read as usual: the first ones.
+    // If not all refusals fit, the first can be read as usual.
     this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();
@@ -69,7 +69,7 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Sends the messages as one, and waits for the acknowledgements requested.
+   * Sends the messages as one, and waits for their acknowledgements.
    * @throws {SidecarError} `configuration` that names the refused message and the reason.
    */
   change(messages: readonly Message[]): void {
@@ -88,8 +88,8 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Every object of a type that the kernel has.
-   * @throws {SidecarError} `configuration` if it does not tell.
+   * All objects of a type.
+   * @throws {SidecarError} `configuration` if the kernel does not tell.
    */
   list(message: Message): readonly Answer[] {
     this.#send([message]);
@@ -134,7 +134,7 @@ export class NetlinkSocket implements Disposable {
           : `redirect: what netfilter answers cannot be read: ${error}`,
       );
     }
-    // A copy: lists keep answers.
+    // A copy, since lists keep answers.
     return readAnswers(Buffer.from(octets.subarray(0, length)));
   }
 }

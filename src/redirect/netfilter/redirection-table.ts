@@ -1,4 +1,4 @@
-/** The nftables table that brings the app's connections to the sidecar, and the parts of its rules. */
+/** The nftables table that brings the app's connections to the sidecar. */
 
 import {
   attribute,
@@ -17,12 +17,12 @@ import {
 
 export const TABLE = 'token-sidecar';
 
-/** NFPROTO_INET: one table for IPv4 and IPv6. */
+/** NFPROTO_INET: for IPv4 and IPv6. */
 const INET = 1;
 const LOCAL_OUT = 3;
 /**
- * RFC 4291 §2.5.6. A connection from such an address cannot be redirected: loopback's replies to it find no way back,
- * and nothing says on which link its destination is.
+ * RFC 4291 §2.5.6. Cannot be redirected, since loopback's replies find no way back, and the destination's link is not
+ * known.
  */
 const LINK_LOCAL: AddressRange = {
   family: 6,
@@ -32,23 +32,23 @@ const LINK_LOCAL: AddressRange = {
 const CREATED = FLAGS.request | FLAGS.create;
 
 export interface Redirection {
-  /** Where the sidecar listens for redirected connections. */
+  /** Of the sidecar's listener. */
   readonly port: number;
-  /** TCP ports of the app's destinations. */
+  /** TCP. */
   readonly capturedPorts: readonly PortRange[];
-  /** UDP ports: a client that tries QUIC there learns at once to use TCP. */
+  /** A client that tries QUIC there falls back to TCP at once. */
   readonly refusedUdpPorts: readonly PortRange[];
   /** Neither captured nor refused. */
   readonly excludedPorts: readonly PortRange[];
   readonly excludedRanges: readonly AddressRange[];
-  /** The user whose connections are left alone: the sidecar's own. */
+  /** The sidecar's own user, whose connections are left alone. */
   readonly exemptUser: number;
 }
 
 interface Chain {
   readonly name: string;
   readonly type: 'nat' | 'filter';
-  /** The position among others at the same hook, by nft's names: dstnat (-100), filter (0). */
+  /** nft's names: dstnat (-100), filter (0). */
   readonly priority: number;
   readonly rules: readonly Expression[];
 }
@@ -58,7 +58,6 @@ export function installation(redirection: Redirection): readonly Message[] {
   return batch([...removed(), newTable(), ...chainsFor(redirection).flatMap(chain)]);
 }
 
-/** Removes the table, if there is one. */
 export function removal(): readonly Message[] {
   return batch(removed());
 }
@@ -136,9 +135,9 @@ function chain({ name, type, priority, rules }: Chain): readonly Message[] {
   ];
 }
 
-// The parts of a rule (linux/netfilter/nf_tables.h), in octets: matches and actions.
+// The parts of a rule (linux/netfilter/nf_tables.h).
 
-/** Holds the compared value: 16 octets, an IPv6 address. */
+/** Of 16 octets, for the compared value. */
 const REGISTER = 1;
 const VERDICT_REGISTER = 0;
 
@@ -146,19 +145,19 @@ const META = { outgoingType: 9, user: 10, family: 15, protocol: 16 } as const;
 const COMPARE = { equal: 0, atMost: 3, atLeast: 5 } as const;
 const HEADER = { network: 1, transport: 2 } as const;
 
-/** ARPHRD_LOOPBACK: the interface's type; its name could differ in some namespace. */
+/** ARPHRD_LOOPBACK: the interface's type, since its name may differ. */
 const LOOPBACK = 772;
 const PROTOCOL = { tcp: 6, udp: 17 } as const;
 /** NFPROTO_IPV4 and NFPROTO_IPV6. */
 const FAMILY = { 4: 2, 6: 10 } as const;
 
-/** NFT_RETURN, as a signed 32-bit number. */
+/** NFT_RETURN. */
 const RETURN = -5;
-/** NFT_REJECT_ICMPX_UNREACH with port unreachable: for both families. */
+/** NFT_REJECT_ICMPX_UNREACH. */
 const REJECT_BOTH_FAMILIES = 2;
 const PORT_UNREACHABLE = 1;
 
-/** One expression, or a few that belong together. */
+/** One or a few that belong together. */
 type Expression = Buffer;
 
 interface PortRange {
@@ -170,7 +169,7 @@ export interface AddressRange {
   readonly family: 4 | 6;
   /** 4 or 16 octets. */
   readonly address: Buffer;
-  /** How many bits of the address count. */
+  /** In bits. */
   readonly prefix: number;
 }
 
@@ -201,12 +200,11 @@ function ofUser(user: number): Expression {
   return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
 }
 
-/** Matches traffic to this machine itself, by whatever address. */
+/** Matches traffic to this machine, by whatever address. */
 function toLoopback(): Expression {
   return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
 }
 
-/** Matches one of a protocol's ports. */
 function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): Expression {
   // At the same offset in both protocols.
   const port = payload(HEADER.transport, 2, 2);
@@ -256,7 +254,7 @@ function leave(): Expression {
   return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
 }
 
-/** Redirects to a port of this machine's loopback. */
+/** On loopback. */
 function redirectTo(port: number): Expression {
   return Buffer.concat([
     expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),
@@ -264,7 +262,7 @@ function redirectTo(port: number): Expression {
   ]);
 }
 
-/** Tells the sender at once that nobody listens there. */
+/** Tells the sender at once that nobody listens. */
 function refuse(): Expression {
   return expression(
     'reject',

@@ -1,7 +1,4 @@
-/**
- * Whether a service mesh takes the same connections to its own proxy: by chains of nftables, and of the older
- * iptables.
- */
+/** Recognizes a service mesh that takes the same connections, by chains of nftables and of the older iptables. */
 
 import { readFileSync } from 'node:fs';
 import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
@@ -11,13 +8,13 @@ import { FLAGS, type Message, NFT, native32, nftMessage, readNative32, textIn } 
 const TABLE_NAME = 1;
 const CHAIN_NAME = 3;
 
-/** Chains of iptables and tables of nftables, by which meshes are recognized. */
+/** Names of iptables' chains and nftables' tables. */
 const MESHES: readonly (readonly [mesh: string, names: RegExp])[] = [
   ['Istio', /^(?:ISTIO_|istio)/],
   ['Linkerd', /^(?:PROXY_INIT_|linkerd)/],
 ];
 
-/** Every chain of nftables, usually including those of iptables. */
+/** Usually including those of iptables. */
 export const ALL_CHAINS: Message = nftMessage(NFT.getChain, FLAGS.request | FLAGS.dump, 0, 'to list chains');
 
 /** @param chains the kernel's description of each. */
@@ -41,7 +38,7 @@ const SOL_IP = 0;
 const IPT_SO_GET_INFO = 64;
 const IPT_SO_GET_ENTRIES = 65;
 
-/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, and finally their size. */
+/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, and their size. */
 const INFO_BYTES = 84;
 const SIZE_OFFSET = 80;
 const NAME_BYTES = 32;
@@ -52,8 +49,8 @@ const ENTRIES_HEAD_BYTES = 40;
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Names of the nat table's chains; empty if there is no such table.
- * @throws {SidecarError} `configuration` if there is one that cannot be read.
+ * Empty if there is no nat table.
+ * @throws {SidecarError} `configuration` if it cannot be read.
  */
 export function legacyNatChains(): readonly string[] {
   if (!hasNatTable()) return [];
@@ -77,7 +74,7 @@ export function legacyNatChains(): readonly string[] {
     if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {
       throw unreadable();
     }
-    // A chain begins with an entry that holds its name; names have at most 29 octets.
+    // A chain begins with an entry that holds its name of at most 29 octets.
     return [...entries.toString('latin1').matchAll(/[A-Za-z][A-Za-z0-9_-]{2,28}/g)].map(([name]) => name);
   } finally {
     close(fd);
