@@ -1,4 +1,4 @@
-/** Tells a person who watches the demo what happens: the sidecar's log as sentences. */
+/** Tells the sidecar's log as sentences. */
 
 import { styleText } from 'node:util';
 
@@ -7,7 +7,7 @@ interface Narration {
   write(logLine: string): void;
   /** What the person at the keyboard did. */
   say(text: string): void;
-  /** What the app sees, good or bad. */
+  /** What the app sees. */
   tellOfApp(text: string, isWell: boolean): void;
   /** Appends a remark to each line from now on. */
   add(remark: () => string): void;
@@ -19,10 +19,7 @@ const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', 
 
 const FAILED = 'request not completed';
 
-/**
- * Tells a person about the sidecar's log: one or two sentences per event. A continuing failure is told once, and again
- * after something has changed; remarks have the count.
- */
+/** One or two sentences per event. A continuing failure is told once, and again after something has changed. */
 export function narrate(print: (line: string) => void): Narration {
   let remark: (() => string) | undefined;
   let goingOn: string | undefined;
@@ -62,7 +59,6 @@ function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
 }
 
-/** A line without a sentence of its own. */
 function withFacts(level: unknown, text: unknown, facts: Facts): string {
   const details = Object.entries(facts).map(([name, value]) => `${name} ${format(value)}`);
   return `${level === 'info' ? '' : `${level}: `}${text}${details.length > 0 ? `: ${details.join(', ')}` : ''}`;
@@ -75,7 +71,7 @@ function format(value: unknown): string {
 /** The fields of a log line, besides its text, level and time. */
 type Facts = Readonly<Record<string, unknown>>;
 
-/** The sentence for a successful grant, by its cause. */
+/** By the cause of the grant. */
 const GRANTED: Readonly<Record<string, string>> = {
   startup: 'The sidecar got its first token',
   scheduled: 'The sidecar renewed the token ahead of its end',
@@ -98,7 +94,6 @@ const SENTENCES: Readonly<Record<string, (facts: Facts) => string>> = {
   stopped: () => 'The sidecar has stopped.',
 };
 
-/** The sentence for a known line; undefined for any other. */
 function sentenceFor(text: string, facts: Facts): string | undefined {
   return Object.hasOwn(SENTENCES, text) ? SENTENCES[text]?.(facts) : undefined;
 }

@@ -16,8 +16,8 @@ interface CallingApp {
 const INTERVAL_MS = 200;
 
 /**
- * The demo's app: it knows no token, calls `url` five times a second and counts failures.
- * @param onRefused called when answers become 401, and when they are 200 again: the sidecar's log has the rest.
+ * Calls `url` five times a second without a token, and counts failures.
+ * @param onRefused called when answers become 401, and when they are 200 again.
  */
 export function keepCalling(url: string, clock: Clock, onRefused: (refused: boolean) => void): CallingApp {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
@@ -71,17 +71,13 @@ interface ProtectedApiOptions {
   readonly listen: ListenAddress;
   /** Finds the key that signed a token. */
   readonly keys: JWTVerifyGetKey;
-  /** Required `iss` and `aud`. */
   readonly issuer: string;
   readonly audience: string;
   /** While it returns true, no token is accepted. */
   readonly refuses?: () => boolean;
 }
 
-/**
- * An API that serves only callers with a valid access token: signature, issuer, audience and expiry are verified for
- * each request. Its answer tells callers who they are.
- */
+/** Verifies signature, issuer, audience and expiry of each request's token. Its answer tells callers who they are. */
 export async function startProtectedApi(options: ProtectedApiOptions): Promise<ProtectedApi> {
   const server = http.createServer(async (request, response) => {
     request.resume();
@@ -126,9 +122,9 @@ function describeCaller(claims: JWTPayload): unknown {
   };
 }
 
-/** The line to the demo's provider, which can be cut and slowed down while both ends keep running. */
+/** Can be cut and slowed down while both ends keep running. */
 interface ProviderLine {
-  /** The provider's address; the port stays the same while the line is cut. */
+  /** The port stays the same while the line is cut. */
   readonly address: ListenAddress;
   /** Connections lead there from now on. */
   leadTo(provider: ListenAddress): void;
@@ -136,7 +132,7 @@ interface ProviderLine {
   cut(): Promise<void>;
   /** @throws {SidecarError} `configuration` if the address has been taken meanwhile. */
   mend(): Promise<void>;
-  /** Delays what the provider sends by this much. Milliseconds. */
+  /** Delays what the provider sends. */
   delay(delayMs: number): void;
 }
 
@@ -156,7 +152,7 @@ export async function openProviderLine(listen: ListenAddress, clock: Clock): Pro
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
     }
-    // An error is followed by the end, which is passed on.
+    // The end follows, and is passed on.
     caller.on('error', () => undefined);
     caller.once('close', () => callee.destroy());
     callee.on('error', () => caller.destroy());

@@ -47,7 +47,6 @@ const SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** Each listener with its flag. */
 const LISTENERS = [
   ['listen', 'proxy'],
   ['admin-listen', 'admin'],
@@ -56,7 +55,7 @@ const LISTENERS = [
   ['api-listen', 'api'],
 ] as const;
 
-/** How long a slow provider takes to answer, if tokens live long enough. */
+/** If tokens live long enough. */
 const SLOW_MS = 3000;
 
 const CLIENT_ID = 'demo-app';
@@ -142,7 +141,7 @@ export const demo: Command = {
       const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
       const narration = narrate((line) => {
         logOutput.write(`${line}\n`);
-        // The demo is useless once nobody watches it.
+        // Nobody watches the demo any more.
         if (logOutput.failure === 'EPIPE') shutdown.request();
       });
       const sidecar = await startSidecar({
@@ -273,9 +272,9 @@ Status page: ${adminAt}/    Ctrl-C ends. What the sidecar does:
 
 /** The parts of the demo that a mishap befalls. */
 interface Stage {
-  /** Gives the client another secret at the issuer; resolves to it. */
+  /** At the issuer. */
   changeSecret(): Promise<string>;
-  /** Puts a client secret into the mounted Secret, as the kubelet does. */
+  /** Into the mounted Secret, as the kubelet does. */
   mountSecret(clientSecret: string): Promise<void>;
   cutProvider(): Promise<void>;
   mendProvider(): Promise<void>;
@@ -287,7 +286,7 @@ interface Stage {
 
 interface Controls {
   readonly keys: Readonly<Record<'r' | 'w' | 'p' | 's' | 'u', () => void>>;
-  /** Changes the client secret, as `r` does. */
+  /** As `r` does. */
   rotate(): void;
   /** Resolves once every action begun is done. */
   settled(): Promise<unknown>;
@@ -298,7 +297,7 @@ const KEYS = `Keys:  r  rotate the client secret        w  wrong secret, and the
        u  upstream answers 401, and 200   q  quit
 `;
 
-/** @param slowMs how long a slow provider takes. Milliseconds. */
+/** @param slowMs how long a slow provider takes. */
 function createControls(stage: Stage, clientSecret: string, slowMs: number): Controls {
   let right = clientSecret;
   let isWrong = false;
@@ -307,7 +306,7 @@ function createControls(stage: Stage, clientSecret: string, slowMs: number): Con
   let isRefused = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** One after the other, so that a key held down begins nothing before the last action has ended. */
+  /** A key held down begins nothing before the last action has ended. */
   function inTurn(action: () => Promise<string>): void {
     last = last.then(action).then(
       (sentence) => stage.say(sentence),

@@ -1,22 +1,22 @@
-/** What the demo has of its terminal: single keys, and whether npm, which started it there, is gone. */
+/** The demo's terminal: single keys, and whether npm, which started it there, is gone. */
 
 import { readFileSync } from 'node:fs';
 import type { ReadStream } from 'node:tty';
 import type { Clock } from '../platform/time/clock.ts';
 
-/** The keys' actions, by the character that they send. */
+/** By the character that the key sends. */
 type Keys = Readonly<Record<string, () => void>>;
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
 const ESCAPE = '\x1b';
 
-/** Sequences of arrow and function keys: letters after an escape (ECMA-48 §5.4, and `O` with one letter). */
+/** Of arrow and function keys (ECMA-48 §5.4, and `O` with one letter). */
 const OTHER_KEYS = new RegExp(String.raw`${ESCAPE}(?:\[[0-9;]*[@-~]|O.|.)?`, 'g');
 
 /**
- * Takes single keys from a terminal until the returned function is called. Takes none elsewhere, or in the background,
- * where reading would stop the program.
+ * Takes single keys from a terminal until the returned function is called. In the background, reading would stop the
+ * program.
  * @param quit called on Ctrl-C and Ctrl-D, which are no signals in this mode, and when the terminal closes.
  * @returns undefined if there is no keyboard.
  */
@@ -42,7 +42,7 @@ export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => v
   };
 }
 
-/** By proc(5): whether the terminal's process group is this one's; assumed if there is no /proc. */
+/** By proc(5), the terminal's process group is this one's; true without /proc. */
 function isInForeground(): boolean {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');
@@ -57,8 +57,8 @@ function isInForeground(): boolean {
 const LOOK_MS = 250;
 
 /**
- * Calls back when npm, which started this process, is gone. No signal tells us: npm starts a shell that starts us, and
- * a signal to npm alone ends neither. Started in another way, a process outlives its starter, as usual.
+ * Calls back when npm, which started this process, is gone. npm starts a shell that starts us, and a signal to npm
+ * alone ends neither.
  * @returns a function that ends the watch.
  */
 export function whenStarterGone(
@@ -77,15 +77,15 @@ export function whenStarterGone(
   return () => cancel();
 }
 
-/** Parent and grandparent: npm is the latter if the shell has not become the program. */
+/** npm is the grandparent if the shell has not become the program. */
 function ancestors(): string {
   return `${process.ppid} ${parentOf(process.ppid)}`;
 }
 
-/** By proc(5); the same for all if there is none. */
+/** By proc(5); equal for all without it. */
 function parentOf(pid: number): string {
   try {
-    // The name in parentheses may hold anything: state and parent follow the last parenthesis.
+    // State and parent follow the last parenthesis.
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? '';
   } catch {
