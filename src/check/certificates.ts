@@ -1,7 +1,4 @@
-/**
- * Certificates: how long those in files remain valid, what is said of one, and the root that the sidecar leaves for
- * apps.
- */
+/** Certificates in files, what is said of one, and the sidecar's root. */
 
 import { X509Certificate } from 'node:crypto';
 import { basename, join } from 'node:path';
@@ -12,13 +9,12 @@ import { certificatesIn } from '../platform/x509/pem.ts';
 import { type About, type Finding, wordsFor } from './examination.ts';
 import type { StepName } from './steps.ts';
 
-/** No more of a bundle are examined. */
 const MAX_CERTIFICATES = 500;
 
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
 /**
- * Certificates in files: how long they remain valid. The configuration has made sure that they are certificates.
+ * The configuration has made sure that they are certificates.
  * @param identityFile a client certificate in the mounted Secret.
  */
 export async function examineCertificateFiles(
@@ -35,7 +31,7 @@ export async function examineCertificateFiles(
   return await Promise.all([...authorities, ...own]);
 }
 
-/** @param counts in a bundle of authorities any valid one will do; in a chain, the first is the client's own. */
+/** @param counts of authorities any valid one will do; of a chain the first is the client's own. */
 async function examineFile(
   path: string,
   counts: 'any' | 'first',
@@ -118,7 +114,7 @@ export function describeValidity(validity: Validity): string {
   }
 }
 
-/** The names that a certificate covers: `sso.example.com and 2 more`. */
+/** `sso.example.com and 2 more`. */
 export function namesOf({ subjectAltName, subject }: X509Certificate): string {
   const names = (subjectAltName ?? '')
     .split(', ')
@@ -137,7 +133,7 @@ export function commonName(name: string | undefined): string {
   return '(no name)';
 }
 
-/** Printable words alone: a certificate's content comes from whoever answers. */
+/** Only printable text, since it comes from whoever answers. */
 const MAX_NAME_LENGTH = 80;
 
 function shown(text: string): string {
@@ -145,7 +141,7 @@ function shown(text: string): string {
   return plain.length > MAX_NAME_LENGTH ? `${plain.slice(0, MAX_NAME_LENGTH)}…` : plain;
 }
 
-/** Whose list contains an authority. @param caFile of the settings, which replaces all other lists. */
+/** Whose list contains an authority. @param caFile replaces all other lists. */
 export function trustedBy(root: X509Certificate, caFile: string | undefined): string {
   if (caFile !== undefined) return `of ${caFile}`;
   const own = root.raw.toString('base64');
@@ -155,7 +151,7 @@ export function trustedBy(root: X509Certificate, caFile: string | undefined): st
   return isIn(getCACertificates('extra')) ? 'of NODE_EXTRA_CA_CERTS' : "of the system's list";
 }
 
-/** The root of the sidecar's authority, as left for apps. */
+/** As left for apps. */
 export function sidecarRootIn(directory: string): string {
   return join(directory, 'ca.crt');
 }
@@ -166,9 +162,9 @@ export async function readSidecarRoot(directory: string): Promise<X509Certificat
 }
 
 /**
- * Whether the sidecar itself has shown this chain, in place of the host. Judged by signatures: anybody can use its
+ * Whether the sidecar itself has shown this chain in place of the host. Judged by signatures, since anybody can use its
  * name.
- * @param chain the server's own certificate first.
+ * @param chain the server's own first.
  */
 export async function isShownBySidecar(
   chain: readonly X509Certificate[],

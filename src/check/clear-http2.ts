@@ -13,16 +13,15 @@ import {
 } from './examination.ts';
 import type { StepName } from './steps.ts';
 
-/** An HTTP/2 server sends its SETTINGS first, and waits only for the preface (RFC 9113 §3.4). */
+/** An HTTP/2 server sends its SETTINGS once it has the preface (RFC 9113 §3.4). */
 const GREETING_MS = 2000;
 
-/** Node's code for violations of HTTP/2. */
 const NOT_HTTP2 = 'ERR_HTTP2_ERROR';
 
-/** `gone`: the connection ended, with the reason in words. */
+/** `gone`: why the connection ended. */
 type Answer = 'HTTP/2' | 'another protocol' | { readonly gone: string };
 
-/** What is wrong; undefined if HTTP/2 is spoken. */
+/** Undefined if HTTP/2 is spoken. */
 export async function examineClearHttp2(
   to: Destination,
   step: StepName,

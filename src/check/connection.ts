@@ -1,6 +1,4 @@
-/**
- * Connections to examined servers: the bytes, through a proxy if there is one, and TLS over them.
- */
+/** Connections to examined servers, through a proxy if there is one. */
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -20,13 +18,13 @@ export async function proxyOnTheWay({
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
 }
 
-/** What to do about a failed connection. @param why in the words of wordsFor. */
+/** @param why in the words of wordsFor. */
 export function remedyForNoConnection(why: string): string {
   return connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
 }
 
 /**
- * The bytes of a connection to the host, possibly through a tunnel. The caller closes it.
+ * The caller closes it.
  * @throws if none is made in time; wordsFor says why.
  */
 export async function openStream(
@@ -58,9 +56,9 @@ export async function openStream(
 }
 
 /**
- * TLS over a stream, with the sidecar's own offer. The caller closes it, and then the stream.
+ * TLS with the sidecar's own offer. The caller closes it, and then the stream.
  * @param trust `anybody` if the caller judges the certificate and sends nothing.
- * @throws if no handshake succeeds in time, and for strangers unless anybody will do; wordsFor says why.
+ * @throws if no handshake succeeds in time, and for strangers unless `anybody`; wordsFor says why.
  */
 export async function secure(
   to: Destination,

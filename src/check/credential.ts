@@ -41,11 +41,11 @@ export async function examineCredential(
     ...(await examineCertificateFiles(config.tls, certificateOf(config), 'certificate_files', of, nowMs)),
   );
   const secret = await readCredentials(config);
-  // A problem between files: a key that does not belong to its certificate.
+  // A problem between files, such as a key that does not belong to its certificate.
   if (secret.state !== 'loaded' && !findings.some((finding) => 'failure' in finding)) {
     findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
   }
-  // The sidecar does not start without it, whether it waits for the token or not.
+  // The sidecar does not start without it.
   findings.push(...(await examineTokenFile(config, about(`credential ${config.name}`))));
   if (secret.state !== 'loaded' || examination.isOffline) return ended;
   const asked = config.tokenUrl ?? config.issuerUrl;
@@ -62,7 +62,6 @@ export async function examineCredential(
   return { findings: [...findings, ...ofToken], token };
 }
 
-/** The client's certificate. */
 function certificateOf({ clientAuth, directory }: CredentialConfig): string | undefined {
   const file = certificateFile(clientAuth);
   return file === undefined ? undefined : join(directory, file);
@@ -156,7 +155,7 @@ function notInTime(asked: string, of: About): Finding {
   return of.failure('token', 'provider_unavailable', detail, remedy);
 }
 
-/** The whole URL is shown, except what its query holds: it reveals a realm in the base URL. */
+/** Shown because it reveals a realm in the base URL; its query is not. */
 function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
   if (tokenUrl === undefined) return [];
   const grant = config.grant?.type ?? 'client_credentials';
@@ -169,7 +168,7 @@ function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of:
   ];
 }
 
-/** Where the issuer's metadata was found, what it says, and whether it offers the client's method; it may be incomplete. */
+/** It may be incomplete. */
 function describeDiscovery(
   { clientAuth }: CredentialConfig,
   metadata: IssuerMetadata | undefined,

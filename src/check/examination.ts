@@ -7,22 +7,21 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { EgressFailure } from '../token/egress/egress-tunnel.ts';
 import { STEPS, type StepName } from './steps.ts';
 
-/** What every step needs: whom it may ask, and for how long. */
 export interface Examination {
   readonly clock: Clock;
-  /** Aborts when the time for all steps is up: anything open is closed. */
+  /** Aborts when the time for all steps is up, which closes what is open. */
   readonly signal: AbortSignal;
-  /** Examine only configuration and files, without any requests. */
+  /** Examine only configuration and files. */
   readonly isOffline: boolean;
-  /** Set if hosts are captured: the pod's hosts file leads their names to the sidecar. */
+  /** Set if hosts are captured, since the pod's hosts file leads their names to the sidecar. */
   readonly lookup?: LookupFunction;
 }
 
-/** An answer that did not come in time. The message may be shown. */
+/** The message may be shown. */
 class TooLate extends Error {}
 
 /**
- * The outcome of `begun`, if it comes in time. Otherwise `abandon` ends what is still going on.
+ * The outcome of `begun`. If it is late, `abandon` ends what is going on.
  * @throws {TooLate} after `withinMs`, or once the examination's time is up.
  */
 export async function inTime<T>(
@@ -48,44 +47,43 @@ export async function inTime<T>(
   }
 }
 
-/** The name of egress errors, whose code is loaded only where it is used. */
+/** Egress code is loaded only where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** The system's code if there is one: a library's message may quote its input. */
+/** Prefers the system's code, since a library's message may quote its input. */
 export function wordsFor(error: unknown): string {
   if (error instanceof TooLate) return error.message;
   if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
   return systemCodeOf(error) ?? messageOf(error);
 }
 
-/** A server to examine, and how. */
 export interface Destination {
   readonly protocol: 'http' | 'https';
-  /** Name or address as dialled; IPv6 without brackets. */
+  /** As dialled; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
   readonly tls: TlsConfig;
-  /** Replaces `certFile` and `keyFile`: the client's own, as PEM. */
+  /** Replaces `certFile` and `keyFile`, as PEM. */
   readonly identity?: { readonly cert: string; readonly key: string };
   /** HTTP versions to offer in the handshake. */
   readonly offers: readonly string[];
-  /** The version it has to choose, or to speak without a choice over `http`. */
+  /** To be chosen, or spoken without a choice over `http`. */
   readonly mustSpeak?: 'h2' | 'h2c';
   readonly egressProxy?: EgressProxyConfig;
-  /** Bounds the lookup, the connection and the handshake separately. */
+  /** For the lookup, the connection and the handshake each. */
   readonly withinMs: number;
   readonly lookup?: LookupFunction;
-  /** Where the sidecar leaves what apps trust, if it ends their TLS: it may answer in place of a host. */
+  /** Set if the sidecar ends apps' TLS and so may answer in place of a host. */
   readonly trustDirectory?: string;
 }
 
-/** Which part has to be mended; each is an exit status in errors.ts. */
+/** Which part has to be mended; each is an exit status in `exit-status.ts`. */
 export type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
-/** A step's finding. Details hold names, addresses and figures; never a token, a secret or a client's id. */
+/** Never holds a token, a secret or a client's id. */
 export type Finding = {
   readonly step: StepName;
-  /** What was examined: `credential shop: token`. */
+  /** `credential shop: token`. */
   readonly what: string;
   readonly detail: string;
 } & (
@@ -99,11 +97,11 @@ export type Finding = {
 export interface About {
   ok(step: StepName, detail: string): Finding;
   /**
-   * @param remedy what to do, as a clause.
-   * @param failure if the step could not finish, so that nothing that builds on it is tried.
+   * @param remedy a clause.
+   * @param failure if the step could not finish, so that what builds on it is not tried.
    */
   warning(step: StepName, detail: string, remedy: string, failure?: Failure): Finding;
-  /** Only a warning if the pod starts without it. */
+  /** A warning if the pod starts without it. */
   failure(step: StepName, failure: Failure, detail: string, remedy: string): Finding;
 }
 
@@ -133,10 +131,9 @@ export function about(subject: string | undefined, isOptional = false): About {
   };
 }
 
-/** How many parts are looked at side by side. */
 const AT_ONCE = 8;
 
-/** Like `Promise.all`, in the order of the items, with at most `AT_ONCE` under way. */
+/** `Promise.all` with at most `AT_ONCE` under way. */
 export async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {
   const results = new Array<R>(items.length);
   let next = 0;

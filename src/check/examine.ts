@@ -1,4 +1,4 @@
-/** Runs all steps of all parts, a few parts at a time, and looks at the listeners. */
+/** Runs all steps of all parts, and looks at the listeners. */
 
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../config/address-conflicts.ts';
 import type { Config } from '../config/config.ts';
@@ -13,7 +13,7 @@ import { about, type Examination, type Finding, fewAtOnce } from './examination.
 import { askStatus } from './running.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';
 
-/** @param probes paths to request from the upstream of a route, by the route's name. */
+/** @param probes paths to request, by the route's name. */
 export async function examine(
   config: Config,
   probes: ReadonlyMap<string, string>,
@@ -33,17 +33,17 @@ export async function examine(
   ];
 }
 
-/** Reports that the time was up before all parts had been examined; empty if it sufficed. */
+/** Empty if the time sufficed. */
 export function examineTime({ signal }: Pick<Examination, 'signal'>): Finding[] {
   if (!signal.aborted) return [];
   const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';
   return [about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy)];
 }
 
-/** The addresses that the sidecar listens on: free, held by the sidecar in question, or by another program. */
+/** An address may be free, or held by the sidecar or another program. */
 export async function examineListeners(config: Config, examination: Examination): Promise<Finding[]> {
   const findings: Finding[] = [];
-  // One at a time: two of them may be configured with the same port by mistake.
+  // One at a time, since two may have the same port by mistake.
   for (const listener of sidecarListeners(config)) {
     findings.push(await examineListener(listener, config, examination));
   }
@@ -58,7 +58,7 @@ async function examineListener(
   const of = about(what);
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
-  // An address where the sidecar is seen to listen is not tried, so that it stays free if the sidecar restarts now.
+  // An address of the sidecar stays free in case it restarts now.
   const holder = await holderOf(address, examination.signal);
   const ours = of.ok('listener', `${where}: the sidecar listens there`);
   if (holder !== undefined && (await isSidecar(holder, config, examination))) return ours;
@@ -80,7 +80,7 @@ async function examineListener(
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');
 }
 
-/** By its command line; if the process is hidden, by its admin listener's answer. */
+/** By its command line or, if that is hidden, its admin listener's answer. */
 async function isSidecar(
   holder: Holder | undefined,
   { admin, gateway }: Config,
@@ -90,7 +90,7 @@ async function isSidecar(
   return commandOf(holder) === (gateway === undefined ? 'proxy' : 'gateway');
 }
 
-/** A valid configuration, with the credentials that nothing uses. */
+/** With the credentials that nothing uses. */
 function examineConfiguration(config: Config): Finding[] {
   const { credentials, routes } = config;
   const used = new Set(policiesOf(config).map(({ credential }) => credential));
@@ -108,7 +108,6 @@ function examineConfiguration(config: Config): Finding[] {
   ];
 }
 
-/** Tracing, if anybody asks for it. */
 export function examineTracing(
   tracing: TracingConfig | undefined,
   ignored: readonly IgnoredVariable[],
@@ -124,7 +123,7 @@ export function examineTracing(
   ];
 }
 
-/** What is wrong with an unusable configuration; values are left out. */
+/** Without values. */
 export function invalidConfiguration(problems: readonly Problem[]): Finding[] {
   return problems.map((problem) => {
     const { key, expected, place } = problem;

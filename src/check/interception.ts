@@ -23,13 +23,13 @@ import {
 interface InterceptionOptions {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The path to request from each host, as an app would; without one nothing is requested. */
+  /** Requested from each host; without it nothing is requested. */
   readonly path: string | undefined;
-  /** Number of this process's user; undefined where there are no users. */
+  /** Undefined if the system has no users. */
   readonly user: number | undefined;
 }
 
-/** No more hosts are examined; a list has no more. */
+/** A list has no more. */
 const MAX_HOSTS = 100;
 
 const WITHIN_MS = 5000;
@@ -63,7 +63,7 @@ export async function examineInterception(
   return [found, ...trust, ...looked.flat()];
 }
 
-/** Exact names, each with the way by which an app gets there: a pattern has no name to try. */
+/** Exact names, since a pattern has no name to try. */
 function hostsOf({ forwardProxy, capture, redirect, listen }: Config): readonly Looked[] {
   const proxied = forwardProxy?.connect === 'intercept' ? forwardProxy.allow : [];
   const isExact = ({ host }: { readonly host: string }) => isName(host) && !host.startsWith('*.');
@@ -151,7 +151,6 @@ function judge(
   return of.ok('captured_request', detail);
 }
 
-/** How apps' connections reach the sidecar. */
 type CapturedWay =
   | { readonly kind: 'proxy'; readonly proxy: ListenAddress }
   | { readonly kind: 'hosts file'; readonly address: string }
@@ -165,16 +164,16 @@ interface AppDestination {
 
 interface OpenedAsApp {
   readonly socket: TLSSocket;
-  /** Whether the sidecar's authority issued the certificate. */
+  /** Whether the sidecar's authority issued it. */
   readonly isOurs: boolean;
   readonly issuer: string;
   readonly address: string;
 }
 
-/** No more of an answer's head is read. Bytes. */
+/** Of an answer's head. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
-/** Names are resolved by the system's own lookup, hosts file included, as for apps. */
+/** Uses the system's lookup with the hosts file, as apps do. */
 function openAsApp(
   { host, port, way }: AppDestination,
   root: X509Certificate,
@@ -182,7 +181,7 @@ function openAsApp(
   const sockets: Socket[] = [];
   const keep = <S extends Socket>(socket: S): S => {
     sockets.push(socket);
-    // The awaited promise reports it; later errors are of no interest.
+    // The awaited promise reports it.
     socket.on('error', () => {});
     return socket;
   };
@@ -190,7 +189,7 @@ function openAsApp(
     const tunnel =
       way.kind === 'proxy' ? await throughProxy(keep(connectTcp(way.proxy)), `${host}:${port}`) : undefined;
     const to = tunnel === undefined ? { host, port } : { socket: tunnel };
-    // The certificate is judged below, and nothing is sent before that.
+    // Judged below, before anything is sent.
     const asked = {
       servername: host,
       ca: root.toString(),
@@ -228,7 +227,7 @@ async function throughProxy(socket: Socket, authority: string): Promise<Socket> 
   return socket;
 }
 
-/** The answer to a GET, with the sidecar's own code if it answers itself. */
+/** With the sidecar's own code if it answers itself. */
 async function requestAsApp(
   socket: TLSSocket,
   { host, port }: AppDestination,
@@ -315,7 +314,7 @@ function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Findin
   ];
 }
 
-/** A variable whose file lacks the root, if it overrides one whose file has it. */
+/** A variable whose file lacks the root overrides one whose file has it. */
 function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Finding[] {
   return OVERRIDING.flatMap(([program, variables]) => {
     const set = variables.filter((name) => judged.has(name));
@@ -334,7 +333,7 @@ function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Find
   });
 }
 
-/** If a program heeds both, the lower-case spelling comes first. */
+/** A program that heeds both prefers lower case. */
 const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY'] as const;
 const DIRECT_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
 

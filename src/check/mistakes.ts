@@ -1,4 +1,4 @@
-/** Common mistakes about providers, each recognized by its effect and called by its name. */
+/** Common mistakes about providers, recognized by their effects. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
@@ -6,20 +6,20 @@ import { datesProof } from '../token/client/client-authentication.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
-/** What is known of a grant. A remedy never contains anything of the client's secret. */
+/** A remedy never contains anything of the client's secret. */
 interface GrantCase {
   readonly url: URL;
   readonly config: CredentialConfig;
-  /** The provider's answer; undefined before any request, and if no answer came. */
+  /** Undefined if no answer came. */
   readonly refusal?: Refusal | undefined;
   readonly client?: { readonly id?: string | undefined; readonly secret?: string | undefined };
   /** How far this machine's clock is ahead of the provider's. */
   readonly skewMs?: number | undefined;
-  /** The methods that the metadata offers. */
+  /** The methods in the metadata. */
   readonly offered?: readonly string[] | undefined;
 }
 
-/** The parts of an answer without a token. The provider's text may repeat a secret: none of it is shown. */
+/** An answer without a token. Its text may repeat a secret and is not shown. */
 interface Refusal {
   readonly status: number;
   /** Without parameters, lower-case. */
@@ -47,9 +47,9 @@ interface Mistake {
 
 interface KnownMistake {
   readonly name: string;
-  /** Visible in the URL alone, before any request. */
+  /** Visible in the URL alone. */
   readonly byUrl?: true;
-  /** What to do if the case is this mistake; undefined otherwise. */
+  /** Undefined if the case is not this mistake. */
   remedy(found: GrantCase): string | undefined;
 }
 
@@ -234,7 +234,7 @@ function isEntra({ hostname }: URL): boolean {
   return /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn|windows\.net)$/.test(hostname);
 }
 
-/** Whether a value is encoded text: generated secrets decode to something else. */
+/** Generated secrets do not decode to text. */
 function isEncodedText(value: string | undefined): boolean {
   if (value === undefined || value.length < 8 || value.length % 4 !== 0) return false;
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;

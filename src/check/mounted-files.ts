@@ -1,4 +1,4 @@
-/** A credential's files: present under their names, readable, and not mounted by mistake. */
+/** A credential's files: present, readable, and not mounted by mistake. */
 
 import { access, constants, open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -18,11 +18,10 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   'tls.key': ['key.pem', 'client.key', 'key', 'private.key'],
 };
 
-/** No more entries of a directory are examined. */
 const MAX_ENTRIES = 1000;
 const MAX_KEYS_SHOWN = 8;
 
-/** One finding for each file that is unusable or looks odd; otherwise one that all is well. */
+/** A finding for each unusable or odd file, or one that all is well. */
 export async function examineMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
   const { directory } = config;
   const names = credentialFiles(config);
@@ -95,7 +94,7 @@ function remedyFor(
   }
 }
 
-/** Undefined if there is no such directory, or it cannot be listed. */
+/** Undefined if it cannot be listed. */
 async function entriesOf(directory: string): Promise<readonly string[] | undefined> {
   const entries: string[] = [];
   try {
@@ -109,7 +108,7 @@ async function entriesOf(directory: string): Promise<readonly string[] | undefin
   return entries.sort();
 }
 
-/** The entry that was probably meant by `name`: spelt differently, named otherwise, or mistyped. */
+/** The entry that `name` probably meant. */
 export function nearName(name: string, entries: readonly string[]): string | undefined {
   const others = entries.filter((entry) => entry !== name);
   const [wanted, known] = [plain(name), (OTHER_NAMES[name] ?? []).map(plain)];
@@ -175,10 +174,10 @@ async function odditiesOfFile(path: string): Promise<Oddity[]> {
   ];
 }
 
-/** No more of the mount table is read. Bytes. */
+/** Of the mount table. */
 const MAX_MOUNT_BYTES = 1024 * 1024;
 
-/** By proc(5), which lists directories by their real names, not by links (`/var/run`); false if that cannot be seen. */
+/** By proc(5), which lists real names, not links (`/var/run`); false if that cannot be seen. */
 async function isMountPoint(path: string): Promise<boolean> {
   try {
     const own = join(await realpath(dirname(path)), basename(path));

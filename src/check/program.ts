@@ -100,7 +100,7 @@ export const check: Command = {
             isOffline,
           );
     const findings = await look().catch(async (error: unknown) => {
-      // Readers of the JSON also learn there that nothing could be examined.
+      // Readers of the JSON also learn that nothing could be examined.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
       const { invalidConfiguration } = await import('./examine.ts');
       return invalidConfiguration(error.problems);
@@ -110,7 +110,6 @@ export const check: Command = {
   },
 };
 
-/** Long enough for a handshake, and no longer than a person waits. */
 const checkTimeout: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {

@@ -1,4 +1,4 @@
-/** The way to a server, step by step: its name, a connection, TLS. Only handshakes are sent. */
+/** The way to a server: its name, a connection, TLS. Only handshakes are sent. */
 
 import { X509Certificate } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns';
@@ -29,7 +29,6 @@ import {
 } from './examination.ts';
 import type { StepName } from './steps.ts';
 
-/** Which step reports what. */
 interface ReachSteps {
   readonly name: StepName;
   readonly connection: StepName;
@@ -40,7 +39,7 @@ interface Reached {
   readonly findings: readonly Finding[];
   /** Whether a request would get there. */
   readonly isReached: boolean;
-  /** The host's addresses; empty if a proxy resolves the name instead. */
+  /** Empty if a proxy resolves the name. */
   readonly addresses: readonly string[];
 }
 
@@ -82,7 +81,7 @@ export async function reach(
 
   if (protocol === 'http') {
     way.stream.destroy();
-    // One more connection: the reply to a greeting distinguishes TLS from HTTP.
+    // The reply to a TLS greeting on another connection distinguishes TLS from HTTP.
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
       const other =
@@ -152,7 +151,7 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
   });
 }
 
-/** Like openStream, but reports failures as findings. */
+/** Reports openStream's failures as findings. */
 async function openWay(
   to: Destination,
   proxy: EgressProxyConfig | undefined,
@@ -174,7 +173,7 @@ async function shakeHands(
 ): Promise<Finding> {
   let socket: TLSSocket | undefined;
   try {
-    // The certificate is judged below, and nothing is sent over the connection.
+    // Judged below; nothing is sent over the connection.
     socket = await secure(to, stream, 'anybody', examination);
     return await describeTls(socket, to, step, of, examination.clock.now().wallMs);
   } catch (error) {
@@ -200,10 +199,9 @@ function brokenHandshake(error: unknown, to: Destination, step: StepName, of: Ab
   return of.failure(step, 'provider_unavailable', `${where}: no TLS handshake (${why})`, remedy);
 }
 
-/** No more of a chain is followed. */
 const MAX_CHAIN_LENGTH = 10;
 
-/** From the server's own to the authority's, as far as both sides know it. */
+/** The server's own first, as far as both sides know it. */
 function chainOf(socket: TLSSocket): X509Certificate[] {
   const chain: X509Certificate[] = [];
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
@@ -248,7 +246,7 @@ async function describeTls(
     : of.ok(step, detail);
 }
 
-/** Beside an app, its own connections are redirected, too. That is correct, but hides the host: it is not examined further. */
+/** Beside an app, our own connections are redirected, too, which hides the host. */
 function redirectedHere(step: StepName, of: About): Finding {
   const user = process.getuid?.() ?? 'unknown';
   const detail = `the sidecar answers in the place of this host: connections of this process (user ${user}) are redirected to it, as an app's are`;
@@ -263,16 +261,15 @@ function remedyFor(code: string, name: string): string {
   return connectionRemedy(code) ?? 'look at the certificate of the server';
 }
 
-/** A clear-text HTTP server answers a TLS greeting within this time, or never. */
 const GREETING_MS = 2000;
 
-/** Whether a port expects TLS, as far as can be seen: an alert is as good as a handshake. */
+/** An alert shows TLS as well as a handshake does. */
 async function speaksTls(
   { host, port, lookup, withinMs }: Destination,
   examination: Examination,
 ): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
-  // No certificate is judged: nothing is sent, and only the protocol matters.
+  // Nothing is sent, and only the protocol matters.
   const greeting = { host, port, rejectUnauthorized: false, ...(lookup === undefined ? {} : { lookup }) };
   const socket = connectTls(greeting);
   socket.once('secureConnect', () => answered.resolve(true));

@@ -1,5 +1,3 @@
-/** Formats findings for people and programs. */
-
 import { styleText } from 'node:util';
 import { exitStatusOfAll } from '../platform/exit-status.ts';
 import type { Finding } from './examination.ts';
@@ -12,10 +10,10 @@ const MARKS = {
   failure: { text: 'FAIL', style: ['red', 'bold'] },
 } as const satisfies Record<Finding['verdict'], { readonly text: string; readonly style: Style }>;
 
-/** Findings with the same name are aligned up to this width; longer names push their details aside. Characters. */
+/** Characters. Longer names push their details aside. */
 const WIDEST_NAME = 48;
 
-/** A line for each finding, with its remedy below if it has one, and a summary. */
+/** A line for each finding, with its remedy below, and a summary. */
 export function formatTable(findings: readonly Finding[], { colour }: { readonly colour: boolean }): string {
   const paint = (style: Style, text: string) =>
     colour ? styleText(style, text, { validateStream: false }) : text;
@@ -43,7 +41,7 @@ function some(number: number, what: string): string | undefined {
 }
 
 /**
- * For programs: `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }`; verdicts are ok, warning and
+ * `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }`; verdicts are ok, warning and
  * failure.
  */
 export function formatJson(findings: readonly Finding[]): string {

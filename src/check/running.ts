@@ -28,14 +28,13 @@ export async function examineRunning(
   return describeStatus(asked.status, of);
 }
 
-/** Its problems are those that the sidecar itself reports, as on its status page and in its alerts. */
 function describeStatus(status: SidecarStatus, of: About): Finding[] {
   const { problems } = status.verdict;
   const problemsOf = (kind: Kind, name: string) =>
     problems.filter((problem) => problem.about?.kind === kind && problem.about.name === name);
   const names = new Set(status.routes.map(({ name }) => name));
   const ofOthers = problems.filter((problem) => kindOf(problem) === 'sidecar');
-  // Hosts of the forward proxy and captured ones are counted as routes with other names.
+  // Hosts of the forward proxy and captured ones count as routes with other names.
   const ofHosts = problems.filter(
     (problem) => kindOf(problem) === 'route' && !names.has(problem.about?.name ?? ''),
   );
@@ -94,7 +93,7 @@ function describeConfiguration({ configuration, verdict }: SidecarStatus, of: Ab
     const next = state === 'waiting' ? 'the next one waits for its tokens' : 'it is what the file says';
     return [of.ok('running_configuration', `generation ${generation} of ${plain(file)}: ${next}`)];
   }
-  // The first of the file's errors says more than the fact that there are some.
+  // The first of the file's errors says more than that there are some.
   const [first = ''] = errors?.split('\n') ?? [];
   return problems.map((problem) => {
     const told = first === '' ? problem : { ...problem, why: first };
@@ -173,7 +172,7 @@ function duration(seconds: number): string {
     .join(' ');
 }
 
-/** A status with hundreds of routes is smaller. Bytes. */
+/** A status with hundreds of routes is smaller. */
 const MAX_STATUS_BYTES = 4 * 1024 * 1024;
 const WITHIN_MS = 5000;
 
@@ -210,7 +209,7 @@ const configurationSchema = v.object({
   errors: v.optional(v.string()),
 });
 
-/** The part of `/api/status` that is used here; there may be more. */
+/** What is used of `/api/status`. */
 const statusSchema = v.object({
   version: v.string(),
   uptimeSeconds: v.number(),
@@ -222,7 +221,7 @@ const statusSchema = v.object({
 });
 
 type SidecarStatus = v.InferOutput<typeof statusSchema>;
-/** What fails, since when, and what happens next: the parts of a sentence. */
+/** Parts of a sentence: what fails, since when, and what happens next. */
 type SidecarProblem = v.InferOutput<typeof problemSchema>;
 
 export async function askStatus(

@@ -1,12 +1,11 @@
-/** Every step of `check`, as data: the program, the reference page and the tests read this one table. */
+/** The steps of `check`, for the program, the reference page and the tests. */
 
 export interface StepDescription {
-  /** Names the step in the output, after its subject: `credential shop: token`. */
+  /** Follows the subject in the output: `credential shop: token`. */
   readonly title: string;
   readonly of: 'sidecar' | 'credential' | 'upstream' | 'interception' | 'running sidecar';
-  /** What is examined. */
   readonly looks: string;
-  /** What causes a warning or a failure; absent if the step only reports. */
+  /** Absent if the step only reports. */
   readonly warns?: string;
   readonly fails?: string;
   /** Also runs with `--offline`. */

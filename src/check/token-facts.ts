@@ -1,4 +1,4 @@
-/** Facts about a token, from it and the answer that brought it. No detail holds the token itself. */
+/** Facts about a token. No detail holds the token itself. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
@@ -16,7 +16,7 @@ interface Granted {
   readonly clientId: string | undefined;
 }
 
-/** Tokens that live shorter cause useless load. */
+/** Shorter lives cause useless load. */
 const SHORT_LIFE_MS = 60_000;
 /** Answer and token may differ by the duration of a grant. */
 const SAME_LIFE_SECONDS = 5;
@@ -36,7 +36,7 @@ export function describeToken(config: CredentialConfig, granted: Granted, of: Ab
 
 type Fields = Readonly<Record<string, unknown>> | undefined;
 
-/** The claims of a JWT, unverified (RFC 7519 §4). */
+/** Unverified (RFC 7519 §4). */
 function claimsOf(token: string): Fields {
   const [, payload, signature] = token.split('.');
   if (payload === undefined || signature === undefined) return undefined;
@@ -75,7 +75,7 @@ function lifetime(
 
 const MAX_SHOWN = 12;
 
-/** How a provider's text is shown: in one line of plain text, without possible secrets and the client's id. */
+/** Shows a provider's text in one plain line, without possible secrets and the client's id. */
 interface Shown {
   name(name: string): string;
   list(names: readonly string[]): string;
@@ -154,7 +154,7 @@ function audience({ audience: asked }: CredentialConfig, claims: Fields, shown: 
 /** How far this machine's clock is ahead of the provider's; undefined without a Date. */
 export function skewOf({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number | undefined {
   const saidMs = date === undefined ? undefined : parseHttpDate(date);
-  // The best guess is the middle of the Date's second, and of the exchange.
+  // The middle of the Date's second, and of the exchange.
   return saidMs === undefined ? undefined : (requestedAtMs + receivedAtMs) / 2 - (saidMs + 500);
 }
 

@@ -1,4 +1,4 @@
-/** An upstream's answers to a GET without and with a token. Loaded only if a path to request is given. */
+/** An upstream's answers to a GET without and with a token. Loaded only with a path to request. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -26,7 +26,7 @@ interface ProbedUpstream {
 
 interface Answer {
   readonly status: number;
-  /** The error in its challenge (RFC 6750 §3.1). */
+  /** Of the challenge (RFC 6750 §3.1). */
   readonly error: string | undefined;
 }
 
@@ -114,7 +114,7 @@ interface Injected {
 
 const NOTHING: Injected = { fields: {}, query: undefined };
 
-/** Where the route puts the token; a placeholder is assumed to be its whole field. */
+/** Where the route puts the token. Assumes that a placeholder is its whole field. */
 function injected(inject: readonly Injection[] | undefined, token: string): Injected {
   if (inject === undefined) return { fields: { authorization: `Bearer ${token}` }, query: undefined };
   const parameters: string[] = [];
@@ -138,12 +138,12 @@ function withQuery(target: string, query: string | undefined): string {
 
 interface Connection {
   readonly socket: Socket;
-  /** The protocol chosen in the handshake; undefined without TLS. */
+  /** Chosen in the handshake; undefined without TLS. */
   readonly alpnProtocol: string | undefined;
   close(): void;
 }
 
-/** A connection that may carry a token: certificates are judged as the sidecar does. */
+/** It may carry a token, so certificates are judged as the sidecar does. */
 async function openConnection(to: Destination, examination: Examination): Promise<Connection> {
   const stream = await openStream(to, await proxyOnTheWay(to), examination);
   if (to.protocol === 'http') {
@@ -172,7 +172,6 @@ function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promi
       insecureHTTPParser: false,
     });
     request.once('response', (response: IncomingMessage) => {
-      // Its content is of no interest.
       response.on('error', () => undefined);
       const { statusCode = 0, headers } = response;
       resolve({ status: statusCode, error: challengeIn(headers['www-authenticate']) });
@@ -204,7 +203,7 @@ async function askByHttp2(
   }
 }
 
-/** Only the error's name: its description may repeat the token. */
+/** Its description may repeat the token. */
 function challengeIn(challenge: string | string[] | undefined): string | undefined {
   const text = Array.isArray(challenge) ? challenge.join(', ') : challenge;
   return /\berror="?([a-z_]{1,40})\b/.exec(text ?? '')?.[1];

@@ -1,4 +1,4 @@
-/** The upstreams: whether they can be reached and, if a path to request is given, how they answer to a token. */
+/** Whether upstreams can be reached and, given a path, how they answer to a token. */
 
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
@@ -8,17 +8,16 @@ import { examineCertificateFiles } from './certificates.ts';
 import { type About, about, type Destination, type Examination, type Finding } from './examination.ts';
 import { reach } from './reach.ts';
 
-/** Where requests go, however they are led there. */
 interface ExaminedUpstream {
   /** `route payments`, `destination api.example.com`. */
   readonly subject: string;
   readonly policy: ForwardingPolicy;
   readonly upstream: Upstream;
-  /** The path to request, without and with a token; below the upstream's own path. */
+  /** Requested without and with a token; below the upstream's own path. */
   readonly probe?: string | undefined;
 }
 
-/** Every upstream with a name: patterns of names lead nowhere yet. */
+/** Without patterns, which lead nowhere yet. */
 export function upstreamsOf(
   { routes, forwardProxy, capture, redirect }: Config,
   probes: ReadonlyMap<string, string>,
@@ -74,7 +73,6 @@ const UPSTREAM_STEPS = {
   tls: 'upstream_tls',
 } as const;
 
-/** @param token of the credential; undefined if there is none. */
 export async function examineUpstream(
   examined: ExaminedUpstream,
   config: Config,
@@ -125,7 +123,7 @@ function destinationOf(
   { lookup }: Examination,
 ): Destination {
   const isTls = scheme === 'https';
-  // With h2c allowed in clear text, a connection that comes over TLS leaves as h2.
+  // If clear text may be h2c, a connection that comes over TLS leaves as h2.
   const isHttp2 = protocol === 'h2' || protocol === 'h2c';
   return {
     protocol: scheme,
