@@ -3,10 +3,8 @@ import { probes } from '../admin/probes.ts';
 import type { Issuer } from './issuer.ts';
 
 /**
- * What the issuer's admin listener serves besides metrics: the probes; the public keys, at `/jwks` and, for verifiers
- * that know only the realm, at Keycloak's path below the issuer; and the discovery documents of OpenID Connect and of
- * RFC 8414, where clients look for them given the issuer. An issuer exists only once its clients and its key are loaded
- * and it listens, so nothing can be missing any more.
+ * The admin listener's paths besides metrics: probes; public keys at `/jwks` and Keycloak's path; discovery (OpenID
+ * Connect, RFC 8414). An issuer exists only once it serves, so nothing is missing.
  * @param adminUrl where others reach this listener, for `jwks_uri`; without it there is no discovery.
  */
 export function issuerAdminEndpoints(
@@ -49,7 +47,7 @@ function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Re
     jwks_uri: jwksUri,
     grant_types_supported: ['client_credentials'],
     token_endpoint_auth_methods_supported: ['client_secret_basic'],
-    // Both specifications require these, although there are neither an authorization endpoint nor ID tokens.
+    // Required, although there are neither an authorization endpoint nor ID tokens.
     response_types_supported: [],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(jwks().keys.map(({ alg }) => alg))],

@@ -1,6 +1,6 @@
 /**
- * Limits wrong attempts to authenticate. A client that is verified at once never comes here, so these limits lock out
- * none, even if it shares an address or a client id with a flood.
+ * Limits wrong attempts to authenticate. Clients that are verified at once never come here, so a flood locks none of
+ * them out.
  */
 
 import { isIPv6 } from 'node:net';
@@ -10,17 +10,17 @@ import { sha256 } from './clients.ts';
 
 interface AttemptLimits {
   /**
-   * Requests an attempt in the name of `clientId`, registered or not.
+   * @param clientId registered or not.
    * @returns the attempt or, if there were too many, in how many seconds to retry.
    */
   begin(address: string, clientId: string): Attempt | { readonly retryAfterSeconds: number };
-  /** The same for a request that waits for the outcome of an attempt already begun with the same field. */
+  /** For a request that waits for the outcome of an attempt with the same field. */
   join(address: string): Attempt | { readonly retryAfterSeconds: number };
 }
 
 /**
- * Counts against the client id at that address from its beginning, and against the address once it has failed. A joined
- * attempt counts against a limit of its own from its beginning.
+ * Counts against the client id at that address and, once failed, against the address. A joined attempt has a limit of
+ * its own.
  */
 interface Attempt {
   failed(): void;
@@ -29,12 +29,12 @@ interface Attempt {
 }
 
 const OF_CLIENT: Rate = { burst: 10, perSecond: 1 };
-/** Many clients share a gateway's address; but a scan for client ids also comes from one. */
+/** Many clients share a gateway's address, but a scan for client ids has one, too. */
 const OF_ADDRESS: Rate = { burst: 100, perSecond: 10 };
-/** Joining costs no derivation, but waits as long as a wrong secret does. Rollouts behind a gateway join. */
+/** Joiners wait as long as a wrong secret does. Rollouts behind a gateway join. */
 const OF_JOINERS: Rate = { burst: 256, perSecond: 10 };
 
-/** Of each kind; beyond that the least recently used is forgotten. */
+/** Of each kind; beyond that the least recently used is dropped. */
 const MAX_KEPT = 4096;
 
 export function createAttemptLimits(clock: Clock): AttemptLimits {
@@ -44,7 +44,7 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   return {
     begin(address, clientId) {
       const network = networkOf(address);
-      // Ids may be long, but what is kept must be short.
+      // Bounded, unlike ids.
       const client = `${network} ${sha256(clientId).toString('base64')}`;
       const nowMs = clock.monotonicMs();
       const waitMs = Math.max(addresses.waitMs(network, nowMs), clients.waitMs(client, nowMs));
@@ -69,12 +69,12 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   };
 }
 
-/** An IPv4 address, or the /64 of an IPv6 address, all of which one host may have. */
+/** An IPv4 address, or the /64 of an IPv6 address, since one host may have all of it. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   if (!isIPv6(address)) return address;
-  // An address without `::` gets it at its end, where it stands for no group.
+  // In an address without `::`, the one at the end stands for no group.
   const whole = `${address.replace(/%.*$/, '').toLowerCase()}::`;
   const [head, tail] = whole.split('::').map(groupsOf) as [string[], string[]];
   const zeros = Array<string>(8 - head.length - tail.length).fill('0');

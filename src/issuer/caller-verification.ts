@@ -1,7 +1,6 @@
 /**
- * Identifies the caller. A right secret that is kept in clear, or that scrypt has already confirmed, is admitted at
- * once and counts nowhere. Any other attempt may be a guess: it is counted against limits, takes its turn at scrypt if
- * the client's secret is hashed, and is answered at a moment that reveals nothing of this.
+ * Identifies the caller. A right secret that is kept in clear, or known from scrypt, is admitted at once. Any other
+ * attempt counts against limits, takes its turn at scrypt, and is answered at a time that reveals nothing.
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -16,32 +15,31 @@ import { Refusal } from './refusal.ts';
 import { type DerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
 interface AuthenticationOutcome {
-  /** The authenticated client, or why there is none. */
   readonly client: Client | Refusal;
-  /** The registered client that was named, whether or not the secret was right. Only such an id may be logged. */
+  /** The registered client that was named, even with a wrong secret. Only such an id may be logged. */
   readonly named?: string;
 }
 
-/** One reading of the field, with the registered client that it names. */
+/** One reading of the field. */
 interface Claim {
   readonly client: Client | undefined;
   readonly secret: string;
 }
 
-/** A claim that only scrypt can decide. */
+/** Only scrypt can decide it. */
 interface OpenClaim {
   readonly client: Client;
   readonly secret: string;
   readonly hash: ScryptHash;
 }
 
-/** What is known of a field without running scrypt. */
+/** What is known without scrypt. */
 type Standing =
   | { readonly kind: 'right'; readonly client: Client }
-  /** The secrets left to try; none if it is known to be wrong. */
+  /** `open` is empty if the secret is known to be wrong. */
   | { readonly kind: 'doubtful'; readonly open: readonly OpenClaim[] };
 
-/** Takes the Authorization field, if any, and the IP address it came from. */
+/** Takes the Authorization field, and the IP address it came from. */
 export type CallerVerification = (
   field: string | undefined,
   address: string,
@@ -87,10 +85,10 @@ export function createCallerVerification(
     const known = claims.find(({ client }) => client !== undefined)?.client;
     const named = known === undefined ? {} : { named: known.clientId };
     const startedAtMs = clock.monotonicMs();
-    // A rollout's pods all come at once with the same field: they share one check.
+    // A rollout's pods come at once with the same field, and share one check.
     const same = createHmac('sha256', key).update(field).digest('base64');
     const isFirst = checks.get(same) === undefined;
-    // The last reading, so that another encoding of an id does not count as another name.
+    // The last reading, so that another encoding of an id counts as the same name.
     const attempt = isFirst ? limits.begin(address, last.clientId) : limits.join(address);
     if ('retryAfterSeconds' in attempt) {
       if (isFirst) settleInSpareTime(standing.open);
@@ -124,7 +122,7 @@ export function createCallerVerification(
     return current;
   }
 
-  /** The outcome of a check by the present clients, which may have been replaced meanwhile. */
+  /** The clients may have been replaced during the check. */
   function stillRight(
     checked: Client | undefined,
     set: ClientSet,
@@ -136,7 +134,7 @@ export function createCallerVerification(
     return standing.kind === 'right' ? standing.client : undefined;
   }
 
-  /** The client whose secret it is, if any; scrypt's verdicts are remembered. */
+  /** Remembers scrypt's verdicts. */
   async function verify(
     open: readonly OpenClaim[],
     set: ClientSet,
@@ -149,7 +147,7 @@ export function createCallerVerification(
         const derived = await queue.derive(asker, secret, hash.salt, hash.cost, hash.hash.length);
         if (learn(hash, secret, derived)) return client;
       }
-      // On an idle service every wrong secret costs the same work, even if there is nothing to compare.
+      // On an idle service every wrong secret costs the same work.
       if (open.length === 0 && set.dearestCost !== undefined) {
         await queue.deriveIfIdle('', NO_SALT, set.dearestCost, HASH_BYTES);
       }
@@ -160,8 +158,7 @@ export function createCallerVerification(
   }
 
   /**
-   * A caller told to retry may have the right secret amid a flood of wrong ones. Idle time is spent on finding out, so
-   * that the answer is known when it returns.
+   * A caller told to retry may have the right secret amid a flood of wrong ones. Idle time finds out before it returns.
    */
   function settleInSpareTime(open: readonly OpenClaim[]): void {
     const settle = async (): Promise<void> => {
@@ -175,7 +172,6 @@ export function createCallerVerification(
 
   function learn(hash: ScryptHash, secret: string, derived: Buffer): boolean {
     const right = timingSafeEqual(hash.hash, derived);
-    // A hash that is gone need not be remembered.
     if (currentClients().hashes.has(hash.text)) memory.learn(hash, secret, right);
     return right;
   }
@@ -187,7 +183,7 @@ function judge(claims: readonly Claim[], memory: DerivationMemory): Standing {
   let right: Client | undefined;
   for (const { client, secret } of claims) {
     const digest = sha256(secret);
-    // Each client may have two secrets: always two comparisons of each kind, whatever there is to compare.
+    // Always two comparisons of each kind, since a client may have two secrets.
     for (const stored of [client?.secrets[0], client?.secrets[1]]) {
       const clear = timingSafeEqual(stored?.kind === 'sha256' ? stored.digest : NO_DIGEST, digest);
       const hash = stored?.kind === 'scrypt' ? stored.hash : undefined;
@@ -208,22 +204,20 @@ function tooMany(retryAfterSeconds: number): Refusal {
   );
 }
 
-/** One reading of a Basic field: the claimed identity, and the proof. */
 interface ClaimedCredentials {
   readonly clientId: string;
   readonly secret: string;
 }
 
 /**
- * The readings of an Authorization field: as it stands (RFC 7617 §2) and, if that differs, form-decoded (RFC 6749
- * §2.3.1). Id and secret are always read in the same way. None if the field is no well-formed Basic: it must be the one
- * canonical Base64 encoding of UTF-8 text with a colon; the first colon separates.
+ * Readings of a Basic field: as it stands (RFC 7617 §2) and, if different, form-decoded (RFC 6749 §2.3.1). None unless
+ * it is the canonical Base64 of UTF-8 text with a colon; the first colon separates.
  */
 export function readBasicCredentials(field: string): readonly ClaimedCredentials[] {
   const [, encoded] = /^basic +([a-z0-9+/]+={0,2})$/i.exec(field) ?? [];
   if (encoded === undefined) return [];
   const bytes = Buffer.from(encoded, 'base64');
-  // Buffer skips invalid characters; only a field that survives the round trip was Base64.
+  // Buffer skips invalid characters, so only the round trip proves Base64.
   if (bytes.toString('base64') !== encoded) return [];
   let pair: string;
   try {
@@ -242,13 +236,13 @@ export function readBasicCredentials(field: string): readonly ClaimedCredentials
 }
 
 /**
- * When a wrong secret is answered: at a fixed time after it came, or whole steps later, so that the time reveals
- * nothing of whether the client exists or how its secret is kept.
+ * A fixed time after a wrong secret came, or whole steps later: it does not reveal whether the client exists or how its
+ * secret is kept.
  */
 interface WrongAnswerTime {
-  /** Resolves when a request that came at `startedAtMs` (monotonic) may be answered. */
+  /** @param startedAtMs when the request came (monotonic). */
   wait(startedAtMs: number): Promise<void>;
-  /** A check with scrypt took this long, waiting included: the fixed time grows to cover it, within bounds. */
+  /** A check with scrypt took this long with its wait: the fixed time grows to cover it, up to a bound. */
   took(durationMs: number): void;
 }
 
@@ -279,23 +273,20 @@ interface DerivationMemory {
   /** Takes the same time whatever is known. Without a hash the answer is `unknown`. */
   recall(hash: ScryptHash | undefined, secret: string): 'right' | 'wrong' | 'unknown';
   learn(hash: ScryptHash, secret: string, right: boolean): void;
-  /** Forgets everything about all other hashes. */
   keepOnly(hashes: ReadonlySet<string>): void;
-  /** The number of facts kept. */
   readonly size: { readonly right: number; readonly wrong: number };
 }
 
-/** A pod with a wrong secret keeps sending the same one; 44 bytes and a place in the table each. */
+/** A pod with a wrong secret keeps sending it. Each takes 44 bytes and a place in the table. */
 const MAX_WRONG_SECRETS = 4096;
 
 /** No digest is all zeros. */
 const NONE = Buffer.alloc(32);
 
 /**
- * Remembers scrypt's verdicts on whether a secret belongs to a hash. Such a fact never changes, as each hash has its
- * own salt, so it outlives every reload of the clients. Only digests under a key that this process alone knows are
- * kept, never a secret.
- * @param mostWrong beyond this the least recently used wrong secret is forgotten. Right ones are one per hash.
+ * Remembers whether a secret belongs to a hash. Each hash has its own salt, so this never changes. Keeps only digests
+ * under a key of this process.
+ * @param mostWrong beyond this the least recently used wrong secret is dropped. Right ones are one per hash.
  */
 export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): DerivationMemory {
   const key = randomBytes(32);
@@ -304,7 +295,7 @@ export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): Derivatio
   const wrong = new LruMap<string, string>({ max: mostWrong });
 
   function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
-    // The PHC string holds no NUL, so no other pair gives the same text; nor is any PHC string "undefined".
+    // PHC strings hold no NUL and none is "undefined", so texts differ for all pairs.
     return createHmac('sha256', key).update(`${hash?.text}\0${secret}`).digest();
   }
 

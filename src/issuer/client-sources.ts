@@ -1,5 +1,3 @@
-/** The registered clients as a YAML (or JSON) file. */
-
 import { constants } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -37,7 +35,7 @@ const FIELDS = [
   'tokenLifetime',
 ] as const;
 
-/** @param key names the file in messages: the flag or variable that gave it. */
+/** @param key the flag or variable, for messages. */
 export async function readClientsFile(path: string, key: string): Promise<ClientsReading> {
   const directories = [dirname(path)];
   const text = await readText(path);
@@ -54,10 +52,7 @@ export async function readClientsFile(path: string, key: string): Promise<Client
   }
 }
 
-/**
- * The clients in a file's text.
- * @throws {ConfigurationError} with every problem and its place in the file; never with a secret.
- */
+/** @throws {ConfigurationError} with every problem and its place in the file; never with a secret. */
 export function parseClients(text: string): ClientSet {
   const problems: Problem[] = [];
   const root = parseYaml(text, problems);
@@ -70,7 +65,7 @@ export function parseClients(text: string): ClientSet {
 function parseYaml(text: string, problems: Problem[]): unknown {
   const lines = new LineCounter();
   try {
-    // Pretty errors quote the line, which may hold a secret; so may their messages. Code and place are enough.
+    // Pretty errors and messages may quote a secret. Code and place are enough.
     const document = parseDocument(text, { prettyErrors: false, lineCounter: lines, logLevel: 'silent' });
     for (const { code, pos } of [...document.errors, ...document.warnings]) {
       const { line, col } = lines.linePos(pos[0]);
@@ -78,7 +73,7 @@ function parseYaml(text: string, problems: Problem[]): unknown {
     }
     return problems.length > 0 ? undefined : document.toJS();
   } catch {
-    // Aliases that multiply or name no anchor, or nesting too deep to follow.
+    // Aliases that multiply or name no anchor, or deep nesting.
     problems.push({ key: 'clients', expected: `YAML of reasonable depth, with ${ALIASES}` });
     return undefined;
   }
@@ -152,7 +147,7 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
 
 async function readText(path: string): Promise<string | { readonly expected: string }> {
   try {
-    // Non-blocking, so that a named pipe is refused rather than waited for.
+    // Non-blocking, so that a named pipe is refused.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const status = await file.stat();
@@ -167,8 +162,7 @@ async function readText(path: string): Promise<string | { readonly expected: str
   }
 }
 
-// The registered clients as mounted Secrets, one subdirectory per client: `client_id`, `client_secret` or
-// `secret_hash`, and optionally a second secret, `scope`, `audience` and `token_lifetime`.
+// Mounted Secrets: a subdirectory per client with `client_id`, `client_secret` or `secret_hash`, and optional files.
 
 const FILE_OF: Readonly<Record<ClientField, string>> = {
   clientId: 'client_id',
@@ -181,21 +175,21 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
   tokenLifetime: 'token_lifetime',
 };
 
-/** How often to read a directory that changes while being read. */
+/** For a directory that changes while it is read. */
 const TRIES = 3;
 
-/** @param key names the directory in messages: the flag or variable that gave it. */
+/** @param key the flag or variable, for messages. */
 export async function readClientsDirectory(root: string, key: string): Promise<ClientsReading> {
   for (let tries = 1; ; tries += 1) {
     const names = await namesIn(root);
     const reading = await readOnce(root, key);
     const failed = 'problems' in reading.outcome;
-    // A client that was added or removed during the reading is no fault of the directory's.
+    // A client was added or removed during the reading.
     if (!failed || tries === TRIES || names === (await namesIn(root))) return reading;
   }
 }
 
-/** The names in it; empty if it cannot be read, which the reading itself reports. */
+/** Empty if it cannot be read, which the reading itself reports. */
 async function namesIn(root: string): Promise<string> {
   return readdir(root).then(
     (names) => names.sort().join('\0'),
@@ -211,7 +205,7 @@ async function readOnce(root: string, key: string): Promise<ClientsReading> {
   let content = '';
   try {
     for (const name of (await readdir(root)).sort()) {
-      // `..data` and its target belong to the kubelet; other dot files are ignored.
+      // `..data` and its target are the kubelet's; other dot files are ignored.
       if (name.startsWith('.')) continue;
       const directory = join(root, name);
       directories.push(directory);
@@ -268,40 +262,36 @@ async function readClient(
   return { client, content: JSON.stringify([directory, secret.values]) };
 }
 
-/** The existing files, all of one version of the Secret. */
+/** All of one version of the Secret. */
 async function readFiles(directory: string): Promise<MountedSecret> {
   const version = await currentVersion(directory);
   const present = await readdir(version).catch((): string[] => []);
   const names = Object.values(FILE_OF).filter((name) => present.includes(name) || name === FILE_OF.clientId);
   const secret = await readMountedSecret(version, names);
-  // The kubelet removes a version, file by file, as soon as it has swapped in the next: then that one is read.
+  // The kubelet removes a version once it has swapped in the next.
   return (await currentVersion(directory)) === version ? secret : await readFiles(directory);
 }
 
-/**
- * Where the files of one version of the Secret are. The directory may have its own `..data`, or be a link through that
- * of the volume it is projected into; either way all files come from one version.
- */
+/** Where one version's files are. The directory may have its own `..data`, or be a link through that of its volume. */
 async function currentVersion(directory: string): Promise<string> {
   const place = await realpath(directory);
   return await realpath(join(place, '..data')).catch(() => place);
 }
 
-/** Values separated by spaces or line ends, like `scope` in the grant. */
+/** Separated by spaces or line ends. */
 function words(text: string | undefined): readonly string[] | undefined {
   return text?.split(/\s+/).filter((word) => word !== '');
 }
 
-/** A source's clients, or everything that is wrong with it. */
 interface ClientsReading {
   readonly outcome: { readonly clients: ClientSet } | { readonly problems: readonly Problem[] };
-  /** Equal if nothing has changed; reveals nothing of its content. */
+  /** Equal if nothing has changed; reveals nothing of the content. */
   readonly digest: string;
-  /** Directories to watch: a change in them may change the reading. */
+  /** A change in them may change the reading. */
   readonly directories: readonly string[];
 }
 
-/** Reads a source anew. Never rejects. */
+/** Never rejects. */
 type ReadClients = () => Promise<ClientsReading>;
 
 export interface LiveClients {
@@ -315,8 +305,8 @@ interface LiveClientsOptions extends DirectoryWatchOptions {
 }
 
 /**
- * Follows a source of clients. A changed source replaces all clients at once or, if anything in it is wrong, none: then
- * the last good ones stay, and every problem is logged.
+ * Follows a source of clients, which are replaced all at once. If anything is wrong, the last good ones stay and every
+ * problem is logged.
  * @throws {ConfigurationError} if the source is unusable from the start.
  */
 export async function followClients(read: ReadClients, options: LiveClientsOptions): Promise<LiveClients> {
@@ -377,7 +367,7 @@ export async function followClients(read: ReadClients, options: LiveClientsOptio
         directory,
         watchDirectory(directory, options, () => void look()),
       );
-      // A change before the watch began would otherwise wait for the poll.
+      // There may have been a change before the watch.
       lookAgain = true;
     }
   }

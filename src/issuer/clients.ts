@@ -1,5 +1,3 @@
-/** A registered client: its secrets, and what it may be granted. */
-
 import { createHash } from 'node:crypto';
 import { duration } from '../config/values.ts';
 import { decodeFormComponent } from '../platform/form.ts';
@@ -10,7 +8,7 @@ export interface Client {
   readonly clientId: string;
   /** One, or two during a rotation: either is right. */
   readonly secrets: readonly StoredSecret[];
-  /** Granted if the request names none; no others are ever granted. */
+  /** Granted if the request names none; no others ever are. */
   readonly scopes: readonly string[];
   /** Values of `aud`; if empty, the service's default. */
   readonly audience: readonly string[];
@@ -18,18 +16,18 @@ export interface Client {
   readonly tokenLifetimeSeconds?: number;
 }
 
-/** A secret given in clear is kept as its digest: comparing digests takes the same time whatever their lengths. */
+/** Digests, so that comparing takes the same time for all lengths. */
 type StoredSecret =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
 
-/** A client as written in a file, a mounted Secret or a program. */
+/** As written in a file, a mounted Secret or a program. */
 interface ClientDefinition {
   readonly clientId?: string | undefined;
-  /** Either this, in clear, or `secretHash`, a scrypt hash made by `token-sidecar issuer hash`. */
+  /** In clear. Alternatively `secretHash`, from `token-sidecar issuer hash`. */
   readonly clientSecret?: string | undefined;
   readonly secretHash?: string | undefined;
-  /** A second valid secret, in either form: the next one before a rotation, the old one after it. */
+  /** The next secret before a rotation, the old one after it, in either form. */
   readonly secondClientSecret?: string | undefined;
   readonly secondSecretHash?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
@@ -49,9 +47,8 @@ const MAX_LIFETIME_SECONDS = 30 * 86_400;
 export const TOKEN_LIFETIME_EXPECTED = 'a duration of whole seconds from 1s to 30d';
 
 /**
- * Checks a definition. Mistakes are added to `problems`, under the key that `keyOf` gives the field, without the value
- * of a secret.
- * @returns the client, or undefined if anything is wrong.
+ * Adds mistakes to `problems` under the key from `keyOf`, without secrets.
+ * @returns undefined if anything is wrong.
  */
 export function defineClient(
   definition: ClientDefinition,
@@ -99,7 +96,7 @@ export function isScopeToken(text: string): boolean {
   return SCOPE_TOKEN.test(text);
 }
 
-/** Whole seconds, as `expires_in` is an integer; undefined if the text is no lifetime that we issue. */
+/** Undefined if the text is no lifetime that we issue. Whole seconds, as `expires_in` is an integer. */
 export function parseTokenLifetime(text: string): number | undefined {
   const ms = duration.parse(text);
   if (ms === undefined || ms % 1000 !== 0) return undefined;
@@ -149,13 +146,13 @@ function storeHashed(text: string | undefined, key: string, problems: Problem[])
   return [];
 }
 
-// The registered clients as a live value: one immutable set at a time, replaced as a whole.
+// The registered clients: one immutable set at a time.
 
 export interface ClientSet {
   readonly size: number;
-  /** Every scrypt hash in the set, as text. */
+  /** As text. */
   readonly hashes: ReadonlySet<string>;
-  /** The highest scrypt cost in the set; absent if no secret in it is hashed. */
+  /** The highest in the set; absent if no secret is hashed. */
   readonly dearestCost?: ScryptCost;
   find(clientId: string): Client | undefined;
 }
@@ -176,8 +173,8 @@ export function createClientStore(initial: ClientSet): ClientStore {
 }
 
 /**
- * A set in which every Basic field names at most one client, however it is read.
- * @param describe returns the key under which a client is defined, for messages.
+ * A set in which every Basic field names at most one client.
+ * @param describe returns a client's key, for messages.
  * @throws {ConfigurationError} if two ids are the same, or one is the form-encoding of the other.
  */
 export function createClientSet(
@@ -219,13 +216,13 @@ export function createClientSet(
   };
 }
 
-/** The work of a derivation, in blocks mixed. */
+/** In blocks mixed. */
 function work({ ln, r, p }: ScryptCost): number {
   return 2 ** ln * r * p;
 }
 
 /**
- * The set of clients defined in a program.
+ * For clients defined in a program.
  * @throws {ConfigurationError} with every problem.
  */
 export function defineClients(definitions: readonly ClientDefinition[]): ClientSet {

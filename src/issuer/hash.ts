@@ -2,12 +2,12 @@ import type { CommandContext } from '../config/command.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { hashSecret } from './secret-hashing.ts';
 
-/** Far above any secret: longer input was piped in by mistake. */
+/** Longer input was piped in by mistake. */
 const MAX_SECRET_BYTES = 64 * 1024;
 
 /**
- * Reads a client secret from standard input, without the line end that `echo` leaves, and prints its scrypt hash. Never
- * from the command line, which shows in the process list and stays in the shell's history.
+ * Prints the scrypt hash of a secret from standard input. The command line would show it in the process list and the
+ * shell's history.
  * @throws {SidecarError} `usage` if there is no secret, or it is no UTF-8 text.
  */
 export async function printSecretHash({

@@ -1,4 +1,4 @@
-/** The Token Issuance Service: one realm's token endpoint for the client credentials grant. */
+/** A realm's token endpoint for the client credentials grant. */
 
 import { randomUUID } from 'node:crypto';
 import type { JSONWebKeySet } from 'jose';
@@ -15,13 +15,11 @@ import { createTokenService } from './token-service.ts';
 
 interface IssuerOptions {
   readonly listen: ListenAddress;
-  /** Public base URL, part of `iss`; its path is part of the served path. The listener's by default. */
+  /** Public base URL, part of `iss` and of the served path. The listener's by default. */
   readonly authUrl?: URL;
-  /** Needs no escaping in a path, nor in a quoted string. */
+  /** Needs no escaping in a path or a quoted string. */
   readonly realm: string;
-  /** May be replaced at any time. */
   readonly clients: ClientStore;
-  /** May be rotated at any time. */
   readonly keys: KeyRing;
   /** For clients without their own. */
   readonly tokenLifetimeSeconds: number;
@@ -33,18 +31,18 @@ interface IssuerOptions {
 }
 
 export interface Issuer {
-  /** Where it listens: with the port that the system picked for 0. */
+  /** With the port that the system picked for 0. */
   readonly address: ListenAddress;
   /** The `iss` claim: `{auth_url}/realms/{realm}`. */
   readonly issuer: string;
   readonly tokenUrl: string;
-  /** The public keys of all tokens that may be alive. */
+  /** Of all tokens that may be alive. */
   jwks(): JSONWebKeySet;
-  /** Stops accepting and lets requests in flight finish for at most `timeoutMs`. Safe to call again. */
+  /** Requests in flight get at most `timeoutMs`. Safe to call again. */
   close(timeoutMs?: number): Promise<void>;
 }
 
-/** Two cores' worth of hashing, with seven seconds of it waiting at the default cost: most callers give up after ten. */
+/** Two cores, and seven seconds of waiting at the default cost: most callers give up after ten. */
 const DERIVATION_LIMITS = { concurrent: 2, waiting: 64 };
 
 /** @throws {SidecarError} `configuration` if the address cannot be listened on. */

@@ -1,5 +1,3 @@
-/** The private key that signs, and the public one in the JWKS. */
-
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -16,10 +14,9 @@ import type { IssuerMetrics } from './metrics.ts';
 export const SIGNING_ALGORITHMS = ['ES256', 'RS256', 'EdDSA'] as const;
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
-/** A key as verifiers see it. */
 interface PublishedKey {
   readonly algorithm: SigningAlgorithm;
-  /** Thumbprint of the public key (RFC 7638): the same key has the same id in every replica and after every start. */
+  /** Thumbprint of the public key (RFC 7638), equal in every replica. */
   readonly keyId: string;
   /** With `kid`, `alg` and `use`; nothing private. */
   readonly publicJwk: JWK;
@@ -37,14 +34,14 @@ const KEY_EXPECTED: Readonly<Record<SigningAlgorithm, string>> = {
 
 const generate = promisify(generateKeyPair);
 
-/** A new key: tokens signed with it cannot be verified after the process has ended. */
+/** Its tokens cannot be verified after the process has ended. */
 export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
   return await signingKey(algorithm, await generatePrivateKey(algorithm));
 }
 
 /**
- * The key in a PEM: PKCS#8, or the older SEC 1 and PKCS#1.
- * @returns the key, or what was expected instead, as a noun phrase that holds nothing of the PEM.
+ * Takes PKCS#8, SEC 1 and PKCS#1.
+ * @returns the key, or a noun phrase that says what was expected and holds nothing of the PEM.
  */
 export async function parseSigningKey(
   pem: string,
@@ -65,8 +62,8 @@ export async function parseSigningKey(
 }
 
 /**
- * The key in a PEM, of which only the public half is kept: a private key as for `parseSigningKey`, or a public one.
- * @returns the key, or what was expected instead, as a noun phrase that holds nothing of the PEM.
+ * Takes a public or private key, and keeps only the public half.
+ * @returns the key, or a noun phrase that says what was expected and holds nothing of the PEM.
  */
 export async function parsePublishedKey(pem: string): Promise<PublishedKey | { readonly expected: string }> {
   let publicKey: KeyObject;
@@ -108,27 +105,27 @@ function algorithmOf(key: KeyObject): SigningAlgorithm | undefined {
   return key.asymmetricKeyType === 'ed25519' ? 'EdDSA' : undefined;
 }
 
-/** The signing key, the public halves of former ones whose tokens may still be alive, and the additional published keys. */
+/** The signing key, former ones whose tokens may be alive, and additional published ones. */
 export interface KeyRing {
   current(): SigningKey;
-  /** The current key, kept for the life of a token that is signed with it now. */
+  /** The current key, kept for the life of a token that it signs now. */
   keyFor(lifetimeSeconds: number): SigningKey;
   /** Signs with `key` from now on. */
   rotate(key: SigningKey): void;
-  /** Also shows these keys, in place of those published before. */
+  /** In place of those published before. */
   publish(keys: readonly PublishedKey[]): void;
   /** Keys whose tokens may be alive, but which nobody shows once this process has ended. */
   lostAtEnd(): readonly PublishedKey[];
-  /** Only public keys (RFC 7517 §5), the current one first. */
+  /** RFC 7517 §5, the current one first. */
   jwks(): JSONWebKeySet;
 }
 
-/** Verifiers allow for clock differences; so does the end of a retired key. */
+/** Verifiers allow for clock differences. */
 const CLOCK_SKEW_MS = 60_000;
 
 interface Entry {
   readonly key: SigningKey;
-  /** When the longest-lived token that this key signed has expired everywhere. */
+  /** When its longest-lived token has expired everywhere. */
   neededUntil: Instant;
 }
 
@@ -174,7 +171,7 @@ export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
   };
 }
 
-/** Passed by both clocks: a stepped wall clock must not remove a key whose tokens are alive. */
+/** By both clocks: a stepped wall clock must not remove a key whose tokens are alive. */
 function hasPassed(instant: Instant, now: Instant): boolean {
   return now.monotonicMs >= instant.monotonicMs && now.wallMs >= instant.wallMs;
 }
@@ -188,12 +185,12 @@ function latest(a: Instant, b: Instant): Instant {
 
 interface PublishedKeysDirectory {
   readonly path: string;
-  /** Names the directory in messages: the flag or variable that gave it. */
+  /** The flag or variable, for messages. */
   readonly key: string;
 }
 
 interface PublishedKeys {
-  /** Shows them from now on, and follows the directory. */
+  /** From now on. */
   showIn(keys: KeyRing): void;
   close(): void;
 }
@@ -204,8 +201,7 @@ const MAX_KEYS = 16;
 type Reading = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
 
 /**
- * Reads the `*.pem` files of a directory, and again when they change. If any of them is unusable, the last good keys
- * stay.
+ * Reads the `*.pem` files of a directory, and again when they change. If one is unusable, the last good keys stay.
  * @throws {ConfigurationError} if the directory is unusable from the start.
  */
 export async function openPublishedKeys(
@@ -250,7 +246,7 @@ export async function openPublishedKeys(
   }
 
   const unwatch = watchDirectory(directory.path, options, () => void look());
-  // A change between the first reading and the watch would otherwise wait for the poll.
+  // There may have been a change between the first reading and the watch.
   await look();
   return {
     showIn(keys) {
@@ -276,7 +272,7 @@ async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading>
         return { problems: [{ key, value: path, expected: `at most ${MAX_KEYS} keys` }] };
       }
       const files = await readMountedSecret(version, names);
-      // The kubelet removes a version as soon as it has swapped in the next: then that one is read.
+      // The kubelet removes a version once it has swapped in the next.
       if ((await currentVersion(path)) !== version) continue;
       if (files.state !== 'loaded') {
         return { problems: [{ key, value: path, expected: `readable keys, but ${files.detail}` }] };
@@ -314,7 +310,7 @@ export interface LiveSigningKey {
 interface SigningKeyFile {
   readonly path: string;
   readonly algorithm: SigningAlgorithm;
-  /** Names the file in messages: the flag or variable that gave it. */
+  /** The flag or variable, for messages. */
   readonly key: string;
 }
 
@@ -324,7 +320,7 @@ interface LiveSigningKeyOptions extends DirectoryWatchOptions {
 }
 
 /**
- * Follows a key file: a new key in it signs at once. If the file becomes unusable, the key in use stays.
+ * A new key in the file signs at once. If the file becomes unusable, the last key stays.
  * @throws {ConfigurationError} if the file is unusable from the start.
  */
 export async function followSigningKey(
@@ -351,7 +347,7 @@ export async function followSigningKey(
 
   async function reload(reading: MountedSecret): Promise<void> {
     const key = await readKey(reading);
-    // A newer reading has come meanwhile, with its own reload.
+    // A newer reading has its own reload.
     if (reading !== secret.current()) return;
     if ('expected' in key) {
       metrics.reloaded('signing_key', 'failure');
@@ -364,7 +360,7 @@ export async function followSigningKey(
   }
 
   secret.onChange((reading) => void reload(reading));
-  // A change while the first key was being prepared had no listener yet.
+  // There was no listener while the first key was prepared.
   if (secret.current() !== firstReading) await reload(secret.current());
   return { keys, close: secret.close };
 }

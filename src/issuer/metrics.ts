@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { RefusalCode } from './refusal.ts';
 
-/** Every way a request to the token listener ends. */
+/** How a request ended. */
 export type TokenResult =
   | 'issued'
   | RefusalCode
@@ -12,7 +12,6 @@ export type TokenResult =
   /** The caller left before the answer. */
   | 'aborted';
 
-/** What is reloaded while the service runs. */
 type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
 
 export interface IssuerMetrics {

@@ -24,7 +24,7 @@ import {
 import { createIssuerMetrics } from './metrics.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
 
-/** How often files are read even without a notification. */
+/** Even without a notification. */
 const POLL_MS = 30_000;
 
 export const issuer: Command = {
@@ -93,7 +93,7 @@ async function serve(
       { metrics: adminMetrics },
     );
     closers.push(admin.close);
-    // In the same turn in which the listener began to accept, so that no request can have come yet.
+    // In the turn in which the listener began to accept, so that no request can have come.
     adminUrl = config.adminUrl?.href ?? `http://${formatAddress(reachableAddress(admin.address))}`;
     log.info(
       {
@@ -168,7 +168,7 @@ async function openSigningKey(
 }
 
 /**
- * Both values; or, if one fails, the problems of all, with the other closed again.
+ * If one fails, closes the other and throws the problems of all.
  * @throws {ConfigurationError}
  */
 async function allOrProblems<A extends { close(): void }, B extends { close(): void }>(

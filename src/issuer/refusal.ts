@@ -1,9 +1,6 @@
-/**
- * The token endpoint's refusals: an error code, its status, and one sentence for the developer at the other end
- * (RFC 6749 §5.2). They are values: most requests of a scanner end in one, and none of them is exceptional.
- */
+/** The token endpoint's refusals (RFC 6749 §5.2): a code, its status, and a sentence for the developer. */
 
-/** Status by error code. Every client may use the only grant there is, so `unauthorized_client` never occurs. */
+/** Every client may use the only grant, so `unauthorized_client` never occurs. */
 const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
@@ -11,9 +8,9 @@ const REFUSAL_STATUS = {
   /** RFC 8707 §2, for the `audience` parameter too. */
   invalid_target: 400,
   invalid_client: 401,
-  /** Not in RFC 6749: too many wrong secrets came from there, see `AttemptLimits`. */
+  /** Not in RFC 6749: too many wrong secrets, see `AttemptLimits`. */
   too_many_requests: 429,
-  /** Not in RFC 6749: more secrets wait to be hashed than the service queues. */
+  /** Not in RFC 6749: the queue for hashing is full. */
   temporarily_unavailable: 503,
   server_error: 500,
 } as const;
@@ -22,9 +19,9 @@ export type RefusalCode = keyof typeof REFUSAL_STATUS;
 
 export class Refusal {
   readonly code: RefusalCode;
-  /** Never holds anything that the caller sent: it may be a secret in the wrong place. ASCII without `"` and `\`. */
+  /** Never holds what the caller sent, which may be a secret. ASCII without `"` and `\`. */
   readonly description: string;
-  /** When to retry, if that helps. */
+  /** Set if retrying helps. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: RefusalCode, description: string, retryAfterSeconds?: number) {
@@ -34,22 +31,22 @@ export class Refusal {
   }
 }
 
-/** An answer of the token listener; its body is always JSON. */
+/** The body is always JSON. */
 export interface TokenAnswer {
   readonly status: number;
-  /** In addition to those of every answer. */
+  /** Besides those of every answer. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** On every answer (RFC 6749 §5.1): no cache may keep a token. */
+/** No cache may keep a token (RFC 6749 §5.1). */
 export const ANSWER_HEADERS = {
   'Content-Type': 'application/json',
   'Cache-Control': 'no-store',
   Pragma: 'no-cache',
 } as const;
 
-/** The error answer of RFC 6749 §5.2. @param realm without `"` and `\\`. */
+/** The answer of RFC 6749 §5.2. @param realm without `"` and `\\`. */
 export function describeRefusal(
   { code, description, retryAfterSeconds }: Refusal,
   realm: string,

@@ -1,6 +1,6 @@
 /**
- * Client secrets as scrypt hashes (RFC 7914), written as a PHC string: `$scrypt$ln=14,r=8,p=5$<salt>$<hash>`, salt and
- * hash in Base64 without padding.
+ * Client secrets as scrypt hashes (RFC 7914) in PHC strings: `$scrypt$ln=14,r=8,p=5$<salt>$<hash>`, in Base64 without
+ * padding.
  */
 
 import { randomBytes, scrypt } from 'node:crypto';
@@ -14,14 +14,14 @@ export interface ScryptCost {
 }
 
 export interface ScryptHash {
-  /** The PHC string: with its own salt, it stands for one secret of one client. */
+  /** The PHC string, unique by its salt. */
   readonly text: string;
   readonly cost: ScryptCost;
   readonly salt: Buffer;
   readonly hash: Buffer;
 }
 
-/** Computes the scrypt of a secret; `bytes` long. */
+/** @returns `bytes` octets. */
 export type ScryptDerivation = (
   secret: string,
   salt: Buffer,
@@ -29,32 +29,32 @@ export type ScryptDerivation = (
   bytes: number,
 ) => Promise<Buffer>;
 
-/** OWASP's recommendation for 16 MiB: the smallest memory on its list, so that the service fits a small container. */
+/** OWASP's recommendation with the least memory, 16 MiB. */
 const DEFAULT_COST: ScryptCost = { ln: 14, r: 8, p: 5 };
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** A hash that needs more is a mistake or an attack on our memory: 128·N·r bytes. */
+/** For 128·N·r bytes. A hash that needs more is a mistake or an attack. */
 const MAX_MEMORY_BYTES = 256 * 2 ** 20;
 
 export const deriveScrypt: ScryptDerivation = (secret, salt, cost, bytes) => {
   const { r, p } = cost;
-  // Node counts a little more than 128·N·r against maxmem.
+  // Node counts a little more than 128·N·r.
   const options = { N: 2 ** cost.ln, r, p, maxmem: 2 * memoryBytes(cost) + 1024 * 1024 };
   return new Promise((resolve, reject) => {
     scrypt(secret, salt, bytes, options, (error, key) => (error === null ? resolve(key) : reject(error)));
   });
 };
 
-/** The PHC string of a secret under a fresh random salt. */
+/** Under a fresh random salt, as a PHC string. */
 export async function hashSecret(secret: string, cost: ScryptCost = DEFAULT_COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await deriveScrypt(secret, salt, cost, HASH_BYTES);
   return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${unpadded(salt)}$${unpadded(hash)}`;
 }
 
-/** The parsed hash; undefined if it is none, or its costs or lengths are not sane. */
+/** Undefined if it is no hash, or its costs or lengths are not sane. */
 export function parseScryptHash(text: string): ScryptHash | undefined {
   const [, ln, r, p, saltText, hashText] =
     /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(text) ?? [];
@@ -83,19 +83,18 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }
 
-/** Thrown if the queue is full. The caller is asked to come back later. */
+/** The caller is asked to come back later. */
 export class DerivationQueueFull extends Error {
   override readonly name = 'DerivationQueueFull';
 }
 
 interface DerivationQueueLimits {
-  /** Derivations at a time; each takes a core and 128·N·r bytes. */
+  /** Each takes a core and 128·N·r bytes. */
   readonly concurrent: number;
-  /** Derivations waiting for their turn. */
   readonly waiting: number;
 }
 
-/** Who a derivation is for: turns rotate among the clients, and for each client among the requesting addresses. */
+/** Turns rotate among clients, and for each client among addresses. */
 interface Asker {
   readonly clientId: string;
   readonly address: string;
@@ -104,7 +103,7 @@ interface Asker {
 export interface DerivationQueue {
   /** Rejects with `DerivationQueueFull` if there is no room, or if a waiter with fewer in line needs it. */
   derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
-  /** Derives now if nothing else is being derived; otherwise resolves to undefined. */
+  /** Resolves to undefined if anything else is being derived. */
   deriveIfIdle(...work: Parameters<ScryptDerivation>): Promise<Buffer | undefined>;
 }
 
@@ -113,12 +112,11 @@ interface Waiter {
   turnAway(): void;
 }
 
-/** By client, of which the first has its turn next, and then moves to the end; those of each by address. */
+/** By client, the next first; those of each by address. */
 type Waiting = Map<string, FairRing<Waiter>>;
 
 /**
- * Bounds the derivations that run and wait: wrong secrets cost the service, not the sender, so a flood of them must not
- * take all of its memory and cores, nor the turns of other clients.
+ * Bounds the derivations that run and wait, so that a flood of wrong secrets does not take all memory, cores and turns.
  */
 export function createDerivationQueue(
   derive: ScryptDerivation,
@@ -189,8 +187,8 @@ function nextWaiter(waiting: Waiting): Waiter | undefined {
 }
 
 /**
- * Turns away the last waiter for the client with the most or, if no client has more than the asker's own, at its
- * address with the most: only if more wait there than will for the asker.
+ * Turns away the last waiter of the client with the most or, if that is the asker's own, at its address with the most.
+ * It must have more than the asker.
  */
 function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
   const own = waiting.get(clientId);

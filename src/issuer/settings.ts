@@ -1,5 +1,3 @@
-/** The settings of `token-sidecar issuer`, read and checked. */
-
 import { type GivenValue, type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
@@ -80,7 +78,7 @@ export interface IssuerConfig {
 
 interface GivenPath {
   readonly path: string;
-  /** The flag or variable that gave it, for messages. */
+  /** The flag or variable, for messages. */
   readonly key: string;
 }
 
@@ -91,7 +89,7 @@ const realmName: ValueFormat<string> = {
 
 const tokenLifetime: ValueFormat<number> = { expected: TOKEN_LIFETIME_EXPECTED, parse: parseTokenLifetime };
 
-/** A mistake is added to `problems` and leaves its default in the result, so that the files can be checked too. */
+/** A mistake is added to `problems` and replaced by the default, so that the files can be checked too. */
 export function readIssuerConfig(
   given: GivenValues<typeof ISSUER_SETTINGS>,
   problems: Problem[],
@@ -139,7 +137,7 @@ function readClientsPath(
   return undefined;
 }
 
-/** A realm name becomes part of a path and of a quoted string, and needs no escaping in either. */
+/** Needs no escaping in a path or a quoted string. */
 function isRealmName(text: string): boolean {
   return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(text);
 }

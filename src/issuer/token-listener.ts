@@ -1,4 +1,4 @@
-/** The token endpoint's sockets: bounded in time and size, with a JSON answer to everything, even to what is not HTTP. */
+/** The token endpoint's sockets, bounded in time and size. Everything is answered in JSON, even what is not HTTP. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
@@ -20,13 +20,12 @@ import type { TokenService } from './token-service.ts';
 export interface TokenListenerLimits {
   /** A larger form is refused. */
   readonly bodyBytes: number;
-  /** Whole request header section. */
+  /** The whole header section. */
   readonly headerBytes: number;
-  /** A whole request must arrive within this time. */
+  /** For a whole request to arrive. */
   readonly requestTimeoutMs: number;
-  /** An idle connection is closed after this. */
   readonly keepAliveTimeoutMs: number;
-  /** A whole answer must be taken within this time. */
+  /** For a whole answer to be taken. */
   readonly answerTimeoutMs: number;
   /** A further connection displaces another, see `boundConnections`. */
   readonly connections: number;
@@ -47,8 +46,8 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
 };
 
 /**
- * How long and how much to go on reading after an early answer: closing with unread data would reset the connection and
- * lose the answer.
+ * How long and how much to read after an early answer. Closing with unread data resets the connection and loses the
+ * answer.
  */
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
@@ -56,14 +55,14 @@ const LINGER_BYTES = 1024 * 1024;
 interface TokenListener {
   /** With the port that the system picked for 0. */
   readonly address: ListenAddress;
-  /** Stops accepting and lets requests in flight finish for at most `timeoutMs`. Safe to call again. */
+  /** Requests in flight get at most `timeoutMs`. Safe to call again. */
   close(timeoutMs: number): Promise<void>;
 }
 
 interface TokenListenerOptions {
   readonly listen: ListenAddress;
   readonly limits: TokenListenerLimits;
-  /** Makes the endpoint once the address is known, as tokens may contain it. */
+  /** Called once the address is known, as tokens may contain it. */
   readonly endpointAt: (address: ListenAddress) => TokenService;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
@@ -83,8 +82,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     // Checked below, so that its answer is JSON too.
     requireHostHeader: false,
   });
-  // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
-  // public option for this.
+  // A caller may close its side after its request (RFC 9112 §9.6). Node has no public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
   const inTurn = answersInTurn();
   const bound = boundConnections(server, {
@@ -97,9 +95,9 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   });
 
   const endpoint = options.endpointAt(address);
-  /** Connections with an answer under way: nothing else may be written to them. */
+  /** Nothing else may be written to connections with an answer under way. */
   const answering = new Tally();
-  /** Connections with unanswered requests, complete or not. */
+  /** Complete or not. */
   const unanswered = new Tally();
   const refused = new WeakSet<Duplex>();
   let closing: Promise<void> | undefined;
@@ -109,7 +107,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     unanswered.add(socket);
     response.once('close', () => unanswered.remove(socket));
     if (unanswered.of(socket) > limits.pipelined) {
-      // Once per connection: the rest of what was read at once also comes here.
+      // Once a connection: the rest of what was read comes here, too.
       if (!socket.destroyed) {
         metrics.connectionDropped('sent_ahead');
         count('malformed', 400, 'too many requests were sent ahead of their answers');
@@ -177,7 +175,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     return { status, headers: {}, body };
   }
 
-  /** Writes an answer without Node's response, as there is no request to respond to, and closes the connection. */
+  /** Answers without a request to respond to, and closes the connection. */
   function sendRaw(socket: Duplex, answer: TokenAnswer, reason: string): void {
     const head = { ...ANSWER_HEADERS, ...answer.headers, Connection: 'close' };
     const fields = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -201,7 +199,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   // An unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', accept);
   server.on('checkContinue', (request, response) => {
-    // A request that announces too much is answered instead of being invited to send it.
+    // Answers a request that announces too much.
     if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
     accept(request, response);
   });
@@ -241,10 +239,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   };
 }
 
-/** The telemetry port of Istio's sidecar, which is also this service's default port. */
+/** Istio's telemetry port, and our default. */
 const ISTIO_PORT = 15090;
 
-/** Names Istio as the likely holder of the port: another container's process cannot be seen from here. */
+/** Another container's process cannot be seen from here. */
 function namingIstio(error: unknown, { port }: ListenAddress): unknown {
   if (!(error instanceof SidecarError) || port !== ISTIO_PORT) return error;
   if (systemCodeOf(error.cause) !== 'EADDRINUSE') return error;
@@ -252,7 +250,6 @@ function namingIstio(error: unknown, { port }: ListenAddress): unknown {
   return new SidecarError('configuration', `${error.message}: ${hint}`, { cause: error });
 }
 
-/** Counts by connection. */
 class Tally {
   readonly #counts = new WeakMap<Duplex, number>();
 
@@ -307,43 +304,40 @@ function describeClientError(code: string | undefined): [status: number, phrase:
 }
 
 interface ConnectionBound {
-  /** A complete request is being answered: the connection is not given up meanwhile. */
+  /** A complete request is being answered: the connection is not given up. */
   begun(socket: Socket): void;
   answered(socket: Socket): void;
-  /** Closes the connections on which nothing has come yet. */
+  /** On which nothing has come yet. */
   closeUnused(): void;
 }
 
 interface Connection {
   readonly socket: Socket;
   readonly network: string;
-  /** Requests being answered. */
+  /** Being answered. */
   requests: number;
 }
 
 interface ConnectionBoundOptions {
-  /** At a time. */
   readonly most: number;
-  /** Called for each connection that is given up. */
   readonly onDisplaced: () => void;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 /**
- * Limits a server to `most` connections. A further one replaces the one longest without an answer, at the address with
- * the most: a flood displaces its own connections. One with an answer under way is given up only if all at that address
- * have one, and only for a newcomer from an address with fewer.
+ * A connection above `most` replaces the one longest without an answer, at the address with the most: a flood displaces
+ * its own. One with an answer under way goes only if all at its address have one and the newcomer's address has fewer.
  */
 export function boundConnections(
   server: Server,
   { most, onDisplaced, log }: ConnectionBoundOptions,
 ): ConnectionBound {
   const known = new Map<Socket, Connection>();
-  /** Those of each network, the one longest without an answer first. */
+  /** By network, the one longest without an answer first. */
   const networks = new FairRing<Connection>();
 
   function forget(connection: Connection): void {
-    // Called twice for one that is given up: then, and when it has closed.
+    // Called twice if it is given up: then, and when it has closed.
     if (known.delete(connection.socket)) networks.remove(connection.network, connection);
   }
 

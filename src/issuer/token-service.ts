@@ -1,7 +1,4 @@
-/**
- * The one operation, from a request to its answer, without sockets. The order of the checks is part of the interface,
- * documented in docs/reference/issuer.md: path, method, ambiguous head, client, media type, form, grant.
- */
+/** From a request to its answer, without sockets. The order of the checks is documented in docs/reference/issuer.md. */
 
 import { type JWTPayload, SignJWT } from 'jose';
 import { FormFault, parseForm } from '../platform/form.ts';
@@ -13,22 +10,20 @@ import type { KeyRing, SigningKey } from './keys.ts';
 import type { IssuerMetrics, TokenResult } from './metrics.ts';
 import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
 
-/** A request as received, with its body. */
 interface TokenMessage {
   readonly method: string;
-  /** Request target as on the request line. */
+  /** As on the request line. */
   readonly target: string;
-  /** Every value of a field, in order; names in lower case. */
+  /** By lower-case name, each value in order. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Uint8Array | 'too_large';
-  /** IP address of the caller. */
+  /** The caller's IP address. */
   readonly address: string;
 }
 
 interface TokenServiceOptions {
-  /** The served path. */
   readonly path: string;
-  /** Named in the challenge of a 401. */
+  /** For the challenge of a 401. */
   readonly realm: string;
   /** The `iss` claim, and the `aud` of clients without one. */
   readonly issuer: string;
@@ -46,7 +41,7 @@ interface TokenServiceOptions {
 /** Never rejects: unforeseen errors are answered 500 and logged. */
 export type TokenService = (message: TokenMessage) => Promise<TokenAnswer>;
 
-/** How a request ended, and its client as far as it may be logged. */
+/** With the client as far as it may be logged. */
 interface Verdict {
   readonly result: TokenResult;
   readonly answer: TokenAnswer;
@@ -145,9 +140,9 @@ function readForm(message: TokenMessage, maxBodyBytes: number): ReadonlyMap<stri
   return form instanceof FormFault ? new Refusal('invalid_request', form.description) : form;
 }
 
-/** Only the path: a query is allowed (RFC 6749 §3.2), but ignored. */
+/** A query is ignored (RFC 6749 §3.2). */
 function pathOf(target: string): string {
-  // The absolute form must be understood, though only proxies receive it (RFC 9112 §3.2.2).
+  // The absolute form must be understood (RFC 9112 §3.2.2).
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
   return target.slice(origin.length).split('?', 1)[0] as string;
 }
@@ -175,7 +170,6 @@ function elsewhere(
   return { result, reason, answer: { status, headers, body } };
 }
 
-/** The content of a token. */
 interface Grant {
   readonly clientId: string;
   readonly scopes: readonly string[];
@@ -185,12 +179,12 @@ interface Grant {
 }
 
 interface GrantDefaults {
-  /** For clients without an audience of their own. */
+  /** For clients without their own. */
   readonly audience: string;
   readonly lifetimeSeconds: number;
 }
 
-/** A request may narrow its client's rights, but never widen them. */
+/** A request may narrow its client's rights, never widen them. */
 export function decideGrant(client: Client, request: GrantRequest, defaults: GrantDefaults): Grant | Refusal {
   const allowedAudience = client.audience.length > 0 ? client.audience : [defaults.audience];
   const { scopes = client.scopes, audience = allowedAudience } = request;
@@ -208,19 +202,19 @@ export function decideGrant(client: Client, request: GrantRequest, defaults: Gra
   };
 }
 
-// The parameters of a client credentials request (RFC 6749 §4.4.2); requests that allow no grant are refused.
+// A client credentials request (RFC 6749 §4.4.2).
 
 interface GrantRequest {
-  /** Requested scopes without repetition; undefined if the client leaves them to the service. */
+  /** Without repetition; undefined if left to the service. */
   readonly scopes?: readonly string[];
-  /** Requested audiences, from `audience` and `resource` (RFC 8707); undefined if left to the service. */
+  /** From `audience` and `resource` (RFC 8707); undefined if left to the service. */
   readonly audience?: readonly string[];
 }
 
-/** Client authentication other than Basic. Two methods in one request are an error (RFC 6749 §2.3). */
+/** Two methods in one request are an error (RFC 6749 §2.3). */
 const OTHER_AUTHENTICATION = ['client_secret', 'client_assertion', 'client_assertion_type'];
 
-/** @param clientId the authenticated client, which a `client_id` parameter may repeat but not contradict. */
+/** @param clientId authenticated; a `client_id` parameter must not contradict it. */
 function readGrantRequest(parameters: ReadonlyMap<string, string>, clientId: string): GrantRequest | Refusal {
   if (OTHER_AUTHENTICATION.some((name) => parameters.has(name))) {
     return new Refusal('invalid_request', 'the client authenticates with HTTP Basic alone, not in the form');
@@ -244,30 +238,30 @@ function readGrantRequest(parameters: ReadonlyMap<string, string>, clientId: str
   };
 }
 
-/** The token endpoint's 200 answer, always with all six members. */
+/** The 200 answer always has all six members. */
 interface IssuedToken {
   readonly access_token: string;
   /** Seconds. */
   readonly expires_in: number;
-  /** 0: this grant comes without a refresh token (RFC 6749 §4.4.3). */
+  /** No refresh token (RFC 6749 §4.4.3). */
   readonly refresh_expires_in: 0;
   readonly token_type: 'Bearer';
-  /** 0: no token is revoked by its time of issue. */
+  /** No token is revoked by its time of issue. */
   readonly 'not-before-policy': 0;
-  /** Granted scopes, separated by spaces; may be empty. */
+  /** Separated by spaces; may be empty. */
   readonly scope: string;
 }
 
 interface TokenFacts {
   /** The `iss` claim. */
   readonly issuer: string;
-  /** Milliseconds since the Unix epoch. */
+  /** Since the Unix epoch. */
   readonly issuedAtMs: number;
   /** The `jti` claim; never the same twice. */
   readonly tokenId: string;
 }
 
-/** Claims of RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is also the subject. */
+/** RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is also the subject. */
 function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
   return {
@@ -284,7 +278,7 @@ function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenF
 }
 
 async function signAccessToken(claims: JWTPayload, key: SigningKey): Promise<string> {
-  // Not `at+jwt`: widely used verifiers refuse it unless told otherwise; see docs/decisions/0005.
+  // Widely used verifiers refuse `at+jwt` (docs/decisions/0005).
   return await new SignJWT(claims)
     .setProtectedHeader({ alg: key.algorithm, kid: key.keyId, typ: 'JWT' })
     .sign(key.privateKey);
