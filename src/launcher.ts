@@ -1,16 +1,13 @@
 #!/usr/bin/env node
-/**
- * Where the program begins: it checks Node's version before loading anything that an old Node cannot parse. Old
- * versions can parse this file.
- */
+/** Checks Node's version before it loads anything that an old Node cannot parse. Old versions can parse this file. */
 
 import './platform/process/thread-pool.ts';
 
-/** `tls.getCACertificates` came with 22.15, and to the 23 line with 23.10. */
+/** `tls.getCACertificates` came with 22.15 and 23.10. */
 const NEEDED = '22.15, 23.10';
 
-// By default Node would open its debugger, through which anyone who can connect reads all memory. Set before the rest
-// loads, which takes long enough for a signal to arrive.
+// By default SIGUSR1 opens Node's debugger, which reads all memory. Set before the rest loads, since a signal may come
+// meanwhile.
 process.on('SIGUSR1', () => undefined);
 
 const version = process.versions.node;

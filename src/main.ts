@@ -11,7 +11,7 @@ import { describeError } from './platform/log/redaction.ts';
 import { listenForShutdown, type Shutdown } from './platform/process/shutdown.ts';
 import { systemClock } from './platform/time/clock.ts';
 
-/** How long an ending process waits for a slow reader of its last lines. Milliseconds. */
+/** For a slow reader of the last lines. */
 const LAST_LINES_MS = 500;
 
 let shutdown: Shutdown | undefined;
@@ -21,7 +21,6 @@ const logOutput = new LogOutput(
   isWatched() ? (line) => readableLine(line, { colour: isColourful(process.env) }) : undefined,
 );
 
-/** What a command gets from this process. */
 function contextOf(args: readonly string[]): CommandContext {
   return {
     args,
@@ -31,7 +30,7 @@ function contextOf(args: readonly string[]): CommandContext {
     logOutput,
     stderr: process.stderr,
     stdin: process.stdin,
-    /** Serving commands take over the signals as soon as they read this; other commands end at the first signal as usual. */
+    /** Serving commands take over the signals by reading this. Without it the first signal ends the process. */
     get shutdown() {
       shutdown ??= listenForShutdown(process);
       return shutdown;
@@ -39,40 +38,39 @@ function contextOf(args: readonly string[]): CommandContext {
   };
 }
 
-/** Whether a person reads the log. A container with `tty: true` has a terminal that a collector reads. */
+/** A container with `tty: true` has a terminal that a collector reads. */
 function isWatched(): boolean {
   return process.stdout.isTTY === true && process.env['KUBERNETES_SERVICE_HOST'] === undefined;
 }
 
-/** NO_COLOR (no-color.org) and dumb terminals ask for none. */
+/** See no-color.org. */
 function isColourful({ NO_COLOR = '', TERM }: NodeJS.ProcessEnv): boolean {
   return NO_COLOR === '' && TERM !== 'dumb';
 }
 
-/** For errors that nobody foresaw. Node's own report would print all properties of the error, secrets included. */
+/** Node's own report would print all properties of the error, secrets included. */
 function crash(error: unknown): never {
   if (logOutput.used) logOutput.write(fatalLine(error));
   process.stderr.write(`token-sidecar: ${error instanceof Error ? error.stack : String(error)}\n`);
   process.exit(EXIT_STATUS_OF.internal);
 }
 
-/** Written as the logger would, which is loaded only with the commands. */
+/** The logger is loaded only with the commands. */
 function fatalLine(error: unknown): string {
   const time = new Date(systemClock.now().wallMs).toISOString();
   return `${JSON.stringify({ level: 'fatal', time, err: describeError(error), msg: 'crashed' })}\n`;
 }
 
-/** For output other than the log: a reader that has left is fine, a full disk is an error. */
+/** For output other than the log: EPIPE is fine, a full disk is an error. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return;
   process.stderr.write(`token-sidecar: standard output: ${error.message}\n`);
   process.exitCode = EXIT_STATUS_OF.internal;
 }
 
-// A checkout starts here, without the launcher, which does the same.
+// A checkout starts here, without the launcher.
 process.on('SIGUSR1', () => undefined);
 process.stdout.on('error', onOutputError);
-// A failing stderr leaves nowhere to report it.
 process.stderr.on('error', () => undefined);
 process.on('uncaughtException', crash);
 process.on('exit', () => logOutput.flush(LAST_LINES_MS));
@@ -80,8 +78,8 @@ process.on('exit', () => logOutput.flush(LAST_LINES_MS));
 try {
   const status = await runCommandLine(process.argv.slice(2), COMMANDS, contextOf);
   process.exitCode ??= status;
-  // Work that a command has stopped waiting for, such as a name lookup, cannot be cancelled: it ends with the program.
-  // Output is written first, so that its failure is reported.
+  // Work such as a name lookup cannot be cancelled, so it ends with the program. Output is written first, so that its
+  // failure is reported.
   const end = (): void => void setImmediate(() => process.exit());
   if (process.stdout.writableLength === 0) end();
   else process.stdout.write('', end);

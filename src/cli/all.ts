@@ -1,6 +1,6 @@
 import type { Commands } from './command-line.ts';
 
-/** Each command is its own bundle: the sidecar never loads what only another command needs. */
+/** Each command is a bundle of its own, so that the sidecar loads no other command's code. */
 export const COMMANDS: Commands = {
   proxy: async () => (await import('../sidecar/program.ts')).proxy,
   issuer: async () => (await import('../issuer/program.ts')).issuer,

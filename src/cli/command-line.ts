@@ -1,5 +1,3 @@
-/** Picks a command by the command line, and words the error that ends it. */
-
 import type { Command, CommandContext } from '../config/command.ts';
 import { reportProblems } from '../config/report.ts';
 import { describeSettings } from '../config/settings.ts';
@@ -10,7 +8,7 @@ import { MASK, shownValue } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
 
-/** By name; each is loaded only when run or described. */
+/** Each is loaded only when it is run or described. */
 export type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 const DEFAULT_COMMAND = 'proxy';
@@ -47,13 +45,11 @@ export async function runCommandLine(
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 const isVersion = (word: string): boolean => word === '--version' || word === '-V';
 
-/** Words after `--` are no flags. */
 function wordsBeforeEnd(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
   return end === -1 ? argv : argv.slice(0, end);
 }
 
-/** @throws {SidecarError} `usage` for an unknown command. */
 async function load(name: string, commands: Commands): Promise<Command> {
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (found !== undefined) return await found();
@@ -65,7 +61,6 @@ function version(): string {
   return `token-sidecar ${VERSION} (revision ${REVISION}, Node ${process.versions.node})`;
 }
 
-/** @throws {SidecarError} `usage` for an unknown shell. */
 async function completionFor(
   shell: string | undefined,
   others: readonly string[],
@@ -109,14 +104,13 @@ function describeCommand(name: string, { summary, operands, settings, examples }
   return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
 }
 
-/** The command of a command line; undefined if it names an unknown one, or one that this file handles itself. */
+/** Undefined for an unknown command, or one that this file handles itself. */
 export function commandNameOf([first]: readonly string[], commands: Commands): string | undefined {
   if (first === undefined || first.startsWith('-')) return DEFAULT_COMMAND;
   return Object.hasOwn(commands, first) ? first : undefined;
 }
 
 interface FailedCommand {
-  /** Its name, if known. */
   readonly command: string | undefined;
   readonly colour: boolean;
 }
@@ -127,7 +121,7 @@ function headingOf(problems: readonly Problem[]): string {
   return problems.every(isOfAddress) ? 'it cannot listen' : 'the configuration is not valid';
 }
 
-/** The text that a person reads about the error that ended a command. */
+/** What a person reads about the error that ended a command. */
 export function describeFailure(error: unknown, { command, colour }: FailedCommand): string {
   const status = exitStatusOf(error);
   if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);

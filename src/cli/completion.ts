@@ -1,4 +1,4 @@
-/** Scripts for shells that complete commands, flags and the words that flags take; generated from the commands' own tables. */
+/** Shell scripts that complete commands, flags and their words, generated from the commands' tables. */
 
 import type { Command } from '../config/command.ts';
 
@@ -8,7 +8,7 @@ export const COMPLETIONS = { bash, zsh, fish } as const;
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 
-/** Flags whose argument is a file or directory. */
+/** Placeholders of flags that take a file or directory. */
 const OF_FILES = new Set(['FILE', 'DIR', 'PATH']);
 
 function wordsOf(commands: ByName): string[] {
@@ -48,7 +48,7 @@ ${flags.join('\n')}
 complete -o filenames -F _token_sidecar token-sidecar`;
 }
 
-/** `'check --config'` with the kind of its argument: files, or words. */
+/** `'check --config'` with its words, or `files`. */
 function valueCases(commands: ByName): [pattern: string, kind: string][] {
   return Object.entries(commands).flatMap(([name, { settings }]) =>
     Object.entries(settings).flatMap(([flag, { argument, words }]): [string, string][] => {
@@ -128,7 +128,7 @@ function escapeColon(text: string): string {
   return text.replaceAll(':', '\\:');
 }
 
-/** For all three shells: between single quotes only the single quote is special. */
+/** In all three shells only the single quote is special between single quotes. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -26,12 +26,11 @@ export const explain: Command = {
   },
 };
 
-/** Accepts `error[unknown_key]:`, as a message prints it, for the code. */
+/** Accepts `error[unknown_key]:`, as messages print it. */
 function codeIn(word: string): string {
   return /^(?:error)?\[?([a-z0-9_]+)\]?:?$/i.exec(word)?.[1]?.toLowerCase() ?? word;
 }
 
-/** @throws {SidecarError} `usage` for an unknown code. */
 function explainCode(code: string): string {
   const explanation = explanationOf(code);
   if (explanation === undefined) {

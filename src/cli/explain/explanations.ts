@@ -1,18 +1,17 @@
-/** Every code and exit status that a user may meet, with its meaning. */
+/** Every code and exit status that a user may meet. */
 
 import { type CountedErrorCode, ERRORS } from '../../platform/errors.ts';
 import { EXIT_STATUSES } from '../../platform/exit-status.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../platform/problems.ts';
 
-/** The meaning of a code, for somebody who has just met it. */
 interface Explanation {
   readonly title: string;
-  /** Why it is an error and what usually causes it; plain sentences. */
+  /** Why it is an error and what usually causes it, in plain sentences. */
   readonly text: string;
-  /** A typical mistake, and its correction; lines of a file or shell. */
+  /** A typical mistake and its correction: lines of a file or shell. */
   readonly wrong?: string;
   readonly right?: string;
-  /** What to do, in one sentence. */
+  /** One sentence. */
   readonly remedy?: string;
 }
 
@@ -22,7 +21,7 @@ interface Chapter {
   readonly explanations: Readonly<Record<string, Explanation>>;
 }
 
-/** Of the kinds of configuration mistakes; titles and remedies are defined with the codes. */
+/** Titles and remedies are defined with the codes. */
 const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'title' | 'remedy'>>> = {
   file_unreadable: {
     text: 'The message holds the reason: ENOENT, there is no such file; EACCES, the user of the container may not read it; "no regular file", it is a directory, a pipe or a device. The image runs as user 65532, so files have to be readable for that user or its group (defaultMode 0440 with fsGroup 65532).',
@@ -168,7 +167,7 @@ const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'title' | 'r
   },
 };
 
-/** Of the errors with which the proxy answers, or ends connections; their titles are in src/platform/errors.ts. */
+/** Titles are in src/platform/errors.ts. */
 const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>>> = {
   bad_request: {
     text: 'The app sent something that is not valid HTTP, or that two programs could read in two ways: two lengths, a bare line feed, a path that climbs. Such a request is not forwarded, because the upstream might read it differently. The detail of the answer says what it is.',
