@@ -126,9 +126,6 @@ export const BROKER_CA = 'token-sidecar.dev/broker-ca';
 /** The value of `STATUS`. */
 export const INJECTED = 'injected';
 
-/** Annotations that only the injector writes, besides `STATUS`. */
-export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
-
 /** A part of a profile that annotations override. */
 type ProfilePart = 'credential' | 'route' | 'hosts';
 
@@ -141,6 +138,8 @@ interface Described {
   readonly format?: ValueFormat<unknown>;
   /** The operator's flag that a pod without it goes by. */
   readonly default?: keyof typeof INJECTION_SETTINGS;
+  /** Only the injector writes it: a pod that comes with it is refused. */
+  readonly written?: true;
 }
 
 /** One that the sidecar is told in a variable; with a profile it is told that profile's file, and no variable. */
@@ -244,12 +243,19 @@ export const ANNOTATION_TABLE = {
     overrides: 'nothing',
     text: 'log level of the sidecar',
   },
-  [STATUS]: { text: '`injected`, written by the injector' },
-  [CONFIGURATION]: { text: 'the configuration file that the profiles resolve to, written by the injector' },
+  [STATUS]: { written: true, text: '`injected`, written by the injector' },
+  [CONFIGURATION]: {
+    written: true,
+    text: 'the configuration file that the profiles resolve to, written by the injector',
+  },
   [PROFILES_IN_USE]: {
+    written: true,
     text: 'the profiles that the pod was made with, each with its generation, written by the injector',
   },
-  [BROKER_CA]: { text: 'CAs in PEM by which the sidecar verifies the broker, written by the injector' },
+  [BROKER_CA]: {
+    written: true,
+    text: 'CAs in PEM by which the sidecar verifies the broker, written by the injector',
+  },
 } as const satisfies Readonly<Record<string, Row>>;
 
 export type Annotation = keyof typeof ANNOTATION_TABLE;
@@ -278,7 +284,14 @@ export type OverridingAnnotation = {
   [Name in Annotation]: Table[Name] extends { overrides: ProfilePart } ? Name : never;
 }[Annotation];
 
+/** Those that only the injector writes. */
+export type WrittenAnnotation = {
+  [Name in Annotation]: Table[Name] extends { written: true } ? Name : never;
+}[Annotation];
+
 export const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[];
+
+export const WRITTEN = ANNOTATIONS.filter((name) => 'written' in ANNOTATION_TABLE[name]);
 
 /** Those that override this part of a profile. */
 export function overriding(part: ProfilePart): readonly OverridingAnnotation[] {

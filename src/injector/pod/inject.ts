@@ -14,6 +14,7 @@ import {
   PROMETHEUS,
   STATUS,
   WRITTEN,
+  type WrittenAnnotation,
 } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
 import type { Cluster } from './cluster.ts';
@@ -115,7 +116,7 @@ export function inject(
   });
   const wrong = [
     ...(asked === 'true' ? [] : [{ key: INJECT, value: asked, expected: '"true" or "false"' }]),
-    ...[STATUS, ...WRITTEN].flatMap((key) => {
+    ...WRITTEN.flatMap((key) => {
       const value = annotations[key];
       return value === undefined ? [] : [{ key, value, expected: 'nothing: only the injector writes it' }];
     }),
@@ -293,7 +294,7 @@ function profileAnnotations({
   profiles,
   brokerAuthorities,
   mode,
-}: SidecarSettings): Readonly<Record<string, string>> {
+}: SidecarSettings): Readonly<Partial<Record<WrittenAnnotation | typeof MODE, string>>> {
   if (profiles === undefined) return {};
   return {
     [MODE]: mode,

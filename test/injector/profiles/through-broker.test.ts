@@ -220,9 +220,17 @@ describe('a pod is refused', () => {
     );
   });
 
-  it('that brings CAs of the broker itself', () => {
-    const annotations = { 'token-sidecar.dev/broker-ca': PEM };
-    expect(refusalBy([profile()], { ...TOLD, annotations })).toContain('only the injector writes it');
+  it('that brings what the injector writes, CAs of the broker among it', () => {
+    const { pod } = injectedBy([profile()], TOLD);
+    const ofPods = ['inject', 'profile', 'mode', 'status'].map((own) => `token-sidecar.dev/${own}`);
+    const written = Object.entries(pod.metadata.annotations).filter(
+      ([name]) => name.startsWith('token-sidecar.dev/') && !ofPods.includes(name),
+    );
+    expect(written).toHaveLength(3);
+    for (const [name, value] of written) {
+      const annotations = { [name]: value };
+      expect(refusalBy([profile()], { ...TOLD, annotations }), name).toContain('only the injector writes it');
+    }
   });
 
   it('that runs as a service account which the profile does not admit', () => {
