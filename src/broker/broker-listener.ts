@@ -1,7 +1,4 @@
-/**
- * The token endpoint's HTTPS listener: a certificate that is replaced while running; callers that may be anybody,
- * bounded in connections, bytes and time; and a drain that drops no request.
- */
+/** The token endpoint's HTTPS listener. Anybody may call: connections, bytes and times are bounded. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
@@ -31,18 +28,16 @@ interface BrokerListenerLimits {
 }
 
 export const DEFAULT_LIMITS: BrokerListenerLimits = {
-  // A connection takes some 50 KiB: all of them a fifth of the chart's 256 MiB.
+  // A connection takes some 50 KiB.
   connections: 1024,
-  // A herd of clients makes handshakes slow.
   handshakeMs: 10_000,
   requestMs: 10_000,
   answerMs: 20_000,
 };
 
-/** How often Node looks for slow requests, if they may take a second or more. */
+/** How often Node looks for slow requests. */
 const CHECK_EVERY_MS = 1000;
 
-/** A sidecar's next request is minutes away. */
 const KEEP_ALIVE_MS = 5000;
 
 const HEADER_BYTES = 8192;
@@ -52,13 +47,8 @@ const BODY_BYTES = 16 * 1024;
 
 export interface BrokerListener {
   readonly address: ListenAddress;
-  /** Requests whose answers have not left. */
   readonly inFlight: number;
-  /**
-   * Goes on serving for `delayMs`, while Services still send requests here, and asks for each connection to be closed;
-   * then stops accepting, closes connections that have sent nothing, and lets requests in flight finish in at most
-   * `timeoutMs`.
-   */
+  /** Serves for `delayMs` more, asking that connections be closed, then gives requests in flight at most `timeoutMs`. */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
@@ -89,8 +79,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     maxHeaderSize: HEADER_BYTES,
     highWaterMark: BODY_BYTES,
   });
-  // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
-  // public option for this.
+  // A caller may close its side after its request (RFC 9112 §9.6). Node has no public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
   const stopPresenting = presentCertificates(server, certificates);
 
@@ -100,7 +89,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     onDropped: metrics.connectionDropped,
     log,
   });
-  // Before the handshake, which is a connection's greatest cost.
+  // Before the handshake, which costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
   server.on('tlsClientError', (error) => {
@@ -110,7 +99,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
 
   function serve(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    // No caller that waits for a token pipelines requests.
     if (!connections.begin(socket)) return;
     const startedAtMs = clock.monotonicMs();
     inFlight++;
@@ -134,7 +122,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
           response.writeHead(status, {
             ...headers,
             'Content-Length': Buffer.byteLength(body),
-            // Only after a complete request may another follow on the same connection.
+            // Only after a complete request may another follow.
             ...(draining || !request.complete ? { Connection: 'close' } : {}),
           });
           response.end(body);
@@ -147,7 +135,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
       );
   }
   server.on('request', serve);
-  // If the answer does not depend on the body, none need be sent.
   server.on('checkContinue', (request, response) => {
     if (readAddress(messageOf(request)).kind === 'address') response.writeContinue();
     serve(request, response);
@@ -170,7 +157,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   };
 }
 
-/** Open connections keep theirs: during the change both certificates are valid. */
 function presentCertificates(server: Server, certificates: CertificateSource): () => void {
   function present(): void {
     const certificate = certificates.current();

@@ -1,7 +1,4 @@
-/**
- * The tokens of brokered credentials: one grant of each at a time, however many ask. A credential is opened at its
- * first request, and closed when idle for long or when its profile changes.
- */
+/** The tokens of brokered credentials, with one grant of each at a time. A credential is opened at its first request. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../platform/errors.ts';
@@ -25,22 +22,19 @@ import {
 
 export interface Grants {
   /**
-   * At once if a usable token is held, otherwise later: never rejects for a fault of the provider. Waits up to
-   * `MAX_WAIT_MS` each for the Secrets' reading, the first token and the next one; the endpoint bounds the whole
-   * request.
-   * @param report names a token that an upstream has refused: if that is the held one, its renewal is awaited as well.
+   * Never rejects for a fault of the provider. Waits up to `MAX_WAIT_MS` each for the Secrets, the first token and the next one.
+   * @param report names a token that an upstream has refused: if it is the held one, its renewal is awaited.
    */
   answer(credential: BrokeredCredential, report?: RefusalReport): BrokerAnswer | Promise<BrokerAnswer>;
-  /** Open credentials. */
   readonly size: number;
-  /** Closes all, and removes their files. Nothing is opened afterwards. */
+  /** Nothing is opened afterwards. */
   close(): Promise<void>;
 }
 
 interface RefusalReport {
   /** SHA-256 of the token. */
   readonly hash: Buffer;
-  /** The caller's namespace: futile reports of one namespace do not slow down those of another. */
+  /** The caller's: futile reports of one namespace do not slow down those of another. */
   readonly namespace: string;
 }
 
@@ -53,24 +47,21 @@ interface GrantsOptions {
   readonly log: Logger;
 }
 
-/** How long a request waits for a grant, and for a Secret to be read before the first one. */
 const MAX_WAIT_MS = 5000;
 
-/** After this long without requests a credential is closed; the next request waits for a grant. */
+/** An idle credential is closed after this long. */
 const IDLE_MS = 1_800_000;
 const LOOK_EVERY_MS = 10_000;
 
-/** A few replicas may retry at shorter intervals than ten thousand pods. */
 const RECOVERY_MS = 3000;
 
-/** A provider in trouble, or just back, gets at most one request per second from each replica and credential. */
+/** Each replica sends a provider at most one request a second per credential. */
 const MIN_RETRY_MS = 1000;
 
 interface Open {
   credential: BrokeredCredential;
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
-  /** The same, once it is open. */
   opened: TokenSource | undefined;
   /** Shared by requests that wait for the next token. */
   next: Promise<void> | undefined;
@@ -83,7 +74,7 @@ export function createGrants(options: GrantsOptions): Grants {
   /** Directories are removed before others of the same name are made. */
   const closing = new Map<string, Promise<void>>();
   let cancelLook = clock.after(LOOK_EVERY_MS, look);
-  /** A request may outlive its connection, and thereby the drain. */
+  /** A request may outlive its connection and so the drain. */
   let isClosed = false;
 
   function look(): void {
@@ -164,14 +155,13 @@ export function createGrants(options: GrantsOptions): Grants {
         opened.opened = source;
       },
       () => {
-        // The requests under way get the error; the next one tries again.
+        // The next request tries again.
         if (open.get(credential.name) === opened) shut(credential.name, opened);
       },
     );
     return opened;
   }
 
-  /** The held token; the schedule decides until when: with little left of it, its successor is asked for, and then given. */
   function given(source: TokenSource): GivenToken | undefined {
     const held = source.held();
     if (held === undefined) return undefined;
@@ -180,7 +170,7 @@ export function createGrants(options: GrantsOptions): Grants {
     return { kind: 'given', token: held.token, expiresInSeconds: Math.max(1, Math.floor(leftMs / 1000)) };
   }
 
-  /** Resolves with the next token, or after the longest wait. */
+  /** Resolves after the longest wait, too. */
   function nextToken(one: Open, source: TokenSource): Promise<void> {
     one.next ??= new Promise<void>((resolve) => {
       const done = (): void => {
@@ -195,10 +185,7 @@ export function createGrants(options: GrantsOptions): Grants {
     return one.next;
   }
 
-  /**
-   * The engine decides as on an upstream's 401: one renewal however many ask for it, and none if this namespace's last
-   * ones were futile, or there were too many in all.
-   */
+  /** The engine bounds renewals by this namespace's futile reports, and by all reports. */
   async function answerToReport(
     source: TokenSource,
     { hash, namespace }: RefusalReport,
@@ -208,7 +195,7 @@ export function createGrants(options: GrantsOptions): Grants {
     await source.forUpstream(namespace).replace(`Bearer ${held.token}`);
     const { grantInFlight, consecutiveFailures } = source.snapshot();
     const isSame = source.held()?.token === held.token;
-    // Another token is on its way or will soon be requested: the requester comes back for it, and meanwhile keeps the one it has.
+    // The requester keeps its token meanwhile.
     if (isSame && (grantInFlight || consecutiveFailures > 0))
       return unavailable(untilRenewalMs(source, clock));
     return undefined;
@@ -216,13 +203,12 @@ export function createGrants(options: GrantsOptions): Grants {
 
   async function answerLater(one: Open, report: RefusalReport | undefined): Promise<BrokerAnswer> {
     const source = await one.source;
-    // A credential opened just now may have its token from another replica, possibly the refused one.
+    // The first token may come from another replica, and be the refused one.
     if (report !== undefined && source.held() === undefined) await source.obtain().catch(() => undefined);
     const answered = report === undefined ? undefined : await answerToReport(source, report);
     const now = answered ?? given(source);
     if (now !== undefined) return now;
     try {
-      // There is none; or too little of its life is left, and its successor is on its way.
       await source.obtain();
       const { grantInFlight } = source.snapshot();
       if (given(source) === undefined && grantInFlight) await nextToken(one, source);
@@ -237,7 +223,7 @@ export function createGrants(options: GrantsOptions): Grants {
     answer(credential, report) {
       if (isClosed) return refusal('temporarily_unavailable', 'the broker is leaving', 0);
       const one = openFor(credential);
-      // A report of a token that has been replaced is answered at once, too.
+      // A report of a replaced token is answered at once.
       const held = report === undefined ? undefined : one.opened?.held();
       const isOfHeld = report !== undefined && (held === undefined || isHashOf(report.hash, held.token));
       const now = one.opened === undefined || isOfHeld ? undefined : given(one.opened);
@@ -264,7 +250,7 @@ function untilRenewalMs(source: TokenSource, clock: Clock): number {
   return renewalAtMs === undefined ? 0 : Math.max(0, renewalAtMs - clock.now().wallMs);
 }
 
-/** The life that must be left of a token which is given instead of its successor: enough for a sidecar's unhurried renewal. */
+/** With less life left than this, a token is not given while its successor is requested. */
 function leastLeftMs(snapshot: TokenSnapshot): number {
   const { grantInFlight, consecutiveFailures, requestedAtMs, expiresAtMs } = snapshot;
   if (!grantInFlight && consecutiveFailures === 0) return 0;

@@ -1,4 +1,4 @@
-/** The broker's parts that need the Kubernetes API. Loaded once the settings are valid: the client takes some 30 MB. */
+/** The broker's parts that need the Kubernetes API. The client takes some 30 MB, so it is loaded late. */
 
 import { join } from 'node:path';
 import { createCallerMetrics } from '../callers/metrics.ts';
@@ -47,7 +47,7 @@ interface BrokerClusterOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` if there is no API server to be found, or no directory for Secrets. */
+/** @throws {SidecarError} `configuration` if there is no API server or directory for Secrets. */
 export async function connectBroker(
   config: BrokerConfig,
   { registry, clock, random, log }: BrokerClusterOptions,
@@ -57,7 +57,7 @@ export async function connectBroker(
   if (namespace === undefined) {
     throw new SidecarError('configuration', '--namespace: expected the namespace that the broker runs in');
   }
-  // Loaded only on demand: its store's client takes some megabytes.
+  // The store's client takes some megabytes.
   const cache =
     config.cache === undefined
       ? undefined
@@ -140,12 +140,8 @@ export async function connectBroker(
 
 type ByName = ReadonlyMap<string, BrokeredCredential>;
 
-/**
- * What ClusterTokenProfiles say of the broker's credentials, and of who may have their tokens.
- * @param directory where Secrets are laid out.
- */
+/** @param directory where Secrets are laid out. */
 function brokeredCredentials(source: ProfileSource, directory: string): BrokeredCredentials {
-  /** Computed once for each state of a profile. */
   const known = new WeakMap<JudgedProfile, ByName>();
 
   function credentialsOf(judged: ValidProfile): ByName {

@@ -1,4 +1,4 @@
-/** A request for a token: RFC 6749 §4.4 with the pod's service account token as the client's proof (RFC 7523 §2.2). */
+/** A request for a token: RFC 6749 §4.4, with the service account token as the client's proof (RFC 7523 §2.2). */
 
 import { FormFault, parseForm } from '../platform/form.ts';
 import {
@@ -23,11 +23,10 @@ export interface Message {
   readonly method: string | undefined;
   /** As received. */
   readonly target: string;
-  /** At least the fields in `READ_FIELDS`, by lower-case name, each with its values as received. */
+  /** At least the fields in `READ_FIELDS`, by lower-case name, as received. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
-/** The requested credential, once the request's form allows reading on. */
 export interface Address {
   readonly kind: 'address';
   readonly profile: string;
@@ -35,14 +34,13 @@ export interface Address {
 }
 
 const NAME = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
-/** The path must match literally: with percent-encoding, dots in place of names, or a query it is another path. */
+/** With percent-encoding, dots in place of names, or a query it is another path. */
 const PATH = new RegExp(`^/token/(${NAME})/(${NAME})$`);
 
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The fields that `readAddress` looks at; nothing else reads fields. */
 export const READ_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'content-type',
@@ -107,7 +105,7 @@ export function readTokenRequest({ profile, credential }: Address, body: Uint8Ar
   };
 }
 
-// The token endpoint's answer: a token (RFC 6749 §5.1), or why there is none (§5.2).
+// The answer: a token (RFC 6749 §5.1), or why there is none (§5.2).
 
 const REFUSAL_STATUS = {
   invalid_request: 400,
@@ -121,7 +119,6 @@ const REFUSAL_STATUS = {
   method_not_allowed: 405,
   request_too_large: 413,
   unsupported_media_type: 415,
-  /** This caller asks too often. */
   too_many_requests: 429,
   server_error: 500,
   temporarily_unavailable: 503,
@@ -132,9 +129,8 @@ export type RefusalCode = keyof typeof REFUSAL_STATUS;
 interface Refusal {
   readonly kind: 'refused';
   readonly code: RefusalCode;
-  /** For the developer at the other end. Never holds anything that the caller sent. ASCII without `"` and `\`. */
+  /** Never holds anything that the caller sent. ASCII without `"` and `\`. */
   readonly description: string;
-  /** When to retry, if that helps. */
   readonly retryAfterMs?: number;
 }
 
@@ -151,7 +147,6 @@ export function refusal(code: RefusalCode, description: string, retryAfterMs?: n
   return { kind: 'refused', code, description, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
 }
 
-/** Bounds on the time after which a caller is asked to retry. */
 const RETRY_AFTER_SECONDS = { least: 1, most: 10 };
 
 interface WireAnswer {
@@ -187,7 +182,7 @@ function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string>
   return {
     ...(code === 'method_not_allowed' ? { Allow: 'POST' } : {}),
     ...(retryAfterMs === undefined ? {} : { 'Retry-After': String(retryAfterSeconds(retryAfterMs)) }),
-    // Another replica may succeed: a new connection may reach that one.
+    // A new connection may reach another replica.
     ...(code === 'temporarily_unavailable' ? { Connection: 'close' } : {}),
   };
 }

@@ -6,7 +6,6 @@ import type { RefusalCode } from './messages.ts';
 export type RequestResult = 'given' | 'aborted' | RefusalCode;
 
 interface BrokerFigures {
-  /** Whether `/readyz` succeeds. */
   ready(): boolean;
   requestsInFlight(): number;
   openCredentials(): number;
@@ -16,11 +15,10 @@ export interface BrokerMetrics extends CertificateMetrics {
   /** @param durationSeconds from the head of a request to its answer. */
   answered(result: RequestResult, durationSeconds: number): void;
   connectionDropped(reason: DropReason): void;
-  /** Reads the gauges at each scrape. */
   observe(figures: BrokerFigures): void;
 }
 
-/** `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. */
+/** `sent_ahead`: more came before earlier answers were made or read. */
 type DropReason = (typeof DROP_REASONS)[number];
 
 const DROP_REASONS = ['displaced', 'sent_ahead', 'handshake'] as const;
@@ -85,7 +83,6 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
       this.set(observed.openCredentials());
     },
   });
-  // They start at zero, so that the first event shows as an increase.
   for (const result of ['given', 'invalid_client', 'unauthorized_client', 'temporarily_unavailable']) {
     requests.inc({ result }, 0);
   }

@@ -1,4 +1,4 @@
-/** The cache that the broker's replicas share. Loaded only if one is configured: it contains the store's client. */
+/** The cache that replicas share. Loaded only if configured, since it contains the store's client. */
 
 import type { Logger } from '../platform/log/logger.ts';
 import type { Registry } from '../platform/prometheus.ts';
@@ -9,7 +9,7 @@ import { openRedisStore } from './cache/redis-store.ts';
 import { createTokenCache, type TokenCache } from './cache/token-cache.ts';
 import type { BrokerConfig } from './settings.ts';
 
-/** How often files are read even without a notification. */
+/** How often files are read without a notification. */
 const POLL_MS = 30_000;
 
 interface BrokerCacheOptions {
@@ -20,8 +20,8 @@ interface BrokerCacheOptions {
 }
 
 /**
- * Resolves once a connection to the store has been tried, so that the first request finds it connected.
- * @throws {ConfigurationError} if the files mounted for it cannot be used.
+ * Resolves once a connection has been tried, so that the first request finds it connected.
+ * @throws {ConfigurationError} if its mounted files cannot be used.
  */
 export async function openBrokerCache(
   config: NonNullable<BrokerConfig['cache']>,

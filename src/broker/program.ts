@@ -13,7 +13,7 @@ import { type BrokerListener, DEFAULT_LIMITS, startBrokerListener } from './brok
 import { createBrokerMetrics } from './metrics.ts';
 import { BROKER_SETTINGS, type BrokerConfig, readBrokerConfig } from './settings.ts';
 
-/** How often files are read even without a notification. */
+/** How often files are read without a notification. */
 const POLL_MS = 30_000;
 
 export const broker: Command = {

@@ -1,4 +1,4 @@
-/** A volume as the kubelet would mount it, filled from watched objects: readers of mounted Secrets can read it, too. */
+/** A volume as the kubelet would mount it, filled from watched objects. */
 
 import { rm } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -13,11 +13,10 @@ import { doublingMs } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 
 export interface LiveVolume {
-  /** Resolves once the directory exists, so that it can be watched; never rejects. */
+  /** The directory exists and can be watched. Never rejects. */
   readonly made: Promise<void>;
-  /** Resolves once every object has been seen or found missing, and writing the files has succeeded or failed; never rejects. */
+  /** Every object was seen or missing, and the writing has ended, perhaps in failure. Never rejects. */
   readonly filled: Promise<void>;
-  /** Ends it and removes its files. */
   close(): Promise<void>;
 }
 
@@ -57,7 +56,7 @@ export function openLiveVolume(
     cancelRetry?.();
     const isKnown = values.size === wanted.size;
     try {
-      // Empty at first: readers find files missing, and watch for them.
+      // Readers find files missing at first, and watch for them.
       layout ??= await layOutSecret(directory, {}, names);
       if (isKnown) await layout.update(contents());
       failures = 0;
@@ -73,7 +72,6 @@ export function openLiveVolume(
     if (isKnown) filled.resolve();
   }
 
-  /** One write after the other, each with the newest values. */
   let writing: Promise<void> = Promise.resolve();
   function writeNext(): void {
     writing = writing.then(write);
@@ -103,9 +101,7 @@ export function openLiveVolume(
   };
 }
 
-// Secrets and ConfigMaps of one namespace, each watched by name while needed.
-
-/** Values by key; empty if the object does not exist. */
+/** Empty if the object does not exist. */
 type ObjectValues = Readonly<Record<string, Buffer>>;
 
 export interface WatchedObjects {
@@ -179,13 +175,12 @@ function valuesOf(kind: VolumeFile['kind'], object: ValuesObject | undefined): O
 export interface BrokeredCredential {
   /** `profile/credential`, the path by which it is requested. */
   readonly name: string;
-  /** Has the same name. Its paths lie in `volumes`. */
+  /** Its paths lie in `volumes`. */
   readonly config: CredentialConfig;
-  /** What is mounted for it. */
   readonly volumes: readonly Volume[];
 }
 
-/** A pod's volume, filled from Secrets and ConfigMaps of our own namespace. */
+/** Filled from Secrets and ConfigMaps of the broker's own namespace. */
 interface Volume {
   readonly directory: string;
   readonly files: readonly VolumeFile[];
@@ -193,27 +188,24 @@ interface Volume {
 
 export interface VolumeFile {
   readonly kind: 'secret' | 'configMap';
-  /** The object's name. */
   readonly name: string;
   readonly key: string;
-  /** Name of the file in the directory. */
   readonly path: string;
 }
 
-/** What profiles say at present. */
 export interface BrokeredCredentials {
   /** Why nothing can be said now; undefined once all profiles have been read. */
   unread(): string | undefined;
   /**
-   * @returns undefined if it does not exist or is not for this caller, which must not learn the difference. The same
-   * object until the profile changes.
+   * @returns undefined if it does not exist or is not for this caller, who must not learn the difference. Otherwise one object
+   * until the profile changes.
    */
   find(profile: string, credential: string, caller: ServiceAccountCaller): BrokeredCredential | undefined;
-  /** What the profile now says of it, whoever may have it; undefined if it no longer mentions it. */
+  /** Whoever may have it; undefined if the profile no longer mentions it. */
   now(name: string): BrokeredCredential | undefined;
 }
 
-/** Whether both lead to the same grant, so that a token of one is a token of the other. */
+/** Whether a token of one is a token of the other. */
 export function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
   return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
 }

@@ -1,5 +1,3 @@
-/** The settings of `token-sidecar broker`, read and checked. */
-
 import { isIP } from 'node:net';
 import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
@@ -10,7 +8,6 @@ import type { Problem } from '../platform/problems.ts';
 import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
 import type { StoreAddress } from './cache/redis-store.ts';
 
-/** Where replicas share their tokens. */
 const BROKER_CACHE_SETTINGS = {
   'cache-url': {
     argument: 'URL',
@@ -166,7 +163,7 @@ const cacheUrl: ValueFormat<StoreAddress> = {
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || !/^rediss?:\/\/[^/?#@\s]+$/.test(text)) return undefined;
-    // URL keeps the case of hosts in schemes that it does not know.
+    // URL keeps the case of hosts in unknown schemes.
     const host = withoutBrackets(url.hostname).toLowerCase();
     const tls = url.protocol === 'rediss:';
     if (isIP(host) === 0 && !isDnsName(host)) return undefined;

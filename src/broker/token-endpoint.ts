@@ -1,4 +1,4 @@
-/** From a request to a token: who asks, whether the profile is for them, and then the one token that everybody gets. */
+/** From a request to a token: who asks, and whether the profile is for them. */
 
 import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
 import { Quota } from '../platform/limits/fair-queue.ts';
@@ -12,8 +12,7 @@ import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenR
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
 
 /**
- * Never throws or rejects, and answers within `DECISION_MS` of the request's head: at once where the caller is known and a token
- * is held, which is nearly always.
+ * Never throws or rejects. Answers within `DECISION_MS` of the request's head, nearly always at once.
  * @param beganAtMs when the head had come, by the monotonic clock.
  */
 export type TokenEndpoint = (
@@ -25,30 +24,20 @@ export type TokenEndpoint = (
 /** Sidecars wait 10 s. */
 const DECISION_MS = 8000;
 
-/**
- * How often one pod may ask: a sidecar asks once in a token's life, and a few times after a failure. Profiles may give a pod
- * 32 credentials, each of which asks at the start, twice in the seconds after it, and then every 2.5 to 5 s while it has no
- * token.
- */
+/** For one pod. It may have 32 credentials, each with three requests at the start, then one every 2.5 to 5 s without a token. */
 export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
 /** Callers whose rate is remembered. */
 const MAX_CALLERS = 20_000;
 
-/**
- * Requests that wait for the verdict on their tokens, including those whose callers have gone: no connection bounds them. A
- * request whose token is known does not wait.
- */
+/** Requests that wait for a verdict on their tokens, even if their callers have gone. */
 const MAX_WAITING = 2048;
 
-/** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
+/** Of one token: 32 credentials with three requests each at the start. */
 const MAX_WAITING_OF_TOKEN = 128;
 
 interface TokenEndpointOptions {
-  /**
-   * At once if the token is known.
-   * @param mayWait whether anybody may be asked. If not, the last verdict holds; undefined without one.
-   */
+  /** @param mayWait whether anybody may be asked. If not, the last verdict holds; undefined without one. */
   readonly verify: (token: string, mayWait: boolean) => Verdict | Promise<Verdict> | undefined;
   readonly credentials: BrokeredCredentials;
   readonly grants: Grants;
@@ -56,7 +45,6 @@ interface TokenEndpointOptions {
   readonly log: Logger;
 }
 
-/** While the profiles are being read, or when one has changed meanwhile. */
 const READ_SOON_MS = 1000;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
@@ -88,7 +76,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return answer instanceof Promise ? ifStillTheirs(request, caller, credential, answer) : answer;
   }
 
-  /** Profiles may change while a grant is waited for: who may have a token, and what it is. */
+  /** Profiles may change while a grant is waited for. */
   async function ifStillTheirs(
     { profile, credential }: TokenRequest,
     caller: ServiceAccountCaller,
@@ -104,7 +92,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return answer;
   }
 
-  /** What is begun goes on after the deadline, for the next who asks. */
+  /** What is begun goes on after the deadline, for the next request. */
   async function byDeadline<T>(
     work: Promise<T>,
     beganAtMs: number,
@@ -133,7 +121,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
   }
 
-  /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
+  /** Beyond a caller's rate, prints the first line of each kind, and a count. */
   function audit(
     address: Address | TokenRequest,
     by: Proved | undefined,
@@ -164,7 +152,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
   }
 
-  /** Who the cluster has signed the caller to be, and that it asked once more. */
+  /** Also counts the request against the caller's rate. */
   function proved(caller: Caller | undefined): Proved | undefined {
     if (caller?.kind !== 'service_account') return undefined;
     return { caller, isWithinRate: rates.take(callerKey(caller), clock.monotonicMs()) };
@@ -225,7 +213,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
       asked = request;
-      // Verifying one too many would keep its token for as long as it takes, answered or not.
+      // One verification too many would hold its token in memory as long as it takes.
       const verdict = verify(request.assertion, places.hasOneFor(request.assertion)) ?? 'late';
       const decision =
         verdict instanceof Promise
@@ -238,7 +226,6 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   };
 }
 
-/** What is answered, to whom, and why where that is not said to them. */
 interface Decision {
   readonly by?: Proved | undefined;
   readonly answer: BrokerAnswer;

@@ -3,9 +3,9 @@ import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
 
 /**
  * How a look into the cache before a grant ended.
- * - `hit`: a token was taken. `waited`: another replica was just requesting it.
- * - `miss`: there was none. `old`: the one found is about to be renewed, or to be replaced.
- * - `invalid`: the value found was not ours, or has been altered.
+ * - `waited`: another replica was requesting it.
+ * - `old`: the one found is about to be renewed or replaced.
+ * - `invalid`: the value found is altered or another program's.
  * - `away`: the store did not answer.
  */
 export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
@@ -16,7 +16,6 @@ export interface CacheMetrics {
   looked(result: LookResult): void;
   stored(result: 'stored' | 'away'): void;
   storeFailed(reason: StoreFailure['reason']): void;
-  /** Reads the gauge at each scrape. */
   observeStore(isConnected: () => boolean): void;
 }
 

@@ -1,4 +1,4 @@
-/** The files mounted for the cache: the key of its values, the login of its store, and the CAs that verify it. */
+/** The files mounted for the cache: its key, and its store's login and CAs. */
 
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Logger } from '../../platform/log/logger.ts';
@@ -28,7 +28,6 @@ interface FollowOptions extends DirectoryWatchOptions {
   readonly log: Logger;
 }
 
-/** The content of those files that exist. */
 interface Contents {
   readonly current?: CacheKey;
   readonly previous?: CacheKey;
@@ -39,9 +38,8 @@ interface Contents {
 
 interface WantedFile {
   readonly path: string;
-  /** The flag that names it. */
   readonly key: string;
-  /** All but required ones may be missing or empty; an unusable `dispensable` one is ignored, and the log says so. */
+  /** An unusable `dispensable` file is ignored, and the log says so. */
   readonly need: 'required' | 'optional' | 'dispensable';
   /** Returns the meaning of a text, or what is wrong with it. */
   readonly read: (text: string) => Contents | string;
@@ -66,8 +64,7 @@ interface Fault {
 }
 
 /**
- * Files of one directory come from one reading and are used together or not at all, so that a new password never goes
- * with the previous user.
+ * Files of one directory are used together or not at all, so that a new password never goes with the previous user.
  * @throws {ConfigurationError} if a file is unusable from the start.
  */
 export async function followAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
@@ -92,7 +89,7 @@ export async function followAccess(files: AccessFiles, options: FollowOptions): 
   return {
     keys() {
       const { current, previous } = contents();
-      // It existed at the start, and is only ever replaced by another.
+      // It existed at the start, and is only replaced.
       return { current: current as CacheKey, previous };
     },
     access() {
@@ -117,7 +114,7 @@ function wantedFiles({ keyDirectory, authDirectory, caFile }: AccessFiles): Want
     {
       path: join(keyDirectory, 'previous'),
       key: '--cache-key-dir',
-      // Its absence costs one more grant. A new current key that waited for it could cost more.
+      // Without it there is one more grant.
       need: 'dispensable',
       read: keyAs('previous'),
     },
@@ -135,7 +132,6 @@ function wantedFiles({ keyDirectory, authDirectory, caFile }: AccessFiles): Want
   return wanted;
 }
 
-/** CAs may be mounted beside the login. */
 function byDirectory(files: readonly WantedFile[]): Map<string, WantedFile[]> {
   return Map.groupBy(files, ({ path }) => dirname(resolve(path)));
 }

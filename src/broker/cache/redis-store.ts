@@ -1,7 +1,6 @@
 /**
- * A Valkey or Redis server as a store of tokens. It has one connection, which is restored in the background; commands
- * fail at once while there is none, or when no answer comes in time. The client's own offline queue and reconnection
- * are off.
+ * A Valkey or Redis server as a store of tokens. Its one connection is restored in the background. Commands fail at once without
+ * it.
  */
 
 import type { Socket } from 'node:net';
@@ -28,9 +27,8 @@ export interface StoreAddress {
   readonly tls: boolean;
 }
 
-/** The present content of the mounted files. */
 export interface StoreAccess {
-  /** PEM of the CAs; the public ones if absent. */
+  /** PEM; the public CAs if absent. */
   readonly authorities?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -48,20 +46,19 @@ interface RedisStoreOptions {
   readonly log: Logger;
 }
 
-/** Bounds a connection attempt, up to the first answer. Nobody waits for it. */
+/** Bounds a connection attempt, up to the first answer. */
 const CONNECT_MS = 1000;
 /** From the end of one connection to the next attempt. */
 const RETRY = { firstMs: 250, maxMs: 4000 };
 /** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
-/** Unanswered commands; each grant sends a few, one after the other. */
+/** Unanswered commands. */
 const MAX_COMMANDS = 1024;
-/** The overhead of TLS: a handshake, then little. */
+/** For a handshake, and the little after it. */
 const TLS_BYTES = 256 * 1024;
 /** The longest answer to a command, in TLS records. */
 const ANSWER_BYTES = 2 * MAX_VALUE_LENGTH;
 
-/** The part of the client that is used. */
 interface Client {
   sendCommand(args: string[]): Promise<unknown>;
   destroy(): void;
@@ -71,7 +68,6 @@ interface Connection {
   readonly client: Client;
   readonly ended: Promise<StoreFailure>;
   isEnded(): boolean;
-  /** Commands under way. */
   unanswered: number;
   /** Sets how many commands now wait for their answers. */
   expects(answers: number): void;
@@ -81,7 +77,7 @@ interface Connection {
 const AWAY = { state: 'away' } as const;
 const CLOSED: StoreFailure = { reason: 'unreachable', detail: 'it is used no more' };
 const CHANGED: StoreFailure = { reason: 'unreachable', detail: 'what is mounted for it has changed' };
-/** What it holds does not matter: an answer shows that we are logged in and permitted. */
+/** Its value does not matter: an answer shows that the login is permitted. */
 const PROBE = `${NAME_PREFIX}probe`;
 
 export function openRedisStore(options: RedisStoreOptions): TokenStore {
@@ -102,7 +98,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { authorities, username, password } = options.access();
     const ended = Promise.withResolvers<StoreFailure>();
     const socket = { host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false } as const;
-    // A server without TLS is on this machine, and could take the memory anyway.
+    // A server without TLS is on this machine.
     const measured = address.tls ? new MeasuredConnection(address, TLS_BYTES) : undefined;
     const client = createClient({
       socket: address.tls
@@ -127,7 +123,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       commandOptions: { timeout: 0 },
     });
     client.on('error', (error: unknown) => ended.resolve(storeFailure(error)));
-    // The client reports it once it has taken over the connection.
+    // The client reports it later.
     measured?.on('error', () => undefined);
     const destroy = (): void => {
       client.destroy();
@@ -210,18 +206,17 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
   }
 
-  /** @returns `refused` if the error concerns only this command. */
+  /** @returns `wrong_type` if the error concerns only this command. */
   async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
     const asked = connection;
-    // Beyond this the client would report a full queue: no fault of the connection, which others wait on.
+    // With more the client would report a full queue as the connection's fault.
     if (asked === undefined || asked.unanswered >= MAX_COMMANDS) return AWAY;
     asked.unanswered += 1;
     asked.expects(asked.unanswered);
     try {
       const reply = asked.client.sendCommand([...args]).then((value) => ({ value }));
       const inTime = await within(timeoutMs, reply, clock);
-      // The event loop runs timers before it reads: after a herd of handshakes the answer may have arrived, and is read
-      // one turn later.
+      // Timers run before reads: after a herd of handshakes the answer may be read one turn later.
       const answered = inTime === 'late' ? await Promise.race([reply, nextTurn('late' as const)]) : inTime;
       if (answered !== 'late') return { state: 'answered', value: answered.value };
       asked.end({ reason: 'timeout', detail: `no answer within ${timeoutMs} ms` });
@@ -235,7 +230,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     return AWAY;
   }
 
-  /** An answer that does not fit its command ends the connection: nothing further on it can be trusted. */
+  /** A wrong answer ends the connection, since later ones cannot be trusted. */
   async function expect<T>(
     args: readonly string[],
     read: (reply: unknown) => T | undefined,
@@ -250,10 +245,10 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   }
 
   async function readOne(name: string): Promise<Answer<Found>> {
-    // Sent together, the time first: if the value is replaced in between, the shorter time counts.
+    // If the value is replaced in between, the shorter time counts.
     const [left, range] = await Promise.all([
       expect(['PTTL', name], (reply) => (typeof reply === 'number' ? reply : undefined)),
-      // Whatever is stored there, no more than this is read.
+      // A stored value of any length is read only so far.
       ask(['GETRANGE', name, '0', String(MAX_VALUE_LENGTH)]),
     ]);
     if (left.state === 'away' || range.state === 'away') return AWAY;
@@ -262,7 +257,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { value } = range;
     if (value === '') return answered({ kind: 'nothing' });
     if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return answered({ kind: 'foreign' });
-    // -2: it was stored in between. -1: it has no expiry, and ours always have one.
+    // -2: it was stored in between. -1: it has no expiry, so it is not a shared token.
     if (left.value === -2) return answered({ kind: 'nothing' });
     return answered(left.value < 0 ? { kind: 'foreign' } : { kind: 'value', value, leftMs: left.value });
   }
@@ -299,9 +294,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   };
 }
 
-// Why a Valkey or Redis server fails, from its client's errors.
-
-/** What to do about the errors that occur in practice. */
 const REFUSALS: Readonly<Record<string, string>> = {
   WRONGPASS: 'it refuses our user and password',
   NOAUTH: 'it wants a password',
@@ -339,7 +331,7 @@ function isOfTls(code: string): boolean {
   return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
 }
 
-/** The client's own default: a connection whose other end has silently gone is closed. */
+/** The client's own default. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 interface ConnectionAddress {
@@ -347,10 +339,7 @@ interface ConnectionAddress {
   readonly port: number;
 }
 
-/**
- * A TCP connection that accepts only as many bytes as were asked for: its client buffers everything until an answer is
- * whole.
- */
+/** Accepts only the allowed number of bytes: the client buffers an answer until it is whole. */
 class MeasuredConnection extends Duplex {
   readonly #socket: Socket;
   #mayCome: number;
@@ -373,7 +362,6 @@ class MeasuredConnection extends Duplex {
     socket.once('close', () => this.destroy());
   }
 
-  /** Bytes that may come from now on. */
   allow(bytes: number): void {
     this.#mayCome = bytes;
   }

@@ -1,10 +1,10 @@
-/** A token as stored where others may read and write: encrypted, and bound to its name. */
+/** A token as stored: encrypted, and bound to its name, since others may read and write there. */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseObject } from '../../platform/json-object.ts';
 import { MAX_LIFETIME_SECONDS, MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
 
-/** Derived from one secret; the key for names reveals nothing of the one for values. */
+/** Derived from one secret. */
 export interface CacheKey {
   readonly naming: Buffer;
   readonly sealing: Buffer;
@@ -14,7 +14,7 @@ interface StoredToken {
   readonly accessToken: string;
   /** From the moment its request was sent. */
   readonly lifetimeMs: number;
-  /** Wall time of that moment, by the requester's clock. */
+  /** By the requester's clock. */
   readonly requestedAtMs: number;
 }
 
@@ -24,10 +24,10 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The prefix of all names, to which the store's users may be restricted. */
+/** Users of the store may be restricted to this prefix. */
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
-/** The longest token, with each character escaped in JSON and the other fields, encrypted, as base64. Characters. */
+/** Characters in base64: the longest token, escaped in JSON, with the other fields. */
 export const MAX_VALUE_LENGTH = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
@@ -66,12 +66,11 @@ export function unseal({ sealing }: CacheKey, name: string, value: string): Stor
     const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
     return readToken(text.toString('utf8'));
   } catch {
-    // Not ours, or altered: nothing more can be known of it.
     return undefined;
   }
 }
 
-/** A value written by another version of this program is checked like a provider's answer. */
+/** Another version of this program may have written it. */
 function readToken(text: string): StoredToken | undefined {
   const { accessToken, lifetimeMs, requestedAtMs } = parseObject(text) ?? {};
   if (wrongToken(accessToken) !== undefined) return undefined;

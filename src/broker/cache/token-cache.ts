@@ -1,7 +1,4 @@
-/**
- * Tokens that a broker's replicas share: before a grant each looks whether another has made one, and announces its own.
- * Whenever the store fails, a replica requests its own token.
- */
+/** Tokens shared by the broker's replicas. If the store fails, each replica requests its own. */
 
 import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -19,18 +16,16 @@ import type { Found, TokenStore } from './token-store.ts';
 export interface CacheKeys {
   /** Used to write. */
   readonly current: CacheKey;
-  /** Also used to read: for values of replicas that do not have the current key yet. */
+  /** Reads values of replicas without the current key. */
   readonly previous?: CacheKey | undefined;
 }
 
 export interface TokenCache {
-  /** The shared tokens of this credential. */
   of(config: CredentialConfig): SharedTokens;
 }
 
 interface TokenCacheOptions {
   readonly store: TokenStore;
-  /** The mounted keys at present. */
   readonly keys: () => CacheKeys;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -38,12 +33,12 @@ interface TokenCacheOptions {
   readonly metrics: CacheMetrics;
 }
 
-/** How long to wait for another replica's grant; then each requests its own. */
+/** How long to wait for another replica's grant. */
 const MAX_WAIT_MS = 2000;
 const LOOK_EVERY_MS = 100;
-/** If a requesting replica vanishes, the others wait no longer than usual. */
+/** Bounds the wait if a requesting replica vanishes. */
 const CLAIM_MS = 3000;
-/** A claim that is about to expire may belong to another by the time it is given back. */
+/** A claim about to expire may be another's when it is given back. */
 const CLAIM_MARGIN_MS = 1000;
 
 interface Place {
@@ -51,7 +46,7 @@ interface Place {
   readonly name: string;
 }
 
-/** Where the token is written, and all the places where it may be. */
+/** Where the token is written, and where it may be. */
 interface Places {
   readonly current: Place;
   readonly all: readonly Place[];
@@ -62,7 +57,7 @@ interface Look {
   readonly token?: SharedToken;
 }
 
-/** The most significant result of several places comes first. */
+/** The most significant result comes first. */
 const TELLING: readonly Look['result'][] = ['hit', 'old', 'invalid', 'miss'];
 
 export function createTokenCache({ store, keys, clock, random, metrics }: TokenCacheOptions): TokenCache {
@@ -81,20 +76,19 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     if (found.kind !== 'value' || stored === undefined) return { result: 'invalid' };
     const { accessToken, lifetimeMs, requestedAtMs } = stored;
     const now = clock.now();
-    // The store's clock, or ours and the requester's: whichever leaves less.
+    // The store's clock, or the replicas': whichever leaves less.
     const byStore = remainingMs(later(askedAt, found.leftMs), now);
     const byClocks = requestedAtMs + lifetimeMs - now.wallMs;
     const leftMs = Math.min(byStore, byClocks, lifetimeMs);
     const token: SharedToken = { accessToken, lifetimeMs, ageMs: lifetimeMs - leftMs };
     const judgement = leftMs > 0 ? judge(token) : 'old';
     if (judgement === 'taken') return { result: 'hit', token };
-    // Others would take it and be refused as well. Nobody waits for the removal: another token's age is only right at
-    // this moment.
+    // Not awaited: the token's age is only right now.
     if (judgement === 'refused') void store.remove(name);
     return { result: 'old' };
   }
 
-  /** The first token from another replica, `claimed` once this one has to request it, or `late` if the wait is over. */
+  /** The token of another replica, `claimed` if this one must request it, or `late`. */
   async function claimOrWait(places: Places, wanted: WantedToken): Promise<SharedToken | 'claimed' | 'late'> {
     const untilMs = clock.monotonicMs() + MAX_WAIT_MS;
     for (;;) {
@@ -104,7 +98,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
         // The claimant may have finished since the last look.
         const { token } = await look(places, wanted);
         if (token === undefined) return 'claimed';
-        // Not awaited: the token would then be older than its stated age.
+        // Not awaited: the token's age is only right now.
         void store.remove(claimOf(places));
         return token;
       }
@@ -127,7 +121,6 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     metrics.stored(state === 'answered' ? 'stored' : 'away');
   }
 
-  /** Once there is a token, nobody waits for the store. */
   async function askForAll(
     places: Places,
     isClaimed: boolean,
@@ -167,7 +160,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
   return { of: (config) => ({ obtain: (wanted, ask) => obtain(config, wanted, ask) }) };
 }
 
-/** A grant without a certain identity is not shared: its requester still gets a token. */
+/** Without a certain identity, a grant is not shared. */
 function identityOf(config: CredentialConfig, { credentials }: WantedToken): string | undefined {
   try {
     return grantIdentity(config, credentials);
@@ -190,13 +183,9 @@ function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
   return { result: 'success', accessToken, lifetimeMs, sharedAgeMs: ageMs };
 }
 
-// What makes two grants the same: the text by which a shared token is found, once hashed with a key.
-
 /**
- * Everything on which a provider's grant depends: another scope, secret or key gives another text. It holds secrets in
- * clear: use it only as input of an HMAC.
- * @returns undefined for grants that depend on more than their credentials: those with tokens that somebody else keeps
- * fresh, and mounted tokens, which cost no grant.
+ * Everything on which a grant depends. It holds secrets in clear: use it only as input of an HMAC.
+ * @returns undefined for grants that depend on a token kept fresh elsewhere, and for mounted tokens.
  */
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
   const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
@@ -206,7 +195,7 @@ export function grantIdentity(config: CredentialConfig, credentials: Credentials
   return JSON.stringify(ordered({ settings, tokenType, credentials }));
 }
 
-/** With the fields of objects in a fixed order, so that equal values give equal texts. */
+/** Fixes the order of fields, so that equal values give equal texts. */
 function ordered(value: unknown): unknown {
   if (value instanceof KeyObject) return value.export({ type: 'pkcs8', format: 'der' }).toString('base64');
   if (Array.isArray(value)) return value.map(ordered);
