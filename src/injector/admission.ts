@@ -1,7 +1,4 @@
-/**
- * Answers admission reviews (AdmissionReview of admission.k8s.io/v1): the two webhooks, mutating and validating, the
- * request as an API server sends it, and the answer that it understands.
- */
+/** Answers admission reviews (AdmissionReview of admission.k8s.io/v1) for the mutating and the validating webhook. */
 
 import type { OwnerReference } from '../platform/kubernetes/api.ts';
 import { TokenBucket } from '../platform/limits/token-bucket.ts';
@@ -21,20 +18,17 @@ export interface AdmissionAnswer {
   readonly body: string;
 }
 
-/**
- * Who sent a review. Any pod can reach the webhooks and write a review by hand. Nothing vouches for such a review, so
- * its answer depends only on the review and the settings.
- */
+/** Any pod can send a review by hand. The answer to an unverified one depends only on it and the settings. */
 export type Caller = 'api_server' | 'unverified';
 
-/** A webhook takes the body of a review and returns the answer. Never rejects. */
+/** Never rejects. */
 export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionAnswer>;
 
-/** What the injector asks and tells the cluster through the Kubernetes API; in file mode it does neither. */
+/** In file mode the injector has none. */
 export interface ClusterContact {
-  /** Whether the Secret exists; undefined if that cannot be known now. Asked only for a verified API server. */
+  /** Undefined if unknown. Asked only for a verified API server. */
   secretExists?(namespace: string, name: string): Promise<boolean | undefined>;
-  /** Looks at a pod's owner and tells it what is wrong by the API's own state. Never waits and never fails. */
+  /** Tells a pod's owner what is wrong. Never waits or fails. */
   lookAtOwner?(owner: OwnerReference, namespace: string): void;
 }
 
@@ -48,7 +42,6 @@ interface AdmissionOptions {
   readonly log: Logger;
 }
 
-/** Adds the sidecar to a pod that asks for it, or refuses the pod with everything that prevents injection. */
 export function createMutatingWebhook(options: AdmissionOptions): Webhook {
   const { defaults, cluster, contact, log } = options;
 
@@ -90,7 +83,7 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
   return answering(options, admit);
 }
 
-/** Refuses pods that asked for the sidecar and did not get it, whatever the reason. Runs after all mutation. */
+/** Refuses pods that asked for the sidecar and did not get it. Runs after all mutation. */
 export function createValidatingWebhook(options: AdmissionOptions): Webhook {
   const { log } = options;
   return answering(options, async ({ uid, namespace, pod }) => {
@@ -124,7 +117,7 @@ function ignored(uid: string): Verdict {
   };
 }
 
-/** A failure of ours is a failed call, 500, so that the webhook's failurePolicy decides about the pod. */
+/** An unexpected error is answered with 500, so that failurePolicy decides about the pod. */
 function answering(
   { metrics, clock, log }: AdmissionOptions,
   admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
@@ -156,27 +149,27 @@ function answering(
 interface AdmissionRequest {
   readonly uid: string;
   readonly namespace: string;
-  /** The operation must change nothing but the answer: no Events. */
+  /** Only the answer may result: no Events. */
   readonly dryRun: boolean;
-  /** Undefined if the review is not about the creation of a pod. */
+  /** Undefined unless a pod is to be created. */
   readonly pod: Pod | undefined;
 }
 
 interface AdmissionVerdict {
   readonly allowed: boolean;
   readonly patch?: JsonPatch;
-  /** Why not; shown to the pod's creator. */
+  /** Shown to the pod's creator. */
   readonly message?: string;
   /** Printed by kubectl. */
   readonly warnings?: readonly string[];
-  /** Kept in the API server's audit log, under the webhook's name. */
+  /** For the API server's audit log. */
   readonly audit?: Readonly<Record<string, string>>;
 }
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
 
-/** The request in a review's body, or what is wrong with the body. */
+/** Or what is wrong with the body. */
 export function parseAdmissionReview(body: Buffer): AdmissionRequest | string {
   const beyond = beyondJsonBounds(body);
   if (beyond !== undefined) return beyond;
@@ -208,7 +201,6 @@ export function parseAdmissionReview(body: Buffer): AdmissionRequest | string {
   };
 }
 
-/** The body of the answer. */
 export function admissionResponse(uid: string, verdict: AdmissionVerdict): string {
   const { allowed, patch = [], message, warnings = [], audit } = verdict;
   return JSON.stringify({
@@ -227,7 +219,7 @@ export function admissionResponse(uid: string, verdict: AdmissionVerdict): strin
   });
 }
 
-/** No Kubernetes name is longer; a longer one would only fill the log. */
+/** The longest Kubernetes name. */
 const MAX_NAME = 253;
 
 function isName(value: unknown): value is string {
@@ -242,7 +234,7 @@ function isOwner(value: unknown): boolean {
   return isObject(value) && ['apiVersion', 'kind', 'name', 'uid'].every((key) => isName(value[key]));
 }
 
-/** The API server has validated nothing yet, but it has decoded: lists are lists and texts are texts. */
+/** The API server has decoded, but not yet validated. */
 function isPodShaped(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { metadata, spec } = value;
@@ -260,21 +252,16 @@ function isPodShaped(value: unknown): boolean {
   });
 }
 
-// Bounds what parsing a JSON text would cost, without parsing it.
-
-/** A pod's own fields nest some fifteen levels deep, its managed fields as many again. */
+/** A pod's fields nest some fifteen levels deep, managed fields as many again. */
 const MAX_DEPTH = 64;
 
-/** A pod of the largest size that etcd accepts, filled with short variables, has half as many. */
+/** Twice what the largest pod has. */
 const MAX_VALUES = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/**
- * Why these bytes of JSON must not be parsed, or undefined. Four megabytes of brackets would become a hundred of
- * objects, and block the event loop for most of a second. Whether they are JSON at all is left to the parser.
- */
+/** Why this JSON must not be parsed. Four megabytes of brackets would become a hundred of objects, and block the event loop. */
 export function beyondJsonBounds(bytes: Uint8Array): string | undefined {
   let depth = 0;
   let values = 1;
@@ -301,7 +288,7 @@ export function beyondJsonBounds(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-/** Index of the quote that ends the string beginning at `start`, or of the last byte. */
+/** Index of the closing quote, or of the last byte. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

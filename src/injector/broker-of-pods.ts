@@ -1,4 +1,4 @@
-/** Where pods find the broker: settings of the injector and of `inject`, and the CAs given to pods, as a live value. */
+/** Where pods find the broker, and its CAs as a live value. */
 
 import { basename, dirname } from 'node:path';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
@@ -130,7 +130,7 @@ function usable(
   throw new ConfigurationError([{ key, value: path, expected: `a usable CA bundle, but ${read.why}` }]);
 }
 
-/** Only the certificates: anything else in the file stays there. */
+/** Only the certificates leave the file. */
 function readAuthorities(reading: MountedSecret): Authorities {
   if (reading.state !== 'loaded') return { state: 'unusable', why: reading.detail };
   const [text = ''] = Object.values<string>(reading.values);

@@ -1,4 +1,4 @@
-/** The injector's connection to the Kubernetes API. Loaded only if the API is used: the client takes some 30 MB. */
+/** The injector's use of the Kubernetes API. Loaded only if used: the client takes some 30 MB. */
 
 import { SidecarError } from '../platform/errors.ts';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
@@ -25,7 +25,7 @@ import { createServedPods, startPodController, webhookAsOwner } from './watched-
 type SelfManagedConfig = Extract<InjectorConfig['certificate'], { readonly source: 'self-managed' }>;
 
 interface ClusterOptions extends NonNullable<InjectorConfig['kubernetes']>, BackoffOptions {
-  /** This replica's identity. */
+  /** This replica's. */
   readonly identity: string;
   readonly defaults: InjectionDefaults;
   readonly metrics: InjectorMetrics;
@@ -34,14 +34,14 @@ interface ClusterOptions extends NonNullable<InjectorConfig['kubernetes']>, Back
 
 interface ConnectedCluster {
   readonly cluster: () => Cluster;
-  /** Whether the existing profiles have been read, or need not be. */
+  /** Whether existing profiles have been read, or need not be. */
   profilesRead(): boolean;
   readonly contact: ClusterContact;
   keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
   close(): Promise<void>;
 }
 
-/** @throws {SidecarError} `configuration` if there is no API server to be found. */
+/** @throws {SidecarError} `configuration` if there is no API server. */
 export async function connectCluster(options: ClusterOptions): Promise<ConnectedCluster> {
   const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
   const api = connectKubernetes(options.kubeconfig, clock);
@@ -61,7 +61,7 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
     throw new SidecarError('configuration', '--namespace: expected the namespace that the injector runs in');
   }
 
-  /** Imported separately, because the rules of the configuration file are slow to load. */
+  /** The rules of the configuration file are slow to load. */
   async function followProfiles(client: KubernetesApi, leaseName: string) {
     const namespace = ownNamespace();
     const { judge, profilesOf } = await import('./profile-rules.ts');

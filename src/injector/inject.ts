@@ -46,7 +46,7 @@ const SETTINGS = {
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
 
-/** Far above what a cluster accepts: longer input was given by mistake. */
+/** Far above what a cluster accepts. */
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 const clusterVersion: ValueFormat<ClusterVersion> = {
@@ -113,7 +113,7 @@ async function readProfiles(
     }
     contents.push(...read.contents);
   }
-  // Imported separately, because the rules of the configuration file are slow to load.
+  // The rules of the configuration file are slow to load.
   const { profilesInManifests } = await import('./profile-rules.ts');
   return { profilesIn: (manifests) => profilesInManifests([...contents, ...manifests], namespace) };
 }
@@ -123,7 +123,7 @@ async function readManifests(key: string, file: string, { stdin }: CommandContex
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    // As a stream: the file may be a pipe, as in `-f <(kustomize build)`.
+    // The file may be a pipe, as in `-f <(kustomize build)`.
     for await (const chunk of file === '-' ? stdin : createReadStream(file)) {
       chunks.push(chunk as Buffer);
       bytes += (chunk as Buffer).length;

@@ -1,4 +1,4 @@
-/** What a pod gets if its annotations are silent: a flag of the operator for each annotation that can have a default. */
+/** What a pod gets if its annotations are silent: the operator's flags. */
 
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
@@ -21,38 +21,38 @@ import {
 import type { BrokerOfPods } from './pod/cluster.ts';
 import { SIDECAR_USER } from './pod/pod.ts';
 
-/** What a pod gets if its annotations are silent. Checked when the injector starts, so never wrong by itself. */
+/** Checked when the injector starts. */
 export interface InjectionDefaults {
   readonly image: string;
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
-  /** Secrets in the pod's own namespace that the image is pulled with. */
+  /** In the pod's namespace. */
   readonly imagePullSecrets?: readonly string[];
-  /** User and group of the sidecar, the image's own if absent; `none` if the platform assigns them. */
+  /** The image's own if absent; `none` if the platform assigns them. */
   readonly runAsUser?: number | 'none';
   readonly secret?: string;
   readonly authUrl?: string;
   readonly realm: string;
-  /** Allow a token endpoint on `http://`: the client secret then travels in clear. No annotation can allow this. */
+  /** Allow `http://`, where the client secret travels in clear. No annotation can allow this. */
   readonly allowInsecureTokenUrl: boolean;
   readonly scope?: string;
   readonly audience?: string;
   readonly upstream?: string;
-  /** ConfigMap in the pod's namespace, with CAs that the sidecar trusts besides the public ones. */
+  /** In the pod's namespace, with CAs that the sidecar trusts besides the public ones. */
   readonly caConfigMap?: string;
   readonly mode: SidecarMode;
-  /** The modes that pods may have besides `mode`; `USUAL_MODES` by default. */
+  /** Besides `mode`; `USUAL_MODES` by default. */
   readonly allowedModes?: readonly SidecarMode[];
-  /** Whether to use a native sidecar; if absent, the cluster's version decides. */
+  /** If absent, the cluster's version decides. */
   readonly nativeSidecar?: boolean;
   readonly logLevel: LogLevel;
   readonly resources: SidecarResources;
-  /** The time for the first token, after which the kubelet restarts the sidecar. */
+  /** For the first token; then the kubelet restarts the sidecar. */
   readonly startupSeconds: number;
-  /** Mark the pod for scrapers that look for annotations, unless it is marked already. */
+  /** Mark the pod for scrapers, unless it is marked already. */
   readonly prometheusAnnotations: boolean;
-  /** What annotations may name; the defaults themselves are always allowed. */
+  /** The defaults themselves are always allowed. */
   readonly allowed?: AllowLists;
-  /** The broker that requests the tokens of credentials that profiles leave to it; absent if there is none. */
+  /** It requests the tokens of credentials that profiles leave to it. */
   readonly broker?: BrokerOfPods;
 }
 

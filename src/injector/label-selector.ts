@@ -1,5 +1,3 @@
-/** LabelSelector of meta/v1: which labels it matches. */
-
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
@@ -9,7 +7,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** A selector without conditions matches everything; an unknown operator, or one without its values, matches nothing. */
+/** Without conditions it matches everything; with an unknown or incomplete operator, nothing. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -7,14 +7,14 @@ export interface InjectorMetrics extends CertificateMetrics {
   /** @param reason from a small, fixed set: see docs/reference/injector.md. */
   admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
   connectionDropped(reason: DropReason): void;
-  /** How many pods of the cluster run without the sidecar they ask for, as known to the replica that watches them. */
+  /** Without the sidecar that they ask for, as the watching replica knows. */
   podsWithoutSidecar(count: number): void;
   evicted(result: EvictionResult): void;
 }
 
 /**
- * `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. `untrusted`: the caller did not trust our certificate. `handshake`: no TLS, or no
- * client certificate of a trusted CA.
+ * `sent_ahead`: more came before earlier answers were made or read. `untrusted`: the caller did not trust the certificate.
+ * `handshake`: no TLS, or no client certificate of a trusted CA.
  */
 type DropReason = (typeof DROP_REASONS)[number];
 
@@ -65,7 +65,6 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
     labelNames: ['result'],
     registers,
   });
-  // They start at zero, so that the first event shows as an increase.
   admissions.inc({ result: 'injected', reason: 'native' }, 0);
   admissions.inc({ result: 'error', reason: 'internal' }, 0);
   for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);

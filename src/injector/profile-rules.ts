@@ -1,4 +1,4 @@
-/** What profiles resolve to. The injector and `inject` load this only if there are profiles. */
+/** Loaded only if there are profiles. */
 
 import { credentialFiles } from '../token/credentials.ts';
 import type { Profiles } from './pod/cluster.ts';

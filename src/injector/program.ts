@@ -25,7 +25,7 @@ import { startWebhookListener } from './webhook-listener.ts';
 
 type CertificateConfig = NonNullable<InjectorConfig['certificate']>;
 
-/** How often files are read even without a notification. */
+/** How often files are read without a notification. */
 const POLL_MS = 30_000;
 
 export const injector: Command = {
@@ -46,7 +46,7 @@ export const injector: Command = {
       if (positionals.join(' ') !== 'wait') {
         throw new SidecarError('usage', `injector takes no operand but wait, not ${positionals.join(' ')}`);
       }
-      // Imported separately, because the API client is slow to load.
+      // The API client is slow to load.
       const { waitForInjector } = await import('./wait.ts');
       return await waitForInjector(given, context);
     }
@@ -106,7 +106,6 @@ async function start(
   };
 }
 
-/** The parts that depend on whether the Kubernetes API is used. */
 interface ClusterSide {
   readonly cluster: () => Cluster;
   readonly contact: ClusterContact;
@@ -146,7 +145,7 @@ async function connect(
     random: Math.random,
     identity: `${hostname()}_${randomUUID()}`,
   });
-  // A native sidecar would hang a pod of an older cluster: nothing is injected before the version is known.
+  // A native sidecar would hang a pod of an older cluster.
   const needsVersion = defaults.nativeSidecar === undefined;
   return {
     ...side,

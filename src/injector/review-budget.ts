@@ -1,12 +1,12 @@
-/** Bounds how much memory reviews and their answers take at a time, shared fairly among the addresses that send them. */
+/** Bounds the memory of reviews and answers, shared fairly among addresses. */
 
 import type { Clock } from '../platform/time/clock.ts';
 
 export interface ReviewBudget {
   /**
-   * Resolves once there is room. The address that holds the least goes first, and none may hold more than half of the
-   * total. If there is no room, the address that holds the most loses its oldest review still being uploaded or answer
-   * left unread, provided that it holds more than this one would. Rejects if the signal aborts first.
+   * Resolves once there is room; rejects if the signal aborts first. The address that holds the least goes first, and none may hold
+   * more than half of the total. Without room, the address that holds the most loses its oldest upload or unread answer, if it
+   * holds more than this one would.
    * @param bytes at most `MAX_REVIEW_BYTES`.
    * @param giveWay ends the review; called at most once, and not after `arrived`.
    */
@@ -14,32 +14,30 @@ export interface ReviewBudget {
 }
 
 export interface Reservation {
-  /** The whole review has arrived: it will be answered, whoever waits. */
+  /** The whole review will be answered, whoever waits. */
   arrived(): void;
   /**
-   * The review is dropped, and its answer of this many bytes waits to be read: its room replaces the review's. If there
-   * is too little, the address that holds the most loses its oldest unread answers, provided that it holds more than
-   * this one would. Answers count as unread after a second, or at once if they bring an address above half of the
-   * total. At most once.
-   * @param giveWay ends the answer, whose room has been given back by then; called at most once, and not after
-   * `release`.
-   * @returns whether there is room; if not, all is given back and the answer must be dropped.
+   * The answer's room replaces the review's. Without enough, the address that holds the most loses its oldest unread answers, if it
+   * holds more than this one would. An answer is unread after a second, or at once if its address exceeds half of the total. At
+   * most once.
+   * @param giveWay ends the answer after its room was given back; called at most once, and not after `release`.
+   * @returns false if the answer must be dropped; all room is then given back.
    */
   answered(bytes: number, giveWay: () => void): boolean;
-  /** Gives the bytes back; repeated calls do no harm. */
+  /** Repeated calls do no harm. */
   release(): void;
 }
 
-/** A pod is at most 1.5 MiB, etcd's limit; a review holds it once, with some kilobytes around it. */
+/** A pod is at most 1.5 MiB, etcd's limit. */
 export const MAX_REVIEW_BYTES = 4 * 1024 * 1024;
 
-/** Four of the largest, or as many of the usual size as there are connections. */
+/** Four of the largest. */
 const TOTAL_BYTES = 16 * 1024 * 1024;
 
 /** A live caller has read its answer by then. */
 const READ_WITHIN_MS = 1000;
 
-/** What a review takes once decoded, however small it is. */
+/** What the smallest review takes once decoded. */
 const MIN_BYTES = 64 * 1024;
 
 interface Claim {
@@ -57,7 +55,7 @@ interface Uploading extends Claim {
 
 interface Unread {
   readonly address: string;
-  /** Ends it, and gives its room back. */
+  /** Gives its room back. */
   readonly end: () => void;
 }
 
@@ -66,9 +64,9 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const waiting = new Set<Waiting>();
   /** In order of beginning. */
   const uploading = new Set<Uploading>();
-  /** Answers not read in time, or that bring an address above half of the total, in the order in which that happened. */
+  /** In the order in which they were late, or exceeded half of the total. */
   const unread = new Set<Unread>();
-  /** Claims asked to give way, counted until their connections have ended. */
+  /** Counted until their connections have ended. */
   const leaving = new Set<Claim>();
   let total = 0;
 
@@ -140,7 +138,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     };
   }
 
-  /** Whether there is room, now or once unread answers have given way. */
+  /** Now, or once unread answers have given way. */
   function hasRoom(address: string, more: number): boolean {
     while (total + more > TOTAL_BYTES) {
       const most = oldestOfMost(unread);
@@ -173,10 +171,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     }
   }
 
-  /**
-   * Whether room was freed at once, as an answer's is. A review that gives way releases its bytes only when its
-   * connection has ended, and the next one starts then.
-   */
+  /** An answer's room is freed at once, a review's only when its connection has ended. */
   function makeRoomFor({ address, bytes }: Claim): boolean {
     // Enough is being freed already.
     if (total - leavingBytes() + bytes <= TOTAL_BYTES) return false;

@@ -1,5 +1,3 @@
-/** The settings of `token-sidecar injector`, read and checked. */
-
 import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
@@ -177,7 +175,7 @@ type Given = GivenValues<typeof INJECTOR_SETTINGS>;
 
 const boolean = oneOf(['true', 'false']);
 
-/** A certificate with a shorter life would be replaced before anybody knows it. */
+/** A shorter one would be replaced before anybody knows it. */
 const certificateLifetime: ValueFormat<number> = {
   expected: 'a duration from 1h to 9999d, such as 90d',
   parse(text) {
@@ -186,7 +184,7 @@ const certificateLifetime: ValueFormat<number> = {
   },
 };
 
-/** If longer than a third of the shortest life, the successor would not take over in time. */
+/** Beyond a third of the shortest life, the successor would be too late. */
 const propagation: ValueFormat<number> = {
   expected: 'a duration of at most 10m, such as 60s',
   parse(text) {

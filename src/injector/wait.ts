@@ -13,10 +13,7 @@ import { waitForWebhook } from './webhook-check.ts';
 
 type Given = Pick<GivenValues<typeof INJECTOR_SETTINGS>, 'kubeconfig' | 'namespace' | 'wait-timeout'>;
 
-/**
- * Waits until the API server gets an answer from the webhook, and reports on standard error why it does not yet.
- * @throws {SidecarError} `kubernetes_api` if it never does.
- */
+/** @throws {SidecarError} `kubernetes_api` if the webhook never answers. */
 export async function waitForInjector(given: Given, context: CommandContext): Promise<number> {
   const problems: Problem[] = [];
   const timeoutMs = readValue(given['wait-timeout'], duration, problems) ?? 60_000;
@@ -33,7 +30,7 @@ export async function waitForInjector(given: Given, context: CommandContext): Pr
     timeoutMs,
     clock: systemClock,
     signal,
-    // Not the clock's timer, which does not keep the process alive: waiting is all that this command does.
+    // The clock's timer does not keep the process alive.
     pause: (ms) => setTimeout(ms, undefined, { signal }).catch(() => undefined),
     onWaiting: (reason) => context.stderr.write(`waiting for the webhook: ${reason}\n`),
   });

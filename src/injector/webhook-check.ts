@@ -1,7 +1,6 @@
 /**
- * Whether API servers reach the webhook: the way is theirs, through the Service, by the CA bundle, past firewalls, so only
- * they can tell. A dry run of a ConfigMap that the webhook's configuration sends here is refused in our words. Were it let
- * through, policies and quotas of others would have their say on it, and a refusal of theirs would pass for no answer.
+ * Whether API servers reach the webhook. Only they can tell, so it refuses a dry run of a ConfigMap in known words. If let through,
+ * others' policies and quotas could refuse it.
  */
 
 import { messageOf, SidecarError } from '../platform/errors.ts';
@@ -9,7 +8,7 @@ import type { ApiRequestOptions, KubernetesApi } from '../platform/kubernetes/ap
 import { type Clock, isPast, later, remainingMs } from '../platform/time/clock.ts';
 import { admissionResponse, parseAdmissionReview, type Webhook } from './admission.ts';
 
-/** By which the webhook's configuration selects what is sent. */
+/** Selects what is sent to the webhook. */
 const LABEL = 'token-sidecar.dev/check';
 const ANSWER = 'the webhook of token-sidecar answers';
 
@@ -18,7 +17,7 @@ const EVERY_MS = 1000;
 /** The API server waits for a webhook for at most 30 s. */
 const ATTEMPT_MS = 35_000;
 
-/** Refuses what is only tried, and lets everything else pass. */
+/** Lets everything else pass. */
 export function createCheckWebhook(): Webhook {
   return async (review) => {
     const request = parseAdmissionReview(review);
@@ -33,24 +32,24 @@ export function createCheckWebhook(): Webhook {
 interface WebhookCheckOptions {
   /** That of the webhook's own release. */
   readonly namespace: string;
-  /** For all attempts together; 0 for one, which may take as long as it does. */
+  /** For all attempts; 0 for one without a limit. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Resolves after so long, or at once when asked to stop. */
+  /** Resolves at once when asked to stop. */
   readonly pause: (ms: number) => Promise<void>;
   /** Called with each new reason why it does not answer yet. */
   onWaiting(reason: string): void;
 }
 
-/** @throws {SidecarError} `kubernetes_api` with the last reason, when the webhook has not answered in time. */
+/** @throws {SidecarError} `kubernetes_api` with the last reason. */
 export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOptions): Promise<void> {
   const { namespace, timeoutMs, clock, signal, pause, onWaiting } = options;
   const deadline = later(clock.now(), timeoutMs);
   // In whole milliseconds, as timeouts take them.
   const leftOf = (ms: number) => Math.min(ms, Math.ceil(remainingMs(deadline, clock.now())));
   let told: string | undefined;
-  /** The last attempt may be cut short, and say no more than that: the reason before it is given, too. */
+  /** The last attempt may only say that it was cut short. */
   let before: string | undefined;
   for (;;) {
     const attemptMs = timeoutMs === 0 ? ATTEMPT_MS : leftOf(ATTEMPT_MS);
@@ -72,7 +71,7 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
   }
 }
 
-/** Why the webhook does not answer; undefined when it does. */
+/** Undefined if the webhook answers. */
 export async function whyUnanswered(
   api: KubernetesApi,
   namespace: string,

@@ -1,7 +1,4 @@
-/**
- * The webhooks' HTTPS listener: one certificate at a time, replaced while running; callers that may be anybody, bounded
- * in connections, bytes and time; and a drain that drops no review.
- */
+/** The webhooks' HTTPS listener. Anybody may call: connections, bytes and times are bounded. */
 
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -28,30 +25,27 @@ import {
   type ReviewBudget,
 } from './review-budget.ts';
 
-/** An API server keeps one per concurrent call, each for a few milliseconds. All take 16 MiB of the chart's 192 MiB. */
+/** An API server needs one per concurrent call. All take 16 MiB of the chart's 192 MiB. */
 const MAX_CONNECTIONS = 256;
 
 /** For a TLS handshake, and again for the head of a request. */
 const HANDSHAKE_MS = 5000;
 
-/** From the head of a review to the last byte of its answer; no webhook of the chart waits longer than its 5 s. */
+/** From the head of a review to the last byte of its answer. The chart's webhooks wait 5 s. */
 const REVIEW_MS = 10_000;
 
-/** How often Node looks for requests that take too long. */
+/** How often Node looks for slow requests. */
 const CHECK_EVERY_MS = 1000;
 
-/** Longer than the API server keeps an idle connection (90 s), so that it closes first. */
+/** The API server closes an idle connection first, after 90 s. */
 const KEEP_ALIVE_MS = 120_000;
 
-/** Bytes read ahead from a review whose turn has not come. */
+/** Before a review's turn. */
 const READ_AHEAD_BYTES = 16 * 1024;
 
 interface WebhookListener {
   readonly address: ListenAddress;
-  /**
-   * Goes on serving for `delayMs`, while Services still send reviews here, and asks for each connection to be closed;
-   * then stops accepting, and lets requests in flight finish for at most `timeoutMs`.
-   */
+  /** Serves for `delayMs` more, asking that connections be closed, then gives requests in flight at most `timeoutMs`. */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
@@ -89,7 +83,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     onDropped: metrics.connectionDropped,
     log,
   });
-  // Before the handshake, which is a connection's greatest cost.
+  // Before the handshake, which costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {
     if (clients === undefined || clients.accepts(socket)) return;
@@ -110,7 +104,6 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   const caller: Caller = clients === undefined ? 'unverified' : 'api_server';
   server.on('request', (request, response) => {
     const { socket } = request;
-    // No API server sends a second request before it has its answer.
     if (!connections.begin(socket)) return;
     const over = new AbortController();
     endUnlessAnswered(response, REVIEW_MS, clock);
@@ -125,7 +118,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
       })
       .then(
         ({ status, body }) => {
-          // Only after a complete request may another follow on the same connection.
+          // Only after a complete request may another follow.
           const close = draining || !request.complete;
           response.writeHead(status, {
             'Content-Type': status === 200 ? 'application/json' : 'text/plain; charset=utf-8',
@@ -156,7 +149,6 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   };
 }
 
-/** Open connections keep theirs: during the change both certificates are valid. */
 function presentCertificates(
   server: Server,
   { certificates, clients }: Pick<WebhookListenerOptions, 'certificates' | 'clients'>,
@@ -204,20 +196,19 @@ async function answer(
   return hasRoom ? decided : { status: 503, body: 'too many answers wait to be read' };
 }
 
-/** The API server has the whole review ready when it begins to send it. */
+/** The API server has the whole review ready. */
 const UPLOAD_MS = 3000;
 
 type ReviewBody = ReceivedReview | { readonly status: 413 };
 
 interface ReceivedReview {
   readonly bytes: Buffer;
-  /** Frees the bytes and keeps room for the answer instead: see `Reservation.answered`. */
+  /** Keeps room for the answer instead: see `Reservation.answered`. */
   answered: Reservation['answered'];
 }
 
 /**
- * The body, or the status that says why not. Its room in `budget` is kept until it is answered, and the answer's until
- * `signal` aborts, when the answer has left or the connection has ended.
+ * Or the status that says why not. Its room in `budget` is kept until it is answered, the answer's until `signal` aborts.
  * @throws the error of the connection or of `signal`.
  */
 export async function readReviewBody(
@@ -262,7 +253,7 @@ function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? MAX_REVIEW_BYTES);
 }
 
-/** Into one buffer of the announced size, so that the memory used is the memory reserved; undefined for more. */
+/** One buffer, so that only reserved memory is used; undefined for more. */
 async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
   const bytes = Buffer.allocUnsafeSlow(announced);
   let length = 0;
@@ -281,7 +272,7 @@ async function collect(request: IncomingMessage, announced: number): Promise<Buf
   return bytes.subarray(0, length);
 }
 
-/** Frees the memory now: the next review takes the room at once, while garbage collection may come much later. */
+/** Frees the memory now, since the next review takes the room at once. */
 function forget({ buffer }: Buffer): void {
   (buffer as ArrayBuffer).transfer(0);
 }
@@ -289,7 +280,7 @@ function forget({ buffer }: Buffer): void {
 /** Anybody can send alerts: the metric counts them all. */
 const WARNINGS = { burst: 1, perSecond: 1 / 60 };
 
-/** Warns of an alert, with what an operator has to compare and the caller's address: at most once a minute. */
+/** With what an operator has to compare and the caller's address. */
 function createDistrustWarning(
   certificates: Pick<CertificateSource, 'current'>,
   clock: Clock,

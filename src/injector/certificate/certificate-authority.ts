@@ -1,4 +1,4 @@
-/** Makes a CA and the only certificate that it will ever sign (RFC 5280). */
+/** Makes a CA and the only certificate that it signs (RFC 5280). */
 
 import { type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -27,7 +27,7 @@ import {
 } from '../../platform/x509/certificate.ts';
 
 export interface IssuedCertificate {
-  /** PEM of the CA, for the API server to trust. */
+  /** PEM, for the API server to trust. */
   readonly ca: string;
   /** PEM. */
   readonly cert: string;
@@ -36,27 +36,24 @@ export interface IssuedCertificate {
 }
 
 interface IssueOptions {
-  /** DNS names of the Service; the first is also the subject's name. */
+  /** DNS names of the Service; the first is also the subject. */
   readonly hosts: readonly string[];
   /** Unix time in ms. */
   readonly nowMs: number;
   readonly lifetimeMs: number;
 }
 
-/** API servers with clocks behind ours must accept it too. */
+/** For API servers whose clocks are behind. */
 const BACKDATED_MS = 3_600_000;
 
-/**
- * P-256 keys. The CA's private key is forgotten before this returns: nobody can sign a second certificate that the API
- * server would trust, and each rotation makes a new CA.
- */
+/** The CA's P-256 key is forgotten, so nobody can sign a second certificate that the API server would trust. */
 export async function issueCertificate({
   hosts,
   nowMs,
   lifetimeMs,
 }: IssueOptions): Promise<IssuedCertificate> {
   const [authority, leaf] = await Promise.all([newKeyPair(), newKeyPair()]);
-  // CAs differ by name as well as by key, because verifiers look up issuers by name.
+  // CAs differ by name, since verifiers look up issuers by name.
   const authorityName = commonName(`token-sidecar-injector-ca-${randomBytes(8).toString('hex')}`);
   const lifetime = validity(nowMs - BACKDATED_MS, nowMs + lifetimeMs);
   const signed = (subject: Name, publicKey: KeyObject, extensions: readonly Extension[]): string =>

@@ -1,4 +1,4 @@
-/** The certificate that the injector makes for itself: every replica serves what the Secret holds, and one maintains it. */
+/** The certificate that the injector makes for itself. Every replica serves what the Secret holds, and one maintains it. */
 
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
@@ -33,7 +33,7 @@ import {
 
 interface SelfManagedOptions extends BackoffOptions {
   readonly namespace: string;
-  /** The Secret's name, which the Lease shares. */
+  /** The Lease has this name, too. */
   readonly secretName: string;
   readonly webhooks: readonly WebhookConfiguration[];
   readonly policy: RotationPolicy;
@@ -44,20 +44,17 @@ interface SelfManagedOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** Every replica looks again after this long even if nothing happens: leadership may have come back unnoticed. */
+/** Leadership may have come back unnoticed. */
 const LOOK_EVERY_MS = 60_000;
 
-/** The shortest time between looks: somebody who undoes the leader's changes must not make it write without end. */
+/** Somebody who undoes the leader's changes must not make it write without end. */
 const LOOKS_APART_MS = 1000;
 
-/**
- * How long a CA that we did not make stays trusted, for example after the certificate's source or its Secret has
- * changed: by then replicas that show a certificate of it are gone, or have another.
- */
+/** How long a foreign CA stays trusted: by then no replica shows a certificate of it. */
 const KEPT_FOR_MS = 900_000;
 const MAX_KEPT = 4;
 
-/** Makes the Lease go when the Secret does. Undefined if there is no Secret yet. */
+/** Deletes the Lease with the Secret. Undefined without a Secret. */
 async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
   try {
     const { name, uid } = (await api.request<CertificateSecret>('GET', path)).metadata;
@@ -84,7 +81,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   let offered: ServingCertificate | undefined;
   let cancelTakeover: (() => void) | undefined;
 
-  /** Shows the Secret's certificate as soon as it is trusted. */
+  /** Shows the Secret's certificate once it is trusted. */
   function takeOver(): void {
     cancelTakeover?.();
     if (closed || offered === undefined) return;
@@ -103,7 +100,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       else if (served.current() !== undefined) served.refuse('the Secret holds no usable certificate');
       wake();
     }),
-    // Somebody who reapplies the manifest removes our CAs from it.
+    // Reapplying the manifest removes the CAs from it.
     ...webhooks.map((webhook) =>
       watchObject<ConfigurationObject>(api, collectionOf(webhook), webhook.name, options, (configuration) => {
         trusted.saw(webhook.name, configuration);
@@ -124,7 +121,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   let failures = 0;
   let cancelTimer: (() => void) | undefined;
 
-  /** One look at a time, and not in quick succession; a call during a look causes another after it. */
+  /** A call during a look causes another after it. */
   function wake(): void {
     if (closed) return;
     if (looking !== undefined) {
@@ -164,7 +161,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     if (!closed) cancelTimer = clock.after(delayMs, wake);
   }
 
-  /** Takes the next step, if any. Resolves to when another may be due, Unix time in ms. */
+  /** Resolves to when another step may be due, Unix time in ms. */
   async function step(): Promise<number> {
     const secret = await readSecret();
     const stored = readStoredCertificates(secret);
@@ -204,7 +201,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     return authorities.length === 0 ? undefined : { current, authorities };
   }
 
-  /** When CAs that are not ours were first found, by webhook and PEM. */
+  /** When foreign CAs were first found, by webhook and PEM. */
   const foundAtMs = new Map<string, number>();
 
   function keptOf(webhook: string, others: readonly string[], nowMs: number): readonly string[] {
@@ -273,8 +270,8 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   };
 }
 
-// When a replica may show the certificate in the Secret, whether it came from a rotation, a backup or another's clock.
-// While the certificate in use is trusted, its successor waits until API servers have had time to trust it too.
+// When a replica may show the Secret's certificate. While the one in use is trusted, API servers first get time to trust its
+// successor.
 
 interface TakeoverOptions {
   readonly trusted: TrustedAuthorities;
@@ -284,7 +281,7 @@ interface TakeoverOptions {
   readonly nowMs: number;
 }
 
-/** How long to wait before it takes over, in ms; Infinity if that depends on what the webhooks will trust. */
+/** In ms; Infinity if that depends on what the webhooks will trust. */
 export function takeoverDelayMs(
   current: ServingCertificate | undefined,
   offered: ServingCertificate,
@@ -292,7 +289,7 @@ export function takeoverDelayMs(
 ): number {
   if (current?.cert === offered.cert) return 0;
   const isValid = current !== undefined && outsideValidity(current, nowMs) === undefined;
-  // The API server cannot be asked. It may trust the new certificate, and certainly trusts no expired one.
+  // The API server cannot be asked. It certainly trusts no expired certificate.
   if (!trusted.isKnown()) return isValid ? Number.POSITIVE_INFINITY : 0;
   const forMs = trusted.trustedForMs(offered.cert);
   const isInUse = isValid && trusted.trustedForMs(current.cert) !== undefined;
@@ -300,12 +297,9 @@ export function takeoverDelayMs(
   return isInUse ? Math.max(0, propagationMs - forMs) : 0;
 }
 
-// When the certificate takes its next step. A rotation never shows an API server a certificate whose CA it may not know
-// yet, nor forgets a CA whose certificate a replica may still show:
-//
-// 1. `stage`: a successor with its own CA is stored beside the certificate in use, and the webhooks get both CAs;
-// 2. `promote`: some time after the webhooks have both, the successor takes over;
-// 3. `prune`: the old CA is removed once it has expired, and no replica can show its certificate any more.
+// A rotation never shows a certificate whose CA API servers may not know, nor forgets a CA still in use. 1. `stage`: a successor is
+// stored, and the webhooks get both CAs. 2. `promote`: later the successor takes over. 3. `prune`: the old CA is removed once it
+// has expired and no replica can show its certificate.
 
 interface RotationPolicy {
   /** Life of each certificate and its CA. */
@@ -324,13 +318,10 @@ interface RotationPlan {
   readonly nextAtMs: number;
 }
 
-/** The last third of the life is left for whatever may delay the rotation. */
+/** The last third is left for delays. */
 const RENEW_AT = 2 / 3;
 
-/**
- * Pure. Certificates made under a clock that was ahead are useless until their time comes; as certificates are
- * backdated, small differences between clocks do not matter.
- */
+/** Certificates made under a clock that was ahead are useless until their time comes. Backdating covers small differences. */
 export function planRotation(
   stored: StoredCertificates | undefined,
   { lifetimeMs, propagationMs, hosts }: RotationPolicy,
@@ -349,7 +340,7 @@ export function planRotation(
   if (next === undefined || outsideValidity(next, nowMs) !== undefined || !hasHosts(next.cert, hosts)) {
     if (isDue) return { step: 'stage', nextAtMs: nowMs };
   } else {
-    // Not published yet: nothing to do until the webhooks have been seen to trust it.
+    // Waits until the webhooks are seen to trust it.
     if (publishedAtMs === undefined) return { step: 'wait', nextAtMs: nowMs + propagationMs };
     const promoteAtMs = publishedAtMs + propagationMs;
     return nowMs >= promoteAtMs

@@ -1,4 +1,4 @@
-/** The Secret that the replicas share: the certificate in use, its successor until it takes over, and the CAs. */
+/** The Secret that the replicas share: the certificate in use, its successor, and the CAs. */
 
 import { X509Certificate } from 'node:crypto';
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
@@ -24,11 +24,11 @@ export interface StoredCertificates {
   readonly publishedAtMs?: number;
   /** Somebody requests a new certificate early. */
   readonly isRotationAsked?: true;
-  /** PEM of every trusted CA, newest first. */
+  /** PEM, newest first. */
   readonly authorities: readonly string[];
 }
 
-/** Keys of the Secret's data; the first three are those of a Secret of type kubernetes.io/tls. */
+/** The first three are those of type kubernetes.io/tls. */
 const KEYS = {
   cert: 'tls.crt',
   key: 'tls.key',
@@ -37,12 +37,12 @@ const KEYS = {
   nextKey: 'next.key',
 } as const;
 
-/** An annotation that, with any value, has the certificate replaced now; removed once that has begun. */
+/** With any value it has the certificate replaced now; removed once that has begun. */
 const ROTATE = 'token-sidecar.dev/rotate';
 
 const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 
-/** Undefined if the Secret holds no usable set, for example if it was created empty. */
+/** Undefined if the Secret holds no usable set. */
 export function readStoredCertificates(
   secret: CertificateSecret | undefined,
 ): StoredCertificates | undefined {
@@ -61,7 +61,7 @@ export function readStoredCertificates(
   };
 }
 
-/** The Secret with this content; the rest of its metadata stays. */
+/** Its other metadata stays. */
 export function writeStoredCertificates(
   secret: CertificateSecret,
   { current, next, publishedAtMs, authorities }: StoredCertificates,
@@ -88,45 +88,44 @@ export function writeStoredCertificates(
   };
 }
 
-/** An issued certificate in the form that is served. */
 export function servingCertificateOf({ cert, key }: IssuedCertificate): ServingCertificate {
   const parsed = parseServingCertificate(cert, key);
   if (typeof parsed === 'string') throw new TypeError(`a certificate just issued is not usable: ${parsed}`);
   return parsed;
 }
 
-/** The CAs among these that have not expired. */
+/** Those that have not expired. */
 export function livingAuthorities(authorities: readonly string[], nowMs: number): string[] {
   return authorities.filter((pem) => nowMs < new X509Certificate(pem).validToDate.getTime());
 }
 
-/** The CAs among these that are valid already: a clock that was ahead made the others. */
+/** Those valid already: a clock that was ahead made the others. */
 export function begunAuthorities(authorities: readonly string[], nowMs: number): string[] {
   return authorities.filter((pem) => nowMs >= new X509Certificate(pem).validFromDate.getTime());
 }
 
-/** Each certificate separately, in one notation; anything else is left out. */
+/** In one notation, without anything else. */
 function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());
 }
 
-// Tracks which CAs the API server trusts when it calls our webhooks, and for how long, as this replica has seen it.
+// Which CAs the API server trusts for the webhooks, and for how long, as this replica has seen it.
 
 export interface TrustedAuthorities {
-  /** The present state of a configuration; undefined while it does not exist. */
+  /** Undefined while it does not exist. */
   saw(name: string, configuration: ConfigurationObject | undefined): void;
   /** Whether every configuration has been seen. */
   isKnown(): boolean;
-  /** The trusted CAs that issued a certificate, PEM. */
+  /** Trusted CAs, PEM. */
   issuersOf(cert: string): readonly string[];
-  /** How long every webhook has trusted a certificate's CA, ms; undefined if one does not. */
+  /** In ms; undefined if a webhook does not trust its CA. */
   trustedForMs(cert: string): number | undefined;
 }
 
-/** @param names of the configurations that have to trust a CA. */
+/** @param names of the configurations that must trust a CA. */
 export function trackTrustedAuthorities(names: readonly string[], clock: Clock): TrustedAuthorities {
   const seen = new Map<string, readonly (readonly string[])[]>();
-  /** PEM of the CAs that all of them trust, and since when, in monotonic time. */
+  /** PEM of the CAs that all trust, and since when, in monotonic time. */
   const since = new Map<string, number>();
 
   function issuersOf(cert: string): readonly string[] {
@@ -154,8 +153,6 @@ export function trackTrustedAuthorities(names: readonly string[], clock: Clock):
   };
 }
 
-// The CAs that the API server trusts when it calls our webhooks.
-
 export interface WebhookConfiguration {
   readonly kind: 'mutating' | 'validating';
   readonly name: string;
@@ -174,7 +171,7 @@ export function collectionOf({ kind }: WebhookConfiguration): string {
   return `${GROUP}/${kind}webhookconfigurations`;
 }
 
-/** The trusted CAs of each webhook in a configuration, PEM. */
+/** PEM, by webhook. */
 function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly string[] {
   return webhooks.map(({ clientConfig }) =>
     Buffer.from(clientConfig?.caBundle ?? '', 'base64').toString('utf8'),
@@ -182,9 +179,9 @@ function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly string[] 
 }
 
 /**
- * Makes every webhook of the configuration trust these CAs, and no others. Writes nothing if this is so already.
+ * Makes every webhook of the configuration trust only these CAs.
  * @param authorities PEM.
- * @param keep which of the other trusted CAs stay for now, PEM.
+ * @param keep which other trusted CAs stay for now, PEM.
  * @throws {KubernetesApiError}
  */
 export async function trustAuthorities(
@@ -201,7 +198,7 @@ export async function trustAuthorities(
   const caBundle = Buffer.from([...authorities, ...kept].join('')).toString('base64');
   const wrong = webhooks.filter(({ clientConfig }) => clientConfig?.caBundle !== caBundle);
   if (wrong.length === 0) return;
-  // Merged by the webhooks' names, so that nobody else's change is undone.
+  // Merged by name, so that nobody else's change is undone.
   await api.request('PATCH', path, {
     contentType: 'application/strategic-merge-patch+json',
     body: { webhooks: wrong.map(({ name }) => ({ name, clientConfig: { caBundle } })) },

@@ -3,7 +3,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { type BackoffOptions, backoffMs, pause } from '../../platform/time/async.ts';
 import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 
-/** Clusters are upgraded while we run. */
+/** Clusters are upgraded. */
 const READ_EVERY_MS = 600_000;
 
 interface LiveClusterVersion {
@@ -11,7 +11,7 @@ interface LiveClusterVersion {
   close(): void;
 }
 
-/** Follows the API server's version, which is unknown until the first answer. */
+/** Unknown until the API server's first answer. */
 export function followClusterVersion(
   api: KubernetesApi,
   { clock, random, log }: BackoffOptions & { readonly log: Logger },

@@ -1,7 +1,6 @@
 /**
- * Tells the owner of pods why they have no sidecar, or lack their Secret. Anybody may have written the review that
- * names the owner, so it only says where to look. The Event follows from the pod template of the owner as the API has
- * it, and is written only on that owner.
+ * Tells the owner of pods why they have no sidecar, or lack their Secret. A review may be forged, so it only says where to look:
+ * the Event follows from the owner's template in the API.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -24,13 +23,12 @@ interface OwnerEventsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly tell: TellEvent;
-  /** The verdict on a pod. */
   readonly verdictOf: (pod: Pod, namespace: string) => Injection;
-  /** See `ClusterContact`; absent if Secrets are not checked. */
+  /** Absent if Secrets are not checked. */
   readonly secretExists?: ClusterContact['secretExists'];
 }
 
-/** The kinds that make pods from a template, by apiVersion and kind, with their API paths. */
+/** Kinds that make pods from a template, with their API paths. */
 const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: string]>> = {
   'v1 ReplicationController': ['/api/v1', 'replicationcontrollers'],
   'apps/v1 ReplicaSet': ['/apis/apps/v1', 'replicasets'],
@@ -39,9 +37,9 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
   'batch/v1 Job': ['/apis/batch/v1', 'jobs'],
 };
 
-/** The shortest time between looks at one owner, however many pods it makes. */
+/** Between looks at one owner. */
 const LOOKS_APART_MS = 10_000;
-/** Further ones are dropped: Events are a courtesy, and the API server has other work. */
+/** More are dropped, since Events are a courtesy. */
 const MAX_IN_FLIGHT = 8;
 const LOOKS = { burst: 50, perSecond: 5 };
 
@@ -86,7 +84,6 @@ export function createOwnerEvents(
     await tell(owner, namespace, finding);
   }
 
-  /** What to tell about the pods that this template makes. */
   async function findingOf({ spec }: Workload, namespace: string): Promise<Finding | undefined> {
     const injection = verdictOf(spec?.template ?? {}, namespace);
     if (injection.result === 'skipped') {
@@ -103,7 +100,7 @@ export function createOwnerEvents(
   }
 }
 
-/** The owner's API path; undefined for a kind that makes no pods from a template. */
+/** Undefined for a kind that makes no pods from a template. */
 export function ownerPath({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
   const key = `${apiVersion} ${kind}`;
   const found = Object.hasOwn(COLLECTIONS, key) ? COLLECTIONS[key] : undefined;
@@ -127,7 +124,7 @@ function isSegment(name: string): boolean {
   return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name) && !name.includes('..');
 }
 
-// Events on objects: each is repeated only after a while, and their rate is bounded for the API server's sake.
+// Events repeat only after a while, and their rate is bounded for the API server's sake.
 
 type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 
@@ -136,12 +133,11 @@ export interface Finding {
   readonly message: string;
 }
 
-/** The object of an Event: a pod or its owner. */
+/** A pod or its owner. */
 export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
 
-/** One Event is enough for all pods of a rollout. */
+/** One Event is enough for a rollout. */
 const SILENT_FOR_MS = 600_000;
-/** Keys of what is not repeated. */
 const MAX_REMEMBERED = 1000;
 const COMPONENT = 'token-sidecar-injector';
 /** The API server's limit. */
@@ -155,7 +151,7 @@ export type TellEvent = (
   about?: string,
 ) => Promise<void>;
 
-/** In the teller, findings with the same `about` count as one, even if their messages differ; the message by default. */
+/** Findings with one `about` count as one; `about` is the message by default. */
 export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
   const told = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
   return async (subject, namespace, finding, about = finding.message) => {

@@ -5,31 +5,27 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { SingleFlight } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
-/** Well within the webhook's timeout of 5 s: the answer is worth a warning, not a delayed pod. */
+/** Well within the webhook's timeout of 5 s. */
 const TIMEOUT_MS = 1000;
 
-/** A rollout asks for the same Secret many times. */
+/** A rollout asks for one Secret many times. */
 const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
 const MAX_KNOWN = 1000;
 
 const LOOKUPS = { atOnce: 8, mostWaiting: Number.POSITIVE_INFINITY, patienceMs: TIMEOUT_MS };
 
-/** The Secret's metadata alone: its values never reach this process. */
+/** Its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 type SecretExistence = (namespace: string, name: string) => Promise<boolean | undefined>;
 
-/**
- * Asks whether Secrets exist, and caches the answer briefly. Never rejects; undefined means unknown. Answers within
- * twice `TIMEOUT_MS`: a caller that has waited in line for that long gets undefined.
- */
+/** Never rejects; undefined means unknown. Answers within twice `TIMEOUT_MS`. */
 export function createSecretExistence(
   api: KubernetesApi,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
   const known = new ExpiringMap<string, boolean>(clock, MAX_KNOWN);
-  /** Concurrent callers share one request. */
   const asking = new SingleFlight<boolean | undefined>();
   const line = new FairQueue(clock, LOOKUPS);
 

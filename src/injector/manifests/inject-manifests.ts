@@ -1,4 +1,4 @@
-/** Applies the injector's patch to manifests instead of pods: text in, text out. */
+/** Applies the injector's patch to manifests. */
 
 import {
   type Document,
@@ -23,9 +23,9 @@ import type { Namespace, Pod } from '../pod/pod.ts';
 interface InjectedManifests {
   /** Unchanged documents keep every character. */
   readonly text: string;
-  /** What was done, one line each. */
+  /** One line each. */
   readonly notes: readonly string[];
-  /** Whatever kept a workload from what it asks for; if any, `text` must not be used. */
+  /** If there are any, `text` must not be used. */
   readonly problems: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export interface ManifestOptions {
   readonly cluster: Cluster;
   /** For workloads that name none. */
   readonly namespace: string;
-  /** Profiles, found in all the documents together; absent if there are none. */
+  /** Found in all the documents together. */
   readonly profilesIn?: (contents: readonly unknown[]) => Profiles;
 }
 
@@ -108,7 +108,7 @@ function misplaced({ name, ownAnnotations }: Workload): string[] {
   ];
 }
 
-/** Our annotations that YAML reads as something else, such as `true` or `10`. The API server would refuse them too. */
+/** YAML reads some as no text, such as `true` or `10`, which the API server would refuse. */
 function annotationsWithoutText({ metadata }: Pod): string[] {
   return Object.entries<unknown>(metadata?.annotations ?? {})
     .filter(([name, value]) => name.startsWith(ANNOTATION_PREFIX) && typeof value !== 'string')
@@ -123,7 +123,7 @@ function podOf(content: unknown, { podPath }: Workload): Pod {
   return isObject(pod) ? (pod as Pod) : {};
 }
 
-/** A namespace in the same manifests decides whether its pods may be injected. */
+/** A namespace in the manifests decides whether its pods may be injected. */
 function namespaceLabels(contents: readonly unknown[]): ReadonlyMap<string, Namespace['labels']> {
   const found = new Map<string, Namespace['labels']>();
   for (const content of contents) {
@@ -147,7 +147,6 @@ function toJson(documents: readonly Document[]): string {
   return `${JSON.stringify((documents[0] as Document).toJS(), null, 2)}\n`;
 }
 
-/** Unchanged documents keep their own text in place; changed ones get new text. */
 function toYaml(text: string, documents: readonly Document[], changed: readonly boolean[]): string {
   let start = 0;
   return documents
@@ -170,14 +169,14 @@ function styleOf(source: string): ToStringOptions {
   return {
     lineWidth: 0,
     indent: Math.min(Math.max(indentation, 2), 8),
-    // Whether `- ` is indented further than the key above it; both are common.
+    // Whether `- ` is indented further than its key; both are common.
     indentSeq: !/^( *)(?:- )?[^\s#-][^\n]*:[ \t]*\n(?: *#[^\n]*\n)*\1- /m.test(source),
     flowCollectionPadding: (padded ?? 0) >= (tight ?? 0),
   };
 }
 
 /**
- * Applies a patch below `path` of a YAML document, whose comments and order stay.
+ * Comments and order stay.
  * @returns what prevents it, with nothing changed, or undefined.
  */
 export function applyToDocument(
@@ -193,7 +192,7 @@ export function applyToDocument(
   for (const { target, value } of additions) {
     const parent = document.getIn(target.slice(0, -1));
     const last = target.at(-1) as string;
-    // A separate node for each place, so that a value that occurs twice does not become an alias.
+    // A separate node for each place, so that no value becomes an alias.
     const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
     if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
     else document.setIn(target, node);
@@ -201,7 +200,7 @@ export function applyToDocument(
   return undefined;
 }
 
-/** The first node on the way that also stands somewhere else, where a change would show too. */
+/** The first node on the way that also stands elsewhere, where a change would show, too. */
 function sharedNode(document: Document, target: readonly (string | number)[]): string | undefined {
   for (let length = 1; length < target.length; length++) {
     const path = target.slice(0, length);
@@ -218,16 +217,16 @@ function isMerged(document: Document, path: readonly (string | number)[]): boole
   return isMap(parent) && parent.items.some(({ key }) => isMergeKey(key));
 }
 
-/** A `<<` that merges is a symbol of the library's own; a quoted one is text. */
+/** The library has a symbol for a `<<` that merges; a quoted one is text. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol';
 }
 
-// Manifests as YAML documents. Mistakes are reported by code and place only: a Secret may be among them.
+// Mistakes are reported by code and place only: a Secret may be among the manifests.
 
 interface ManifestDocuments {
   readonly documents: readonly Document[];
-  /** The content of each document; empty if there are problems. */
+  /** Empty if there are problems. */
   readonly contents: readonly unknown[];
   readonly problems: readonly string[];
 }
@@ -235,7 +234,7 @@ interface ManifestDocuments {
 /** YAML of one or more documents, or JSON. */
 export function readManifestDocuments(text: string): ManifestDocuments {
   const lineCounter = new LineCounter();
-  // Merge keys (`<<`) are resolved as kubectl does. Pretty errors would quote the line, and warnings their subject.
+  // As kubectl does. Pretty errors would quote the line, and warnings their subject.
   const documents: readonly Document[] = parseAllDocuments(text, {
     merge: true,
     prettyErrors: false,
@@ -254,7 +253,7 @@ export function readManifestDocuments(text: string): ManifestDocuments {
   return { documents, contents: problems.length > 0 ? [] : contents, problems };
 }
 
-/** A document whose aliases cannot be resolved (`host: *.example.com`) is added to `problems`. */
+/** Unresolvable aliases (`host: *.example.com`) are added to `problems`. */
 function contentOf(document: Document, index: number, problems: string[]): unknown {
   try {
     return document.toJS();
@@ -267,12 +266,12 @@ function contentOf(document: Document, index: number, problems: string[]): unkno
 // Where each kind of object holds its pod.
 
 interface Workload {
-  /** In the form `Deployment shop`. */
+  /** `Deployment shop`. */
   readonly name: string;
   readonly namespace: string | undefined;
-  /** Path of the pod, or of the template shaped like one. */
+  /** Path of the pod or its template. */
   readonly podPath: readonly (string | number)[];
-  /** The workload's own annotations: ours have no effect there. */
+  /** The sidecar's annotations have no effect there. */
   readonly ownAnnotations: Readonly<Record<string, string>>;
 }
 
@@ -291,14 +290,14 @@ const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
 
 export const WORKLOAD_KINDS: readonly string[] = Object.keys(POD_PATHS);
 
-/** The workloads of a manifest: one, those of a list, or none. */
+/** One, those of a list, or none. */
 export function workloadsIn(manifest: unknown, path: readonly (string | number)[] = []): readonly Workload[] {
   if (!isObject(manifest)) return [];
   const { kind, apiVersion, metadata, items } = manifest;
   if (typeof kind !== 'string' || typeof apiVersion !== 'string') return [];
   if (kind.endsWith('List') && Array.isArray(items)) {
     return items.flatMap((item: unknown, index) => {
-      // The items of a typed list may omit their kind.
+      // Items of a typed list may omit their kind.
       const named = isObject(item) ? { apiVersion, kind: kind.slice(0, -'List'.length), ...item } : item;
       return workloadsIn(named, [...path, 'items', index]);
     });

@@ -1,7 +1,4 @@
-/**
- * What annotations may name, if the operator limits it. Whoever may annotate a pod decides where its client secret and
- * its tokens go, so a tenant who cannot read a Secret could have it sent to a server of their own.
- */
+/** What annotations may name. Without limits, a tenant who cannot read a Secret could have it sent to a server of their own. */
 
 import type { ValueFormat } from '../../config/values.ts';
 
@@ -12,7 +9,7 @@ export interface AllowLists {
   readonly upstreamHosts?: readonly string[];
   /** Images that may run with the Secret mounted. */
   readonly images?: readonly string[];
-  /** ConfigMaps, each of which may set all of the above; `*` for any. */
+  /** Each may set all of the above; `*` for any. */
   readonly configMaps?: readonly string[];
 }
 
@@ -26,20 +23,18 @@ export const allowedHost: ValueFormat<string> = {
       : undefined,
 };
 
-/** A repository, or a prefix of repositories that ends in a slash. */
+/** A repository, or a prefix that ends in a slash. */
 export const allowedImage: ValueFormat<string> = {
   expected: 'images without tag, or prefixes that end in "/", such as ghcr.io/token-sidecar/, by commas',
   parse: (text) =>
     /^[A-Za-z0-9][A-Za-z0-9._/:-]{0,500}$/.test(text) && !/:[^/]*$/.test(text) ? text : undefined,
 };
 
-/** Prefix of entries for clear text. */
 const CLEAR = 'http://';
 
 /**
- * Whether a URL's host is listed, with its scheme's default port if the list names none; `*.` stands for one label or
- * more. Without TLS a name proves nothing, because a pod's `hostAliases` say where it leads: clear text has to be
- * listed as such.
+ * `*.` stands for one label or more; the port is the scheme's if none is listed. Clear text must be listed as such: a pod's
+ * `hostAliases` say where a name leads.
  */
 export function isAllowedHost(url: string, list: readonly string[] | undefined): boolean {
   if (list === undefined) return true;
@@ -59,8 +54,8 @@ export function isAllowedHost(url: string, list: readonly string[] | undefined):
 }
 
 /**
- * Compared as written, because only the runtime knows how it expands short names. If hosts are limited, an image must
- * be on the list: it could send what it reads to any host.
+ * Compared as written, since runtimes expand short names differently. If hosts are limited, images must be, too: an image can send
+ * what it reads anywhere.
  */
 export function isAllowedImage(image: string, lists: AllowLists): boolean {
   const { images } = lists;
@@ -70,19 +65,18 @@ export function isAllowedImage(image: string, lists: AllowLists): boolean {
   return images.some((entry) => (entry.endsWith('/') ? repository.startsWith(entry) : repository === entry));
 }
 
-/** If hosts are limited, a ConfigMap must be on the list: it could name any host. */
+/** If hosts are limited, ConfigMaps are, too: one could name any host. */
 export function isAllowedConfigMap(name: string, lists: AllowLists): boolean {
   const { configMaps } = lists;
   if (configMaps === undefined) return !limitsHosts(lists);
   return configMaps.includes('*') || configMaps.includes(name);
 }
 
-/** Whether annotations are limited in the hosts they may name. */
 export function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
   return authHosts !== undefined || upstreamHosts !== undefined;
 }
 
-/** Whether the operator limits annotations at all: then other ways to the Secret have to be closed, too. */
+/** Then other ways to the Secret have to be closed, too. */
 export function limitsAnything(lists: AllowLists): boolean {
   return Object.keys(lists).length > 0;
 }

@@ -1,10 +1,8 @@
 /**
- * The annotations in one table: what each is for, how its value is read, which flag of the operator is its default, and
- * which variable of the sidecar it becomes. A new one is a row here; where it has a default or a variable, the compiler
- * then asks for the flag in `../injection-defaults.ts` and the value in `sidecar-environment.ts`; what it does to the
- * pod is said in `sidecar-settings.ts`. What it overrides of a profile beside it, `../profiles/resolve-entries.ts` does.
- * `npm run generate` writes the reference from it. They stand on the pod, or on the pod template of a workload; never on
- * the workload itself, which the injector does not see.
+ * The table of annotations, on the pod or its template. A new one is a row here, and what it does to the pod is in
+ * `sidecar-settings.ts`. If it has a default or a variable, the compiler asks for the flag in `../injection-defaults.ts` and the
+ * value in `sidecar-environment.ts`; `../profiles/resolve-entries.ts` applies what it overrides. `npm run generate` writes the
+ * reference.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
@@ -13,21 +11,21 @@ import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults.ts';
 
-/** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
+/** An unlisted name with this prefix is refused, since it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
 
 export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
 export type SidecarMode = (typeof SIDECAR_MODES)[number];
 
-/** The modes allowed by default: `redirect` adds a container that changes the pod's network. */
+/** `redirect` adds a container that changes the pod's network. */
 export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
 
-/** The modes that can be a default: the others need a list of hosts. */
+/** The others need a list of hosts. */
 export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
 
 const MAX_PROFILES = 16;
 
-/** Names separated by commas, each once. */
+/** By commas, each once. */
 const profileNames: ValueFormat<readonly string[]> = {
   expected: `1 to ${MAX_PROFILES} names of profiles, by commas, each once`,
   parse(text) {
@@ -40,7 +38,7 @@ const profileNames: ValueFormat<readonly string[]> = {
   },
 };
 
-/** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
+/** RFC 1123 subdomain. */
 export const objectName: ValueFormat<string> = {
   expected: 'a name of lower-case letters, digits, "-" and "."',
   parse: (text) =>
@@ -49,13 +47,12 @@ export const objectName: ValueFormat<string> = {
       : undefined,
 };
 
-/** Not a whole grammar: obvious mistakes are refused, and the kubelet judges the rest. */
+/** Refuses obvious mistakes; the kubelet judges the rest. */
 export const imageReference: ValueFormat<string> = {
   expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
   parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),
 };
 
-/** One value of the grant. Control characters would be a mistake in any of them. */
 export const grantValue: ValueFormat<string> = {
   expected: 'text that is not empty, without control characters',
   parse: (text) =>
@@ -87,7 +84,7 @@ interface Quantity {
   readonly amount: number;
 }
 
-/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, Helm's notation for large numbers. Not negative. */
+/** Also `1e+08`, Helm's notation for large numbers. Not negative. */
 export const quantity: ValueFormat<Quantity> = {
   expected: 'a quantity such as 10m, 0.5 or 64Mi',
   parse(text) {
@@ -126,27 +123,26 @@ export const BROKER_CA = 'token-sidecar.dev/broker-ca';
 /** The value of `STATUS`. */
 export const INJECTED = 'injected';
 
-/** A part of a profile that annotations override. */
 type ProfilePart = 'credential' | 'route' | 'hosts';
 
 type Row = Described & (Told | { readonly variable?: undefined; readonly overrides?: ProfilePart });
 
 interface Described {
-  /** What it is, in the reference. */
+  /** For the reference. */
   readonly text: string;
-  /** How its value is read; absent where that takes more than the value. */
+  /** Absent if reading takes more than the value. */
   readonly format?: ValueFormat<unknown>;
-  /** The operator's flag that a pod without it goes by. */
+  /** The flag for pods without the annotation. */
   readonly default?: keyof typeof INJECTION_SETTINGS;
   /** Only the injector writes it: a pod that comes with it is refused. */
   readonly written?: true;
 }
 
-/** One that the sidecar is told in a variable; with a profile it is told that profile's file, and no variable. */
+/** Becomes a variable of the sidecar, unless a profile makes it part of the file. */
 interface Told {
-  /** The variable, behind `TOKEN_SIDECAR_`. */
+  /** Without `TOKEN_SIDECAR_`. */
   readonly variable: string;
-  /** The part of a profile beside it that it overrides; `nothing` for what no profile says. */
+  /** `nothing`: no profile says this. */
   readonly overrides: ProfilePart | 'nothing';
 }
 
@@ -267,24 +263,20 @@ export type ReadAnnotation = {
   [Name in Annotation]: Table[Name] extends { format: unknown } ? Name : never;
 }[Annotation];
 
-/** What the value of one is understood as. */
 export type AnnotationValue<Name extends ReadAnnotation> = Table[Name] extends {
   format: ValueFormat<infer Value>;
 }
   ? Value
   : never;
 
-/** The sidecar's variables that annotations become. */
 export type AnnotationVariable = {
   [Name in Annotation]: Table[Name] extends { variable: infer V } ? V : never;
 }[Annotation];
 
-/** Those that override a part of the profiles beside them. */
 export type OverridingAnnotation = {
   [Name in Annotation]: Table[Name] extends { overrides: ProfilePart } ? Name : never;
 }[Annotation];
 
-/** Those that only the injector writes. */
 export type WrittenAnnotation = {
   [Name in Annotation]: Table[Name] extends { written: true } ? Name : never;
 }[Annotation];
@@ -293,40 +285,38 @@ export const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[
 
 export const WRITTEN = ANNOTATIONS.filter((name) => 'written' in ANNOTATION_TABLE[name]);
 
-/** Those that override this part of a profile. */
 export function overriding(part: ProfilePart): readonly OverridingAnnotation[] {
   const rows: Readonly<Record<Annotation, Row>> = ANNOTATION_TABLE;
   return ANNOTATIONS.filter((name): name is OverridingAnnotation => rows[name].overrides === part);
 }
 
-/** On the namespace: `enabled` or `disabled`. The webhook's selector decides about a namespace without it. */
+/** On the namespace: `enabled` or `disabled`. Without it the webhook's selector decides. */
 export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
 
-/** On pods with resolved profiles, always `true`, to find them again. */
+/** Always `true`, to find pods with resolved profiles. */
 export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
 
 /** Set by the kubelet on the API server's copy of a static pod. */
 export const MIRROR_POD = 'kubernetes.io/config.mirror';
 
-/** The annotations that some scrapers look for. */
 export const PROMETHEUS = {
   scrape: 'prometheus.io/scrape',
   port: 'prometheus.io/port',
   path: 'prometheus.io/path',
 } as const;
 
-/** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
+/** The API server's limit after the prefix. */
 const MAX_OWN_NAME = 63;
 
 /** An unchecked pod may have any number of names: so many are named, */
 const MAX_UNKNOWN = 49;
 
-/** and for so many is looked what they may be. */
+/** and so many get a suggestion. */
 const MAX_SUGGESTIONS = 10;
 
 const OWN_NAMES = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
 
-/** Unknown names with our prefix: they may be mistyped. */
+/** They may be mistyped. */
 export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
   const known = new Set<string>(ANNOTATIONS);
   const unknown = Object.keys(annotations).filter(
@@ -353,7 +343,6 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
 
 type QuantityAnnotation = typeof CPU_REQUEST | typeof CPU_LIMIT | typeof MEMORY_REQUEST | typeof MEMORY_LIMIT;
 
-/** CPU and memory of the sidecar, from annotations or the operator's defaults. */
 export function resolveResources(
   read: (name: QuantityAnnotation) => Quantity | undefined,
   defaults: SidecarResources,

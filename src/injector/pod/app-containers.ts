@@ -1,4 +1,4 @@
-/** What the app's containers get so that they use the sidecar. Their own settings stay unchanged. */
+/** What the app's containers get to use the sidecar. Their own settings stay. */
 
 import { TRUST_VARIABLES } from '../../platform/trust-variables.ts';
 import type { SidecarMode } from './annotations.ts';
@@ -15,13 +15,11 @@ import {
 } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** A variable with its value written in place. */
 type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
-/** The settings that concern the app. */
 export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts' | 'tokenFiles'>;
 
-/** Environment of the app's containers. Both spellings, because clients disagree. */
+/** Both spellings, because clients disagree. */
 export function appEnvironment({
   mode,
   intercepts,
@@ -39,7 +37,7 @@ export function appEnvironment({
   ];
 }
 
-/** @param isServed whether the sidecar is running when the container does. */
+/** @param isServed whether the sidecar runs while the container does. */
 export function appContainersPatch(
   list: 'containers' | 'initContainers',
   containers: readonly Container[] | null | undefined,
@@ -79,7 +77,6 @@ function javaPatch({ env }: Container, path: readonly (string | number)[], mode:
   return { changed: [add(pointer(...path, 'env', at, 'value'), value)], added: [] };
 }
 
-/** What the sidecar leaves for the app's containers, and where they find it. */
 export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
   return [
     ...(mode !== 'reverse' && intercepts
@@ -89,7 +86,7 @@ export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
   ];
 }
 
-/** Mounts what the sidecar leaves for apps, unless a container mounts it itself. */
+/** Unless a container mounts it itself. */
 function mountsPatch(
   { volumeMounts }: Container,
   path: readonly (string | number)[],
@@ -100,14 +97,11 @@ function mountsPatch(
   return append(volumeMounts, [...path, 'volumeMounts'], missing);
 }
 
-// The variables that make the runtimes of apps trust the interception authority, and use the proxy that intercepts.
-
 const FILES: Readonly<Record<(typeof TRUST_VARIABLES)[number]['effect'], string>> = {
   adds: 'ca.crt',
   replaces: 'bundle.pem',
 };
 
-/** The variables that bring a container's TLS to the sidecar. */
 function proxyVariables(): readonly LiteralVariable[] {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   return [
@@ -118,12 +112,11 @@ function proxyVariables(): readonly LiteralVariable[] {
   ];
 }
 
-/** The variables that make a container trust the certificates shown there. */
 function trustVariables(): readonly LiteralVariable[] {
   return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` }));
 }
 
-/** The JVM ignores the variables above. It reads options of its own from this one, and prints a line about it. */
+/** The JVM ignores other variables, and prints a line about this one. */
 export const JAVA_OPTIONS = 'JAVA_TOOL_OPTIONS';
 
 const TRUST_STORE = `-Djavax.net.ssl.trustStore=${TRUST_DIRECTORY}/truststore.p12`;
@@ -136,7 +129,6 @@ const PROXY_PROPERTIES = [
   `-Dhttps.proxyPort=${PROXY_PORT}`,
 ];
 
-/** Whether JVM options name a trust store. */
 export function namesTrustStore(options: string): boolean {
   return options.includes(nameOf(TRUST_STORE));
 }
@@ -144,10 +136,7 @@ export function namesTrustStore(options: string): boolean {
 /** How the app's connections reach the sidecar. */
 type Way = 'by proxy' | 'as it is';
 
-/**
- * The app's options followed by those that interception needs; undefined if all are set, by the app or by a first pass.
- * An option that the app sets itself is left alone.
- */
+/** Leaves the app's own options alone; undefined if none is missing. */
 function javaOptions(own: string, way: Way): string | undefined {
   // A store and its type belong together.
   const trust = namesTrustStore(own) ? [] : [TRUST_STORE, TRUST_STORE_TYPE];

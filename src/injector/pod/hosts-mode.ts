@@ -1,4 +1,4 @@
-/** Mode `hosts`: the pod's hosts file sends listed hosts to loopback addresses, where the sidecar listens in their place. */
+/** Mode `hosts`: the pod's hosts file sends listed hosts to loopback addresses, where the sidecar listens. */
 
 import { type NamedHost, namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -7,7 +7,6 @@ import { isAllowedHost } from './allow-lists.ts';
 import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR, type SidecarMode } from './annotations.ts';
 import { itemsOf, type Pod, type PodSpec, takenPorts } from './pod.ts';
 
-/** Where a listed host is found. */
 interface CapturedHost {
   readonly host: string;
   readonly address: string;
@@ -15,23 +14,23 @@ interface CapturedHost {
   readonly ports: readonly number[];
 }
 
-/** Where the sidecar accepts clear-text HTTP. */
+/** For clear-text HTTP. */
 const CLEAR_PORT = 80;
 
 const USUAL_PORTS = [443, CLEAR_PORT];
 
-/** Lower ports need privileges, unless the pod says otherwise. */
+/** Lower ports need privileges. */
 const FIRST_UNPRIVILEGED = 1024;
 
-/** A sysctl that the restricted Pod Security Standard considers safe. */
+/** The restricted Pod Security Standard considers it safe. */
 const PORT_SYSCTL = 'net.ipv4.ip_unprivileged_port_start';
 
-/** @param hosts as in the annotation; undefined, or no valid list of hosts, means none. */
+/** @param hosts as in the annotation; undefined or invalid means none. */
 function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
   const named = hosts === undefined ? [] : (namedHosts.parse(hosts) ?? []);
   return [...new Set(named.map(({ host }) => host))].map((host, index) => ({
     host,
-    // The list has at most 100 hosts, and 127.0.0.1 is the app's own.
+    // At most 100 hosts, and 127.0.0.1 is the app's own.
     address: `127.0.0.${index + 2}`,
     ports: portsOf(named, host),
   }));
@@ -51,17 +50,16 @@ export function captureSetting(hosts: string): string {
     .join(', ');
 }
 
-/** Whether TLS is expected at any of the ports, so that apps have to trust the sidecar's certificates. */
+/** Then apps have to trust the sidecar's certificates. */
 export function endsTls(hosts: string): boolean {
   return capturedHosts(hosts).some(({ ports }) => ports.some((port) => port !== CLEAR_PORT));
 }
 
-/** The aliases that lead the names to the sidecar. */
 export function hostAliases(hosts: string): readonly object[] {
   return capturedHosts(hosts).map(({ host, address }) => ({ ip: address, hostnames: [host] }));
 }
 
-/** The sysctl that lets the unprivileged sidecar listen at the ports of these hosts; undefined if it may already. */
+/** Undefined if the unprivileged sidecar may listen already. */
 export function neededSysctl(
   context: PodSpec['securityContext'],
   hosts: string,
@@ -79,7 +77,6 @@ function ownSysctl(context: PodSpec['securityContext']): string | undefined {
   return itemsOf(context?.sysctls).find(({ name }) => name === PORT_SYSCTL)?.value;
 }
 
-/** What in the pod keeps the sidecar from taking the place of these hosts. */
 export function captureObstacles({ spec = {} }: Pod, hosts: string): readonly Problem[] {
   const captured = capturedHosts(hosts);
   return [
@@ -103,7 +100,7 @@ function ownAliases({ hostAliases }: PodSpec, captured: readonly CapturedHost[])
   );
 }
 
-/** Also as IPv6 maps it (RFC 4291 §2.5.5.2): some apps in pods without IPv4 look up nothing else. */
+/** Also as IPv6 maps it (RFC 4291 §2.5.5.2), which apps without IPv4 look up. */
 function isSame(ip: string | undefined, address: string): boolean {
   return ip === address || ip?.toLowerCase() === `::ffff:${address}`;
 }
@@ -116,7 +113,7 @@ function tooHighSysctl({ securityContext }: PodSpec, captured: readonly Captured
   return [{ key: `spec.securityContext.sysctls[${PORT_SYSCTL}]`, value: own, expected }];
 }
 
-/** A server at every address leaves none of that port to the sidecar, nor the reverse. */
+/** A server at every address takes the port from the sidecar. */
 function takenByContainers(spec: PodSpec, captured: readonly CapturedHost[]): readonly Problem[] {
   return takenPorts(spec, (taken) => {
     const owner = captured.find((host) => host.ports.includes(taken));
@@ -127,7 +124,6 @@ function takenByContainers(spec: PodSpec, captured: readonly CapturedHost[]): re
   });
 }
 
-/** The rest of a pod whose hosts are to be intercepted. */
 interface BesideHosts {
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: SidecarMode;
@@ -135,7 +131,7 @@ interface BesideHosts {
   readonly allowed: InjectionDefaults['allowed'];
 }
 
-/** What is wrong with a pod's hosts, and what conflicts with them; nothing if it names none. */
+/** None if the pod names no hosts. */
 export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
   const text = annotations[HOSTS];
   if (text === undefined) return [];

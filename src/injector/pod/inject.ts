@@ -1,4 +1,4 @@
-/** Takes a pod, its namespace and the defaults; returns a verdict and a JSON Patch. No clock, no socket, no cluster. */
+/** The verdict on a pod, as a pure function, and its JSON Patch. */
 
 import type { InjectionDefaults } from '../injection-defaults.ts';
 import {
@@ -48,14 +48,11 @@ export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
 interface InjectedPod {
   readonly result: 'injected';
-  /**
-   * Of a second pass: `later_containers` were added after the first, and what another webhook had dropped from the sidecar was
-   * `restored`.
-   */
+  /** In a second pass: `later_containers` came after the first, and `restored` is what another webhook dropped. */
   readonly reason: 'native' | 'classic' | 'later_containers' | 'restored';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
-  /** The Secrets that the pod will need; empty in a second pass, as the first has named them. */
+  /** That the pod will need; empty in a second pass, since the first has named them. */
   readonly secrets: readonly string[];
 }
 
@@ -79,13 +76,13 @@ interface RejectedPod {
   readonly message: string;
 }
 
-/** Their pods keep the cluster running; a faulty injector must not be able to stop them. */
+/** A faulty injector must not be able to stop these pods. */
 export const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
 
-/** The service account of a pod that names none; in a cluster the API server has already filled it in. */
+/** In a cluster the API server has already filled it in. */
 const DEFAULT_SERVICE_ACCOUNT = 'default';
 
-/** With the patch applied, the same pod is `already_injected`: a second pass changes nothing. */
+/** The patched pod is `already_injected`: a second pass changes nothing. */
 export function inject(
   pod: Pod,
   namespace: Namespace,
@@ -145,7 +142,7 @@ export function inject(
   };
 }
 
-/** Whether the pod has a container with the sidecar's name: the validating webhook's criterion. */
+/** The validating webhook's criterion. */
 export function hasSidecar({ spec = {} }: Pod): boolean {
   return [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].some(isSidecar);
 }
@@ -159,11 +156,10 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
 }
 
 /**
- * Other webhooks may have changed the pod since the first pass. Containers that they added get what the others have, with a
- * proxy or hosts; what they dropped from the sidecar is put back.
+ * Other webhooks may have added containers, which get what the others have, or dropped parts of the sidecar, which are put back.
  */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
-  // Anybody can claim that there was a first pass, which would have found these obstacles.
+  // Anybody can claim that there was a first pass, which would have found these.
   const annotations = metadata?.annotations ?? {};
   const mode = modeOf(annotations, defaults);
   const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
@@ -205,8 +201,8 @@ const DROPPED =
   'that webhook goes by API types of before Kubernetes 1.28 and wants an upgrade';
 
 /**
- * A webhook that decodes pods by old API types and writes them whole loses fields that it does not know. Without this one the
- * sidecar would be an init container that has to end, and the API server says of that only that its probes are forbidden.
+ * A webhook with old API types drops fields that it does not know. Without this one the API server refuses the sidecar, and
+ * complains only of its probes.
  */
 function droppedPolicy({ initContainers }: PodSpec): AddOperation | undefined {
   const dropped = (container: Container): boolean =>
@@ -223,13 +219,13 @@ function patchFor(
   const { spec = {} } = pod;
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
   const { redirected } = settings;
-  // After the sidecar: once connections are redirected to it, it is running.
+  // After the sidecar, which then runs when connections are redirected to it.
   const ours =
     redirected === undefined ? [container] : [container, redirectContainer({ ...settings, redirected })];
   const initContainers = spec.initContainers ?? undefined;
   return [
     ...appContainersPatch('containers', spec.containers, settings),
-    // Before the insertion, which shifts them. A classic sidecar is not running yet when they do.
+    // Before the insertion, which shifts them. A classic sidecar does not run yet.
     ...(settings.native ? appContainersPatch('initContainers', initContainers, settings) : []),
     ...(!settings.native
       ? append(spec.containers, ['spec', 'containers'], [container])
@@ -274,7 +270,7 @@ function securityContextPatch({ spec = {} }: Pod, settings: SidecarSettings): Ad
   ];
 }
 
-/** The sidecar reads the Secret's files through the pod's group, whichever it is; a pod without one gets the sidecar's. */
+/** The sidecar reads the Secret's files through the pod's group. */
 function group(existing: PodSpec['securityContext'], { runAsUser }: SidecarSettings): object {
   if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return {};
   const policy =
@@ -282,7 +278,7 @@ function group(existing: PodSpec['securityContext'], { runAsUser }: SidecarSetti
   return { fsGroup: runAsUser, ...policy };
 }
 
-/** If the pod named none, the API server has added the account's own before it calls the webhook. */
+/** The API server has added the account's own before, if the pod named none. */
 function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSettings): AddOperation[] {
   const existing = new Set(spec.imagePullSecrets?.map(({ name }) => name));
   const missing = imagePullSecrets.filter((name) => !existing.has(name)).map((name) => ({ name }));
@@ -304,7 +300,7 @@ function profileAnnotations({
   };
 }
 
-/** A pod that is scraped already stays so: there can be only one port. */
+/** Only one port can be scraped. */
 function prometheusAnnotations(
   annotations: Readonly<Record<string, string>>,
   { prometheusAnnotations }: SidecarSettings,

@@ -1,4 +1,4 @@
-/** The one operation that injection needs (RFC 6902 §4.1): it adds; the only value it replaces is one that is appended to. */
+/** RFC 6902 §4.1. It replaces only a value that is appended to. */
 export interface AddOperation {
   readonly op: 'add';
   /** A JSON Pointer. */
@@ -8,14 +8,13 @@ export interface AddOperation {
 
 export type JsonPatch = readonly AddOperation[];
 
-/** `/spec/containers/-`: each segment escaped as RFC 6901 §3 asks. */
+/** `/spec/containers/-`, escaped (RFC 6901 §3). */
 export function pointer(...segments: readonly (string | number)[]): string {
   return segments
     .map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('');
 }
 
-/** The segments of a pointer made by `pointer`. */
 export function segmentsOf(path: string): string[] {
   return path
     .split('/')
@@ -27,7 +26,7 @@ export function add(path: string, value: unknown): AddOperation {
   return { op: 'add', path, value };
 }
 
-/** Adds members to an object that may not exist yet. */
+/** To an object that may not exist yet. */
 export function addMembers(
   existing: object | null | undefined,
   path: readonly string[],
@@ -37,7 +36,7 @@ export function addMembers(
   return Object.entries(members).map(([name, value]) => add(pointer(...path, name), value));
 }
 
-/** Adds items to the end of a list that may not exist yet. */
+/** To a list that may not exist yet. */
 export function append(
   existing: readonly unknown[] | null | undefined,
   path: readonly (string | number)[],

@@ -26,19 +26,18 @@ import {
 import { isCredentialsVolume, isSidecarVolume } from './sidecar-mounts.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** No real pod has more; each one costs memory for its part of the patch. */
+/** Each costs memory in the patch. */
 const MAX_CONTAINERS = 200;
 
-/** A user with more mistakes begins with these. */
+/** Further ones are only counted. */
 const MAX_PROBLEMS_TOLD = 50;
 
 /** The API server's limit for all warnings together, in characters. */
 const MAX_WARNING = 4096;
 
-/** How much of a value is repeated, in characters. */
+/** Of a value, in characters. */
 const MAX_TOLD = 200;
 
-/** Each is a reason to refuse a pod that asks for the sidecar. */
 export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly Problem[] {
   return [
     ...noContainers(spec),
@@ -68,7 +67,7 @@ export function tooManyContainers({ containers, initContainers }: PodSpec): Prob
   return [{ key: 'spec.containers', value: String(count), expected: `at most ${MAX_CONTAINERS} of them` }];
 }
 
-/** The whole node shares its loopback: any pod there could use this pod's token, and two sidecars could not listen. */
+/** Any pod of the node could use this pod's token, and two sidecars could not listen. */
 function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
   if (hostNetwork !== true) return [];
   return [
@@ -80,7 +79,7 @@ function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
   ];
 }
 
-/** Another container with the sidecar's user can read its files through /proc/PID/root, even without access to the Secret. */
+/** A container with the sidecar's user could read its files through /proc/PID/root. */
 function sharedProcesses(spec: PodSpec): Problem[] {
   return (['shareProcessNamespace', 'hostPID'] as const)
     .filter((field) => spec[field] === true)
@@ -111,7 +110,7 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
   );
 }
 
-/** The volume does not exist yet, but it will: mounted by an app, it would show the app the client secret. */
+/** Mounted by an app, the volume would show it the client secret. */
 function takenMounts(spec: PodSpec): Problem[] {
   return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
     itemsOf(volumeMounts).flatMap(({ name }, index) =>
@@ -181,7 +180,7 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
   return warnings.slice(0, MAX_PROBLEMS_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
 }
 
-/** What in a container keeps it from heeding interception. */
+/** What keeps a container from heeding interception. */
 function interceptionWarnings({ name, env, envFrom }: Container): readonly string[] {
   const warnings: string[] = [];
   const java = itemsOf(env).find((variable) => variable.name === JAVA_OPTIONS);
@@ -200,12 +199,11 @@ function interceptionWarnings({ name, env, envFrom }: Container): readonly strin
   return warnings;
 }
 
-/** The Secret may come later: its volume is not optional, so the kubelet waits for it. */
+/** The volume is not optional, so the kubelet waits for it. */
 export function secretMissing(name: string, namespace: string): string {
   return `the Secret ${name} does not exist in ${namespace}: the pod will wait for it`;
 }
 
-/** All problems in one message, so that one attempt is enough to learn them. */
 export function refusal(problems: readonly Problem[]): string {
   const all = problems
     .slice(0, MAX_PROBLEMS_TOLD)
@@ -216,7 +214,7 @@ export function refusal(problems: readonly Problem[]): string {
   return `token-sidecar: the pod asks for the sidecar and cannot have it: ${all.join('; ')}`;
 }
 
-/** What in a pod already occupies what the sidecar's settings require. Checked in a first pass, before anything of it is there. */
+/** What the sidecar's settings require and the pod already occupies. For a first pass. */
 export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
   return [
     ...(settings.tokenEndpoint ? takenPort(spec, TOKEN_ENDPOINT_PORT, 'where the sidecar gives tokens') : []),
@@ -225,7 +223,7 @@ export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): rea
   ];
 }
 
-/** The API server refuses two mounts at one path, but its message does not say whose the second one is. */
+/** The API server's message does not say whose the second mount is. */
 export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Problem[] {
   const ours = sidecarMounts(settings);
   return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
@@ -238,7 +236,7 @@ export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Probl
   );
 }
 
-/** The API server has not validated the pod's shape yet. */
+/** The API server has not validated the pod yet. */
 function withoutSlash(path: unknown): string | undefined {
   return typeof path === 'string' ? path.replace(/\/$/, '') : undefined;
 }

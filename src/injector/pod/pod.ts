@@ -1,7 +1,4 @@
-/**
- * The part of a Pod (core/v1) that the injector looks at, and what it adds to one. The rest passes through untouched,
- * because a patch names only what changes.
- */
+/** The parts of a Pod (core/v1) that the injector reads. The rest passes untouched. */
 
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -44,7 +41,6 @@ interface PodSecurityContext {
   readonly sysctls?: readonly { readonly name: string; readonly value: string }[] | null;
 }
 
-/** A line of the pod's hosts file. */
 interface HostAlias {
   readonly ip?: string;
   readonly hostnames?: readonly string[] | null;
@@ -62,7 +58,7 @@ export interface Container {
 
 export interface EnvironmentVariable {
   readonly name: string;
-  /** Absent if the value comes from elsewhere. */
+  /** Absent if it comes from elsewhere. */
   readonly value?: string;
   readonly valueFrom?: object | null;
 }
@@ -77,18 +73,18 @@ interface Volume {
   readonly persistentVolumeClaim?: object | null;
 }
 
-/** A pod's namespace, with its labels if they are known. */
+/** Labels only if known. */
 export interface Namespace {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Lists of the API may be null as well as absent. */
+/** Lists of the API may be null or absent. */
 export function itemsOf<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }
 
-/** Every container of a pod with its place, as messages name it: `spec.containers[0]`. */
+/** With its place: `spec.containers[0]`. */
 export function containersOf(
   spec: PodSpec,
 ): readonly { readonly path: string; readonly container: Container }[] {
@@ -97,12 +93,11 @@ export function containersOf(
   );
 }
 
-/** The owner that made the pod and is told its outcome. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
   return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);
 }
 
-// Names, ports and paths that an injected pod shares with a pod whose sidecar was written by hand.
+// Names, ports and paths, also of a sidecar written by hand.
 
 export const CONTAINER_NAME = 'token-sidecar';
 
@@ -127,17 +122,15 @@ export const AUTHORITIES_PATH = '/etc/token-sidecar-authorities';
 export const TRUST_VOLUME = 'token-sidecar-trust';
 export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
 
-/** The app's side, on the pod's loopback. */
+/** On loopback. */
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */
 export const ADMIN_PORT = 15_081;
-/** Where tokens of profiles are requested. */
 export const TOKEN_ENDPOINT_PORT = 15_082;
-/** Where redirected connections arrive. */
 export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';
 
-/** In memory: the sidecar writes the tokens that profiles hand out as files, and the app's containers read them. */
+/** In memory: the sidecar writes tokens, the app's containers read them. */
 export const TOKENS_VOLUME = 'token-sidecar-tokens';
 export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 
@@ -145,17 +138,17 @@ export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 export const SIDECAR_USER = 65_532;
 
 /**
- * Replaces the image's user in the mode redirect, as many app images have that one too: connections of the sidecar are
- * recognized by its user. Within the 65536 users of a pod with a user namespace.
+ * In the mode redirect the sidecar is recognized by its user, and many app images have the usual one. Within the 65536 users of a
+ * pod with a user namespace.
  */
 export const REDIRECT_USER = 15_083;
 
-/** Where the sidecar expects it by default. The kubelet mounts it, even if the rest is read-only. */
+/** The kubelet mounts it even if the rest is read-only. */
 export const TERMINATION_LOG = '/dev/termination-log';
 
 /**
- * Ports of a pod's containers that the sidecar needs for itself.
- * @param expectedAt what a container should have instead of a port; undefined if it may keep it.
+ * Ports that the sidecar needs.
+ * @param expectedAt what a container should have instead; undefined if it may keep the port.
  */
 export function takenPorts(
   spec: PodSpec,
@@ -170,7 +163,7 @@ export function takenPorts(
   );
 }
 
-/** @param what describes the port's use, for the message. */
+/** @param what describes the port's use. */
 export function takenPort(spec: PodSpec, port: number, what: string): readonly Problem[] {
   return takenPorts(spec, (one) => (one === port ? `a port other than ${port}, ${what}` : undefined));
 }

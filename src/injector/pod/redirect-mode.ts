@@ -1,4 +1,4 @@
-/** Mode `redirect`: an init container with NET_ADMIN makes the system send the app's connections to the sidecar. */
+/** Mode `redirect`: an init container with NET_ADMIN sends the app's connections to the sidecar. */
 
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -21,19 +21,16 @@ import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** For HTTP and HTTPS. Other ports are captured if a host names them. */
+/** Others are captured if a host names them. */
 const USUAL_PORTS = [80, 443];
 
-/**
- * A namespace label: the standard that Pod Security admission enforces
- * (kubernetes.io/docs/concepts/security/pod-security-admission).
- */
+/** What Pod Security admission enforces (kubernetes.io/docs/concepts/security/pod-security-admission). */
 const ENFORCED_STANDARD = 'pod-security.kubernetes.io/enforce';
 
-/** Standards that allow no container the capability NET_ADMIN. */
+/** They forbid NET_ADMIN. */
 const FORBIDDING = ['baseline', 'restricted'];
 
-/** Containers by which to recognize a service mesh, which redirects the same connections. */
+/** A service mesh redirects these connections, too. */
 const MESHES: Readonly<Record<string, string>> = {
   'istio-init': 'Istio',
   'istio-validation': 'Istio',
@@ -43,13 +40,13 @@ const MESHES: Readonly<Record<string, string>> = {
   'linkerd-proxy': 'Linkerd',
 };
 
-/** The ports whose connections are captured, in the form of `--ports`. @param hosts as in the annotation. */
+/** In the form of `--ports`. @param hosts as in the annotation. */
 export function capturedPorts(hosts: string): string {
   const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
   return [...new Set([...USUAL_PORTS, ...named])].join(',');
 }
 
-/** The init container, which ends as soon as the table is installed. */
+/** Ends as soon as the table is installed. */
 export function redirectContainer(settings: SidecarSettings & { readonly redirected: string }): object {
   const { redirectImage: image, imagePullPolicy, runAsUser, redirected } = settings;
   return {
@@ -79,13 +76,12 @@ interface RedirectedPod {
   readonly runAsUser: SidecarSettings['runAsUser'];
 }
 
-/** What prevents redirecting the connections of a pod. */
 export function redirectObstacles({ pod, namespace, cluster, runAsUser }: RedirectedPod): readonly Problem[] {
   const { spec = {} } = pod;
   return [...forbiddenByNamespace(namespace, cluster), ...clashes(spec, runAsUser)];
 }
 
-/** Pod Security would refuse the pod as well, but its message would not explain the container. */
+/** Pod Security's own message would not explain the container. */
 function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: Cluster): Problem[] {
   const known = labels ?? namespaceLabels?.(name);
   const standard = FORBIDDING.find((one) => known?.[ENFORCED_STANDARD] === one);
@@ -94,10 +90,7 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
   return [{ key: MODE, value: 'redirect', expected }];
 }
 
-/**
- * What in a pod's containers conflicts with redirection. Also checked in a second pass, as other webhooks may run after
- * the injector's.
- */
+/** Also checked in a second pass, since other webhooks may run later. */
 function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
   return [
     ...meshObstacles(spec),
@@ -106,7 +99,7 @@ function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readon
   ];
 }
 
-/** The same in a pod that already has its sidecar, which shows the user. */
+/** The pod's sidecar shows the user. */
 export function laterClashes(spec: PodSpec): readonly Problem[] {
   const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER_NAME);
   const user = sidecar && userOf(sidecar);
@@ -122,7 +115,7 @@ function meshObstacles(spec: PodSpec): readonly Problem[] {
   });
 }
 
-/** Connections of the sidecar's user count as the sidecar's own: those of an app with the same user would bypass it. */
+/** Connections of an app with the sidecar's user would bypass the sidecar. */
 function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Problem[] {
   if (runAsUser === 'none') {
     const expected =
@@ -144,7 +137,7 @@ function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Pr
   ];
 }
 
-/** An image may have the user that the operator chose for the sidecar, which nothing in the pod shows. */
+/** An image may have the sidecar's user, which the pod does not show. */
 export function redirectWarnings(
   spec: PodSpec,
   { runAsUser, redirected }: SidecarSettings,
@@ -159,7 +152,6 @@ export function redirectWarnings(
     );
 }
 
-/** All containers except the sidecar and the one that redirects to it. */
 function appContainers(spec: PodSpec): ReturnType<typeof containersOf> {
   return containersOf(spec).filter(
     ({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME,

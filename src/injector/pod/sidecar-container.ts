@@ -1,12 +1,12 @@
-/** The sidecar's container and volumes, like charts/token-sidecar/templates/_sidecar.tpl for charts. */
+/** The sidecar's container and volumes. charts/token-sidecar/templates/_sidecar.tpl does this for charts. */
 
 import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** Kubernetes' own default. */
+/** Kubernetes' default. */
 const DEFAULT_GRACE_SECONDS = 30;
 
-/** How long a classic sidecar goes on serving while the app, terminated at the same moment, finishes its requests. */
+/** A classic sidecar serves on while the app finishes its requests. */
 const LINGER_SECONDS = 5;
 
 /** @param graceSeconds the pod's `terminationGracePeriodSeconds`. */
@@ -19,8 +19,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     ...(settings.native ? { restartPolicy: 'Always' } : {}),
     env: settings.environment,
     ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
-    // On a native sidecar it holds back the app's containers until the first token is there. The first second belongs
-    // to Node and the first grant: a probe then would report a healthy pod as failing.
+    // Holds back the app until a native sidecar has its first token. An earlier probe would report a healthy pod as failing.
     startupProbe: {
       ...probe('/startupz'),
       initialDelaySeconds: 1,
@@ -29,7 +28,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     },
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
     livenessProbe: { ...probe('/livez'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
-    // The kubelet itself stops a native sidecar after the app.
+    // The kubelet stops a native sidecar after the app.
     ...(settings.native ? {} : linger(graceSeconds ?? DEFAULT_GRACE_SECONDS)),
     resources: resourcesOf(settings),
     securityContext: {
@@ -62,7 +61,7 @@ function probe(path: string): object {
   return { httpGet: { path, port: ADMIN_PORT_NAME } };
 }
 
-/** Done by Node, as the image has no `sleep`; short enough to leave most of the grace period for the drain. */
+/** Done by Node, as the image has no `sleep`. Leaves most of the grace period for the drain. */
 function linger(graceSeconds: number): object {
   const seconds = Math.min(LINGER_SECONDS, Math.floor(graceSeconds / 6));
   if (seconds === 0) return {};

@@ -1,33 +1,31 @@
-/** The sidecar's environment variables. */
-
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../platform/log/logger.ts';
 import type { AnnotationVariable } from './annotations.ts';
 import { captureSetting } from './hosts-mode.ts';
 import { CA_DIRECTORY, CA_KEY, type EnvironmentVariable, TRUST_DIRECTORY } from './pod.ts';
 
-/** The image disables Node's foreign-function interface for everyone else. */
+/** The image disables Node's foreign-function interface by default. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
 
 interface ToldSettings {
-  /** Path of the configuration file, if there is one. */
+  /** The configuration file's path. */
   readonly config?: string | undefined;
   readonly authUrl?: string | undefined;
   readonly realm?: string | undefined;
   readonly allowInsecureTokenUrl?: boolean;
   readonly upstream?: string | undefined;
   readonly protocol?: UpstreamProtocol | undefined;
-  /** Hosts whose TLS is intercepted, as in the annotation. */
+  /** Whose TLS is intercepted, as in the annotation. */
   readonly hosts?: string | undefined;
-  /** Hosts in whose place it listens, as in the annotation. */
+  /** In whose place it listens, as in the annotation. */
   readonly captured?: string | undefined;
-  /** Hosts whose connections the system sends to it, as in the annotation. */
+  /** Whose connections the system redirects, as in the annotation. */
   readonly redirected?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
 }
 
-/** Variables that no annotation becomes as it is. */
+/** Variables that are no annotation's value. */
 type FurtherVariable =
   | 'CONFIG'
   | 'ALLOW_INSECURE_TOKEN_URL'
@@ -38,7 +36,7 @@ type FurtherVariable =
 interface PodSettings {
   readonly intercepts: boolean;
   readonly logLevel: LogLevel;
-  /** CAs are mounted that are trusted besides the public ones. */
+  /** CAs are mounted besides the public ones. */
   readonly trustsOwnAuthorities: boolean;
 }
 
@@ -64,7 +62,7 @@ export function sidecarEnvironment(
   const own = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
   );
-  // Node reads it at its start, and trusts its content besides the public CAs.
+  // Node reads it at its start.
   const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
   return [
     ...own,
@@ -74,17 +72,14 @@ export function sidecarEnvironment(
   ];
 }
 
-/** The pod's names, for the status page, by the downward API. */
+/** For the status page. */
 const POD_FIELDS: readonly EnvironmentVariable[] = [
   { name: 'POD_NAME', fieldPath: 'metadata.name' },
   { name: 'POD_NAMESPACE', fieldPath: 'metadata.namespace' },
   { name: 'NODE_NAME', fieldPath: 'spec.nodeName' },
 ].map(({ name, fieldPath }) => ({ name, valueFrom: { fieldRef: { fieldPath } } }));
 
-/**
- * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign, so every dollar sign is doubled: one
- * more before `$$(NAME)` would yield `$` and the variable's value.
- */
+/** The kubelet expands `$(NAME)` and reads `$$` as one dollar sign. So every dollar sign is doubled. */
 function withoutExpansion(value: string): string {
   return value.replaceAll('$', '$$$$');
 }

@@ -54,25 +54,25 @@ import {
 
 export interface SidecarSettings {
   readonly image: string;
-  /** The operator's image, whatever an annotation names: a tenant must not choose what runs with NET_ADMIN. */
+  /** The operator's, whatever an annotation says: a tenant must not choose what runs with NET_ADMIN. */
   readonly redirectImage: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly imagePullSecrets: readonly string[];
   readonly runAsUser: number | 'none';
-  /** Secrets that must exist before the pod can start. */
+  /** That must exist before the pod can start. */
   readonly secrets: readonly string[];
   readonly environment: readonly EnvironmentVariable[];
   readonly mounts: readonly SidecarMount[];
   readonly mode: SidecarMode;
-  /** Hosts that lead to the sidecar's listeners, as in the annotation; only in the mode `hosts`. */
+  /** As in the annotation; only in the mode `hosts`. */
   readonly captured: string | undefined;
-  /** Hosts whose connections the system sends to the sidecar, as in the annotation; only in the mode `redirect`. */
+  /** As in the annotation; only in the mode `redirect`. */
   readonly redirected: string | undefined;
-  /** Whether the app containers' TLS ends here, so that they have to trust the sidecar. */
+  /** The app's TLS ends here, so that it has to trust the sidecar. */
   readonly intercepts: boolean;
-  /** Whether tokens are left as files that the app's containers mount. */
+  /** For the app's containers. */
   readonly tokenFiles: boolean;
-  /** Whether tokens are handed out on loopback. */
+  /** On loopback. */
   readonly tokenEndpoint: boolean;
   readonly native: boolean;
   readonly resources: SidecarResources;
@@ -80,7 +80,7 @@ export interface SidecarSettings {
   readonly prometheusAnnotations: boolean;
   /** Present if profiles configure it: what the pod is marked with. */
   readonly profiles?: Pick<ResolvedProfiles, 'configuration' | 'inUse'>;
-  /** PEM of the CAs by which the sidecar verifies the broker, if the pod has to carry them. */
+  /** PEM of the broker's CAs, if the pod has to carry them. */
   readonly brokerAuthorities?: string;
 }
 
@@ -112,7 +112,7 @@ export function resolveSettings(
     if (value === undefined) problems.push({ key: name, value: text, expected: format.expected });
     return value;
   }
-  /** The annotation as written, once its format is right. */
+  /** As written, once its format is right. */
   function readText(name: ReadAnnotation): string | undefined {
     return read(name) === undefined ? undefined : annotations[name];
   }
@@ -124,7 +124,7 @@ export function resolveSettings(
   if (hasFile && hasProfile) {
     problems.push({ key: CONFIG_MAP, expected: `nothing beside ${PROFILE}, which says it all` });
   }
-  // With a file or a profile, a default upstream would add a foreign route, and a default provider would replace its own.
+  // A default upstream would add a route to a file or profile, and a default provider would replace its own.
   const general: Partial<InjectionDefaults> = hasFile || hasProfile ? {} : defaults;
 
   const secret = read(SECRET) ?? (hasProfile ? undefined : defaults.secret);
@@ -141,7 +141,7 @@ export function resolveSettings(
     else problems.push({ key: AUTH_URL, value: authUrl, expected: message });
   }
   const hosts = annotations[HOSTS];
-  // With hosts, the operator's default upstream would be one more place for the token.
+  // With hosts, a default upstream would be one more place for the token.
   const target = readText(UPSTREAM) ?? (hosts === undefined ? general.upstream : undefined);
   const saysWhere = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
   if (target === undefined && !saysWhere && !hasFile && !hasProfile) {
@@ -204,7 +204,7 @@ export function resolveSettings(
 
   const caConfigMap = read(CA_CONFIG_MAP) ?? defaults.caConfigMap;
   if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
-    // With a CA of one's own and hostAliases, any server can pass for the allowed one.
+    // With their own CA and hostAliases, any server can pass for the allowed one.
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
@@ -267,7 +267,7 @@ export function resolveSettings(
   };
 }
 
-/** Undefined if they cannot be resolved, which is added to the problems. */
+/** Undefined if there is a problem, which is added. */
 function resolveProfiles(
   names: readonly string[],
   cluster: Cluster,
@@ -300,7 +300,7 @@ function brokerAuthorities(
   return { brokerAuthorities: authorities.current() };
 }
 
-/** Like `hostsProblems`, for hosts that profiles name. */
+/** For hosts that profiles name. */
 function profileHostsProblems(
   { intercepts }: ResolvedProfiles,
   mode: SidecarMode,
@@ -327,7 +327,7 @@ interface Named {
   readonly configMap: string | undefined;
 }
 
-/** What the operator's lists forbid, unless it is the operator's own default. */
+/** The operator's own default is never forbidden. */
 function forbidden(
   { authUrl, upstream: target, image, configMap }: Named,
   defaults: InjectionDefaults,
@@ -362,7 +362,7 @@ function userFor(mode: SidecarMode, { runAsUser = SIDECAR_USER }: InjectionDefau
   return mode === 'redirect' && runAsUser === SIDECAR_USER ? REDIRECT_USER : runAsUser;
 }
 
-/** The mode that the annotations ask for, or the default if they name no known one. */
+/** The default if the annotations name no known one. */
 export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
   return SIDECAR_MODES.find((mode) => mode === annotations[MODE]) ?? defaults.mode;
 }
@@ -390,7 +390,7 @@ function resolveNative(
   return defaults.nativeSidecar ?? supported;
 }
 
-/** Kubernetes 1.29 is the first to enable native sidecars by default. */
+/** Kubernetes 1.29 enables native sidecars by default. */
 function hasNativeSidecars({ major, minor }: NonNullable<Cluster['version']>): boolean {
   return major > 1 || (major === 1 && minor >= 29);
 }

@@ -1,4 +1,4 @@
-/** What the broker holds for the pods of a ClusterTokenProfile: each of its credentials that is `via: broker`, separately. */
+/** What the broker holds for pods: the credentials of a ClusterTokenProfile that are `via: broker`. */
 
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -18,11 +18,11 @@ import {
 import { resolveEntries } from './resolve-entries.ts';
 
 interface CredentialViaBroker {
-  /** Its name in the profile, or the profile's own if it has none. */
+  /** In the profile, or the profile's own. */
   readonly name: string;
   /** Its paths are below the root. */
   readonly config: CredentialConfig;
-  /** Projected volumes, below the root too. */
+  /** Projected volumes, below the root. */
   readonly mounts: readonly SidecarMount[];
 }
 
@@ -81,16 +81,15 @@ function below(root: string, entry: OwnedCredential['entry']): OwnedCredential['
   };
 }
 
-// The sidecar's part of a credential that is via the broker: where to request tokens, and its pod's service account
-// token to authenticate with. The client's proof and the request's parameters stay with the broker.
+// The pod's part of a credential that is via the broker: it authenticates with its service account token.
 
-/** The kubelet replaces its tokens when a fifth of this is left. */
+/** The kubelet replaces tokens when a fifth of this is left. */
 const EXPIRATION_SECONDS = 3600;
 
-/** How soon all sidecars have tokens again after the broker's return. */
+/** After the broker's return. */
 export const BROKER_RECOVERY_MS = 5000;
 
-/** A credential as a pod has it. If there is no broker, that is added to `problems`. */
+/** A missing broker is added to `problems`. */
 export function throughBroker(
   owned: OwnedCredential,
   broker: BrokerOfPods | undefined,

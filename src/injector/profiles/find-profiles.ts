@@ -1,4 +1,4 @@
-/** The profiles that a pod names: of its own namespace, or of the cluster if they admit the namespace. */
+/** The profiles that a pod names: of its namespace, or of the cluster if they admit it. */
 
 import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
@@ -18,7 +18,7 @@ import {
 } from './profile.ts';
 import type { FilesOf } from './profile-entries.ts';
 
-/** The usable ones; the reasons against the others are added to `problems`. */
+/** Why others cannot be used is added to `problems`. */
 export function findProfiles(
   names: readonly string[],
   { namespace, serviceAccount }: Pick<ProfileRequest, 'namespace' | 'serviceAccount'>,
@@ -41,14 +41,14 @@ export function findProfiles(
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
-    // Checked before the profile's own mistakes, which do not concern those who may not use it.
+    // Checked first: its mistakes do not concern those who may not use it.
     if (!isAdmitted(found, namespace, source)) {
       const expected = `a ClusterTokenProfile that admits the namespace ${namespace.name}, by its name or its labels`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
     if (found.state === 'valid' && found.serviceAccounts?.includes(serviceAccount) === false) {
-      // The broker would refuse it as well, but later and unseen.
+      // The broker would refuse it, too, but later and unseen.
       const expected = `a ClusterTokenProfile that admits the service account ${serviceAccount}, which the pod runs as`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
@@ -60,7 +60,7 @@ export function findProfiles(
   });
 }
 
-/** Whether a profile may be used in a namespace; the namespace's labels are looked up if not given. */
+/** Looks up the namespace's labels if not given. */
 export function isAdmitted(
   profile: NonNullable<ReturnType<ProfileSource['cluster']>>,
   namespace: Namespace,
@@ -72,8 +72,6 @@ export function isAdmitted(
   const labels = namespace.labels ?? source.labels(namespace.name);
   return selector !== undefined && labels !== undefined && selects(selector, labels);
 }
-
-// Profiles found in manifests, where there is no cluster to ask.
 
 /** @param namespace for profiles that name none. */
 export function manifestProfiles(
@@ -93,7 +91,7 @@ export function manifestProfiles(
     unread: () => undefined,
     namespaced: (of, name) => found.get(keyOf({ kind: 'TokenProfile', name, namespace: of })),
     cluster: (name) => found.get(keyOf({ kind: 'ClusterTokenProfile', name })),
-    // Labels of a namespace in the same manifests come with the pod.
+    // They come with the pod.
     labels: () => undefined,
   };
 }

@@ -1,4 +1,4 @@
-/** Whether a profile can be used, with every reason why not. Pure: judges only what is written. */
+/** Whether a profile can be used, with every reason why not. */
 
 import type { InferInput } from 'valibot';
 import { readShape } from '../../config/file.ts';
@@ -15,7 +15,7 @@ import {
 import { clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
 import { type OwnedProblem, resolveEntries, samenesses } from './resolve-entries.ts';
 
-/** Characters of its JSON. All profiles of a pod share 256 KiB of annotations. */
+/** Characters of its JSON. A pod's annotations share 256 KiB. */
 const MAX_CHARACTERS = 64 * 1024;
 
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
@@ -47,7 +47,7 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
 
   const { namespaces = {}, serviceAccounts, ...own } = spec;
   const profile = { state: 'valid', identity, spec: own, namespaces, serviceAccounts } as ValidProfile;
-  // A wrong name is reported once, not in everything named after it.
+  // A wrong name is reported only once.
   const judgeable = isNamed ? profile : { ...profile, identity: { ...identity, name: 'profile' } };
   problems.push(...judgeSpec(judgeable, filesOf));
   if (problems.length === 0) return profile;
@@ -96,7 +96,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
   return problems;
 }
 
-/** The file's rules on names and on the whole are reported in the profile's terms instead. */
+/** These are reported in the profile's terms instead. */
 function followsFromReferences({ of, code }: OwnedProblem): boolean {
   return of === undefined || (code !== undefined && OF_REFERENCES.has(code));
 }
@@ -107,7 +107,6 @@ const OF_REFERENCES: ReadonlySet<ProblemCode> = new Set([
   'unreachable_route',
 ]);
 
-/** What the broker cannot do, or must not. */
 function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): readonly Problem[] {
   const viaBroker = [...spec.credentials.entries()].filter(([, { via }]) => via === 'broker');
   const problems: Problem[] = [];
@@ -134,7 +133,7 @@ function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): read
   return problems;
 }
 
-/** Names are required if there are several entries, and named entries must exist. */
+/** Several entries need names, and named entries must exist. */
 function referenceProblems({
   credentials,
   routes = [],
@@ -167,10 +166,7 @@ function underSpec(key: string): string {
   return key === '(file)' ? 'spec' : `spec.${key}`;
 }
 
-/**
- * Only the first problem of each setting. A setting that was not understood, or is misspelt, is not missing as well,
- * nor is one that it stands in for.
- */
+/** The first problem of each setting. One that was misspelt or not understood is not also missing. */
 function withoutRepetitions(problems: readonly Problem[]): readonly Problem[] {
   const firsts = problems.filter(
     ({ key }, index) => problems.findIndex((other) => other.key === key) === index,

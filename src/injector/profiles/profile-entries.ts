@@ -1,4 +1,4 @@
-/** Turns a profile into entries of the configuration file, then adds the paths where its Secrets and CAs are mounted. */
+/** Turns a profile into entries of the configuration file, with the paths of its mounted objects. */
 
 import type { InferInput } from 'valibot';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -27,18 +27,16 @@ export type FileRoute = InferInput<typeof route>;
 export type FileDestination = InferInput<typeof allowedDestination>;
 export type File = InferInput<typeof fileSchema>;
 
-/** An entry with its profile, and its place there: `spec.routes[2]`. */
+/** With its place in the profile: `spec.routes[2]`. */
 export interface Owned<Entry> {
   readonly profile: ValidProfile;
   readonly key: string;
   readonly entry: Entry;
-  /** The mounted parts of its TLS; undefined if the entry has none. */
   readonly tls?: MountedTls | undefined;
-  /** Its egress proxy, whose Secret is mounted. */
+  /** Its Secret is mounted. */
   readonly egressProxy?: RouteSpec['egressProxy'];
 }
 
-/** A ConfigMap or Secret with CAs, and a Secret with a client certificate. */
 interface MountedTls {
   readonly serverName?: string | undefined;
   readonly ca?: AuthoritiesReference | undefined;
@@ -47,7 +45,7 @@ interface MountedTls {
 
 export interface OwnedCredential extends Owned<FileCredential> {
   readonly via: 'sidecar' | 'broker';
-  /** `PROFILE/CREDENTIAL`, the name of the credential at the broker; without a name of its own it has the profile's. */
+  /** `PROFILE/CREDENTIAL` at the broker; a nameless credential has the profile's name. */
   readonly brokerPath: string;
   readonly secret: CredentialSpec['secret'];
   readonly serviceAccountToken: CredentialSpec['serviceAccountToken'];
@@ -112,7 +110,7 @@ function placed({ file, ...output }: NonNullable<CredentialSpec['output']>): Fil
   return file === undefined ? output : { ...output, file: `${TOKENS_DIRECTORY}/${file}` };
 }
 
-/** Applied after the pod's annotations: what the pod does not use is not mounted, and need not exist. */
+/** After the pod's annotations: what the pod does not use need not exist. */
 export function withMounts(
   { credentials, routes, hosts }: ProfileEntries,
   mounts: ProfileMounts,
@@ -147,7 +145,7 @@ function withProxy<Of extends Owned<object>>(owned: Of, mounts: ProfileMounts): 
   return { ...owned, entry: { ...entry, egressProxy: placed } };
 }
 
-/** Routes and hosts with the more specific ones first, whatever the order of the profiles. */
+/** More specific routes and hosts come first. */
 export function toFile({ credentials, routes, hosts }: ProfileEntries): File {
   return {
     credentials: credentials.map(({ entry }) => entry),
@@ -182,7 +180,7 @@ function byHost(a: FileDestination, b: FileDestination): number {
   return wild || b.host.length - a.host.length || Number(b.port !== undefined) - Number(a.port !== undefined);
 }
 
-// Where the objects that profiles name are mounted in the sidecar: each Secret and each set of CAs in its own volume.
+// Each Secret and each set of CAs is mounted in its own volume.
 
 interface AuthoritiesReference {
   readonly configMap?: { readonly name: string; readonly key?: string | undefined } | undefined;
@@ -190,13 +188,12 @@ interface AuthoritiesReference {
 }
 
 export interface ProfileMounts {
-  /** Path of the CAs. Those from the same key of the same object are mounted once. */
+  /** CAs from one key of an object are mounted once. */
   authorities(from: AuthoritiesReference): string;
-  /** Path of the CAs in the pod's annotation. */
+  /** In the pod's annotation. */
   brokerAuthorities(): string;
-  /** Paths of a client certificate and its key. */
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
-  /** The directory of an egress proxy's user name and password. */
+  /** Of an egress proxy's user name and password. */
   proxyCredentials(secret: string): string;
   /** @param sources of a projected volume. */
   credential(directory: string, sources: readonly object[]): void;
@@ -205,7 +202,7 @@ export interface ProfileMounts {
   readonly secrets: ReadonlySet<string>;
 }
 
-/** The directory of a credential, by its name in the sidecar. */
+/** By its name in the sidecar. */
 function credentialDirectory(name: string): string {
   return `${CREDENTIALS_PATH}/${name}`;
 }
@@ -215,7 +212,7 @@ export function planMounts(): ProfileMounts {
   const secrets = new Set<string>();
   const placed = new Map<string, string>();
 
-  /** Volumes of a kind are numbered: their names have no room for those of credentials. */
+  /** Volume names have no room for names of credentials. */
   function nextVolume(base: string): string {
     const count = all.filter(({ name }) => name.startsWith(`${base}-`)).length;
     return `${base}-${count + 1}`;
@@ -227,7 +224,7 @@ export function planMounts(): ProfileMounts {
     return path;
   }
 
-  /** The directory where these keys of a Secret are mounted, once for all users. */
+  /** Mounted once for all users. */
   function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
     secrets.add(secret);
     return once(`${use} ${secret}`, () => {
@@ -239,7 +236,7 @@ export function planMounts(): ProfileMounts {
     });
   }
 
-  /** The path of CAs in their own volume, once for all users. */
+  /** Mounted once for all users. */
   function placeAuthorities(what: string, source: object): string {
     return once(what, () => {
       const volume = nextVolume(CA_VOLUME);
@@ -277,15 +274,13 @@ export function planMounts(): ProfileMounts {
   };
 }
 
-// What is mounted for a credential: of its Secret, only the files that its client and its grant read.
-
-/** Names of the files that a credential's client and grant read. */
+/** Those that a credential's client and grant read. */
 export type FilesOf = (config: CredentialConfig) => readonly string[];
 
 /** The name that `kubernetes_jwt` expects. */
 const TOKEN_FILE = 'token';
 
-/** Sources of a projected volume. @param config the resolved credential. */
+/** For a projected volume. @param config the resolved credential. */
 export function credentialSources(
   { key, secret, serviceAccountToken }: OwnedCredential,
   config: CredentialConfig,

@@ -1,4 +1,4 @@
-/** Reports in each profile's status whether it is valid and how many pods use it. Only one replica does this. */
+/** Reports in each profile's status whether it is valid and how many pods use it. One replica does this. */
 
 import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
 import { watchAsLeader } from '../../platform/kubernetes/leadership.ts';
@@ -19,24 +19,24 @@ import { type KeptProfile, PLURALS, type ProfileStore } from './profile-store.ts
 interface ProfileReportsOptions extends BackoffOptions {
   readonly store: Pick<ProfileStore, 'all' | 'settled'>;
   readonly namespace: string;
-  /** The Lease whose holder does the work. */
+  /** Its holder does the work. */
   readonly leaseName: string;
   readonly identity: string;
   readonly log: Logger;
 }
 
 const PODS = '/api/v1/pods';
-/** A pod may have 1.5 MiB, and takes up to seven times that while it is decoded. */
+/** A pod may have 1.5 MiB, and takes up to seven times that while decoded. */
 const QUERY = {
   labelSelector: `${PROFILE_LABEL}=true`,
   fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
   limit: 10,
 };
-/** Per look. A rollout changes one profile's counts many times, and is reported once in five seconds. */
+/** Per look, every five seconds. */
 const MAX_WRITES = 50;
-/** Per look: an API server that refuses this many writes is not asked for the rest. */
+/** Per look; then the API server is left alone. */
 const MAX_FAILURES = 5;
-/** The pause after a failed write of a profile. */
+/** After a failed write of a profile. */
 const PAUSE = { firstMs: 30_000, maxMs: 600_000 };
 const MAX_MESSAGE_LENGTH = 4096;
 
@@ -53,7 +53,7 @@ export function startProfileReports(
   const usage = createProfileUsage();
   /** By uid: profiles whose last write failed. */
   let failing = new Map<string, Failing>();
-  /** Uid of the profile tried last: the next look begins with the one after it. */
+  /** The next look begins with the uid after it. */
   let lastTried: string | undefined;
 
   const watch = watchAsLeader<UsingPod & ApiObject>(
@@ -156,16 +156,16 @@ function statusFor(
   };
 }
 
-/** The message that a pod naming the profile would get. */
+/** What a pod naming the profile would be told. */
 function messageFor(judged: JudgedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
   const cut = message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
-  // The API server replaces half a surrogate pair, so the text would seem changed and be written again and again.
+  // The API server replaces half a surrogate pair, and the text would be written again and again.
   return cut.toWellFormed();
 }
 
-// Counts how many pods were made with which profile, by `token-sidecar.dev/profiles-in-use` on each pod.
+// Counts pods by the profiles in their annotation `token-sidecar.dev/profiles-in-use`.
 
 interface UsingPod {
   readonly metadata: {
@@ -178,7 +178,7 @@ interface UsingPod {
 
 interface Usage {
   readonly pods: number;
-  /** Pods made with an earlier generation. */
+  /** Made with an earlier generation. */
   readonly outdatedPods: number;
 }
 
@@ -191,7 +191,7 @@ interface Use {
 
 /** Beyond this, pods are not counted. */
 const MAX_PODS = 50_000;
-/** The number of a pod's profiles that are counted; the injector accepts no more. */
+/** The injector accepts no more. */
 const MAX_PROFILES_OF_POD = 16;
 
 interface ProfileUsage {
@@ -212,7 +212,7 @@ export function createProfileUsage(): ProfileUsage {
         return;
       }
       if (pods.size >= MAX_PODS && !pods.has(uid)) return;
-      // A copy: a slice would hold on to the pod's whole text.
+      // A copy: a slice would hold on to the whole text.
       pods.set(uid, { namespace, inUse: Buffer.from(inUse.slice(0, 4096)).toString() });
     },
     gone: ({ metadata: { uid = '' } }) => void pods.delete(uid),

@@ -1,6 +1,5 @@
 /**
- * What a TokenProfile and a ClusterTokenProfile say: settings of the configuration file, with Secrets and ConfigMaps in
- * place of its paths. The custom resources' schemas are generated from this (`npm run generate`).
+ * The settings of profiles, with Secrets and ConfigMaps in place of paths. `npm run generate` makes the custom resources' schemas.
  */
 
 import * as v from 'valibot';
@@ -58,7 +57,7 @@ const serviceAccountToken = v.strictObject(
 
 const serverTls = { serverName: v.optional(text), ca: v.optional(authorities) };
 
-/** As in the file, with a Secret in place of its directory. */
+/** A Secret in place of the directory. */
 const egressProxy = v.optional(
   v.strictObject(
     {
@@ -70,7 +69,7 @@ const egressProxy = v.optional(
   ),
 );
 
-/** A file has only a name, in the directory that is mounted for all of them. */
+/** A file has only a name: all are in one directory. */
 const profileOutput = v.strictObject(
   {
     file: v.optional(fileName),
@@ -81,10 +80,10 @@ const profileOutput = v.strictObject(
   'a mapping',
 );
 
-/** Who requests tokens from the provider: the pod's own sidecar, or the broker for all pods that may have the token. */
+/** Who requests tokens from the provider. */
 const VIA = ['sidecar', 'broker'] as const;
 
-/** The settings of the file's schema; those that name a path are left out below. */
+/** Those that name a path are left out below. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
   {
@@ -126,7 +125,7 @@ const upstreamTls = v.optional(
   v.strictObject({ ...serverTls, clientCertificate: v.optional(objectName) }, 'a mapping'),
 );
 
-/** In the file a single one may stand without its list. */
+/** The file also takes a single one without a list. */
 const places = v.optional(listOf(injection, 8, 'places in a request'));
 
 const profileRoute = v.strictObject(
@@ -238,5 +237,5 @@ export const STAND_INS: StandIns = {
   'hosts[].host': (index) => `not-understood-${index}.invalid`,
 };
 
-/** As written, not as parsed: durations and URLs are text. */
+/** As written: durations and URLs are text. */
 export type ProfileSpec = v.InferInput<typeof profileSchema>;

@@ -1,6 +1,6 @@
 /**
- * Profiles from the API, and labels of namespaces: listed and watched, each profile judged once per change of its spec.
- * While the API server is away, its last state stays.
+ * Watches profiles and labels of namespaces. Each profile is judged once per change of its spec. The last state outlives an outage
+ * of the API server.
  */
 
 import { messageOf } from '../../platform/errors.ts';
@@ -21,12 +21,11 @@ import {
 export interface KeptProfile {
   readonly uid: string;
   readonly judged: JudgedProfile;
-  /** Of the object in the API. */
   readonly status: ReturnType<typeof keptStatus> | undefined;
 }
 
 export interface ProfileStore extends ProfileSource {
-  /** Whether each collection has been read, or could not be: nothing more will be known at the start. */
+  /** Each collection has been read, or could not be. */
   settled(): boolean;
   all(): Iterable<KeptProfile>;
   close(): void;
@@ -46,7 +45,7 @@ interface ProfileObject extends ApiObject {
 type Labels = Readonly<Record<string, string>>;
 
 interface Counted extends KeptProfile {
-  /** The room that the judged profile takes. If there is not enough, that is its only problem, and no room is taken. */
+  /** Room for the judged profile. Without enough, that is its only problem, and it takes none. */
   readonly characters: number;
   readonly fits: boolean;
 }
@@ -62,15 +61,15 @@ export const PLURALS: Readonly<Record<ProfileKind, string>> = {
 };
 
 const NAMESPACES = '/api/v1/namespaces';
-/** A profile may have 1.5 MiB, and takes several times that while it is decoded. */
+/** A profile may have 1.5 MiB, and takes several times that while decoded. */
 const PAGE = 20;
 /** Per collection. */
 const MAX_KEPT = 10_000;
 /** Per invalid profile. */
 const MAX_PROBLEMS = 20;
-/** Characters of one namespace's labels: a namespace with more is matched by no selector. */
+/** Characters of a namespace's labels: with more, no selector matches it. */
 const MAX_LABELS_LENGTH = 2048;
-/** If something was left out for lack of room and some has been freed since, all are listed again after this. */
+/** All are listed again if one was left out and room has been freed since. */
 const LISTED_ANEW_AFTER_MS = 300_000;
 
 export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
@@ -94,7 +93,7 @@ export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions):
   };
 }
 
-/** Only those of the cluster, with labels of namespaces: what the broker may read. */
+/** With labels of namespaces: what the broker may read. */
 export function watchClusterProfiles(
   api: KubernetesApi,
   options: ProfileStoreOptions,
@@ -138,7 +137,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
         }
         room.counted(namespace, 1);
       } else if (before.fits) room.give(namespace, before.characters);
-      // A profile is not judged again if only its status changed, or if there is still no room for it.
+      // Judged once, unless the spec changes or there is room at last.
       const isSame = before?.uid === uid && before.judged.identity.generation === generation;
       const stillNone = isSame && !before.fits ? room.refuses(namespace, before.characters) : undefined;
       if (isSame && stillNone !== undefined) {
@@ -164,7 +163,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
   });
 }
 
-/** Characters that are kept: of an invalid profile only its problems and namespaces. */
+/** Of an invalid profile only its problems and namespaces are kept. */
 function charactersOf(judged: JudgedProfile, spec: unknown): number {
   return JSON.stringify(judged.state === 'valid' ? spec : [judged.problems, judged.namespaces]).length;
 }
@@ -181,15 +180,14 @@ function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
 
 interface Reduction<T, Kept> {
   /**
-   * What is kept of an object, given what was kept before; undefined for nothing.
+   * What is kept of an object; undefined for nothing.
    * @param leftOut to be called if there is no room for it.
    */
   reduce(object: T, before: Kept | undefined, leftOut: () => void): Kept | undefined;
-  /** The object has been deleted. */
   forget(before: Kept): void;
 }
 
-/** One collection, of which only the result of `reduce` is kept. */
+/** Keeps only the results of `reduce`. */
 function keepCollection<T extends ApiObject, Kept>(
   api: KubernetesApi,
   path: string,
@@ -197,12 +195,12 @@ function keepCollection<T extends ApiObject, Kept>(
   { reduce, forget }: Reduction<T, Kept>,
 ) {
   const kept = new Map<string, Kept>();
-  /** The keys seen in the listing under way. */
+  /** Keys seen in the listing under way. */
   let listed: Set<string> | undefined;
   let state: { readonly is: 'unread' | 'read' } | { readonly is: 'failed'; readonly why: string } = {
     is: 'unread',
   };
-  /** Whether an object of the collection was left out for lack of room. */
+  /** An object was left out. */
   let lacksRoom = false;
   let cancelListing: (() => void) | undefined;
 
@@ -210,7 +208,7 @@ function keepCollection<T extends ApiObject, Kept>(
     lacksRoom = true;
   }
 
-  /** An object that was left out sends no event until it changes, so everything is listed again. */
+  /** An object that was left out sends no event until it changes. */
   function roomGivenBack(): void {
     if (!lacksRoom) return;
     cancelListing ??= options.clock.after(LISTED_ANEW_AFTER_MS, () => {
@@ -257,7 +255,7 @@ function keepCollection<T extends ApiObject, Kept>(
       state = { is: 'read' };
     },
     failed(error) {
-      // The definitions do not exist, or no longer: then there are no profiles either.
+      // Without definitions there are no profiles.
       const isMissing = statusOf(error) === 404;
       if (isMissing) for (const key of [...kept.keys()]) drop(key);
       if (state.is !== 'read' || isMissing) {
@@ -296,18 +294,16 @@ function keyOf({
   return `${namespace}/${name}`;
 }
 
-// Bounds how much is kept of the profiles of one kind: in total, and per namespace, so that none takes the room of the
-// others.
+// Bounds what is kept of one kind of profile, so that no namespace takes the room of others.
 
-/** Characters kept in total. */
+/** In total. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Per namespace. */
 const MAX_OF_NAMESPACE = { profiles: 1250, characters: MAX_CHARACTERS / 8 };
 
 interface ProfileRoom {
-  /** Whether the namespace may have another profile at all. */
   mayHaveAnother(namespace: string | undefined): boolean;
-  /** Which bound is exceeded; undefined if there is room for that many characters. */
+  /** Which bound is exceeded; undefined if there is room. */
   refuses(namespace: string | undefined, characters: number): string | undefined;
   take(namespace: string | undefined, characters: number): void;
   give(namespace: string | undefined, characters: number): void;
@@ -321,7 +317,7 @@ interface Held {
 
 const NONE: Held = { profiles: 0, characters: 0 };
 
-/** Profiles without a namespace are the operator's: only the total bounds them. */
+/** Only the total bounds profiles without a namespace. */
 function createProfileRoom(): ProfileRoom {
   let total = 0;
   const byNamespace = new Map<string, Held>();

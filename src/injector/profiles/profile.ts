@@ -15,17 +15,17 @@ export interface ProfileIdentity {
   readonly name: string;
   /** Absent for the cluster-wide kind. */
   readonly namespace?: string;
-  /** Incremented by the API server with each change of the spec; absent in files. */
+  /** Absent in files. */
   readonly generation?: number;
 }
 
-/** Who may use a ClusterTokenProfile; nobody by default. */
+/** Nobody by default. */
 interface AdmittedNamespaces {
   readonly names?: readonly string[];
   readonly selector?: LabelSelector;
 }
 
-/** The service accounts of the admitted namespaces that may have tokens through the broker; all if undefined. */
+/** Those of admitted namespaces that may use the broker; all if undefined. */
 type AdmittedServiceAccounts = readonly string[] | undefined;
 
 export type JudgedProfile = ValidProfile | InvalidProfile;
@@ -41,29 +41,27 @@ export interface ValidProfile {
 interface InvalidProfile {
   readonly state: 'invalid';
   readonly identity: ProfileIdentity;
-  /** As far as they were understood. */
+  /** As far as understood. */
   readonly namespaces: AdmittedNamespaces;
   /** Keys begin with `spec` or `metadata`. */
   readonly problems: readonly Problem[];
 }
 
-/** `TokenProfile payments`, the form used in messages. */
+/** `TokenProfile payments`. */
 export function called({ kind, name }: ProfileIdentity): string {
   return `${kind} ${name}`;
 }
 
-/** Where profiles are looked up: in what the API has sent, or in files. */
 export interface ProfileSource {
-  /** Why they cannot be looked up now; undefined if they can. */
+  /** Why they cannot be looked up now. */
   unread(): string | undefined;
   namespaced(namespace: string, name: string): JudgedProfile | undefined;
   cluster(name: string): JudgedProfile | undefined;
-  /** Labels of a namespace; undefined if they are not known. */
+  /** Undefined if unknown. */
   labels(namespace: string): Readonly<Record<string, string>> | undefined;
 }
 
-// The status of a profile: what is written there, and the little that is kept of what stands there already. Anyone who
-// may write a status may write a large one: what is kept has a fixed size.
+// Anyone who may write a status may write a large one: what is kept has a fixed size.
 
 export interface ProfileStatus {
   readonly observedGeneration?: number;
@@ -82,9 +80,9 @@ interface Condition {
 }
 
 interface KeptStatus {
-  /** SHA-256 of its content: equal hashes mean equal content. */
+  /** SHA-256 of its content. */
   readonly says: string;
-  /** The profile's previous validity, and since when. */
+  /** The previous validity, and since when. */
   readonly valid?: Pick<Condition, 'status' | 'lastTransitionTime'>;
 }
 
@@ -106,7 +104,7 @@ function isOfOurs({ status, lastTransitionTime }: Condition): boolean {
   return ['True', 'False'].includes(status) && lastTransitionTime.length <= MAX_TIME_LENGTH;
 }
 
-/** The time of a condition's change is not part of it. */
+/** Without the time of a condition's change. */
 function saidBy({ observedGeneration, pods, outdatedPods, conditions = [] }: ProfileStatus): string {
   const told = conditions.map(({ type, status, reason, message }) => [type, status, reason, message]);
   return hash('sha256', JSON.stringify([observedGeneration, pods, outdatedPods, told]), 'base64url');

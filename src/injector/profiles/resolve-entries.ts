@@ -1,4 +1,4 @@
-/** Resolves entries of profiles for the sidecar: judged by the configuration file's rules, in the profiles' own terms. */
+/** Entries of profiles, judged by the configuration file's rules in the profiles' own terms. */
 
 import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
@@ -32,11 +32,11 @@ interface ResolvedEntries {
   readonly file: File;
   /** Undefined if there is a problem. */
   readonly config: Config | undefined;
-  /** The part that could be understood all the same, to judge the rest by; without entries that are wrong as a whole. */
+  /** Without entries that are wrong as a whole, to judge the rest by. */
   readonly understood: Config | undefined;
 }
 
-/** A problem and the entry that it concerns; undefined if it concerns all of them. */
+/** `of` is undefined if it concerns all entries. */
 export interface OwnedProblem extends Problem {
   readonly of: Owned<unknown> | undefined;
 }
@@ -81,13 +81,12 @@ function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: Prof
   };
 }
 
-// Entries that would take the same requests, or have the same name: a mistake in one profile, a collision between two.
+// Entries that exclude each other: a mistake in one profile, a collision between two.
 
-/** Two entries that exclude each other. */
 interface Sameness {
   readonly first: Owned<unknown>;
   readonly second: Owned<unknown>;
-  /** The field of the second that is the same, as a key of its entry, and its value. */
+  /** Of the second, as a key of its entry. */
   readonly field: string;
   readonly value: string;
 }
@@ -113,7 +112,7 @@ function authorityOf({ host, port }: FileDestination): string {
   return port === undefined ? host : `${host}:${port}`;
 }
 
-/** An entry without a port takes every port of its host that another entry may name. */
+/** Without a port, an entry takes every port of its host. */
 function overlap(a: FileDestination, b: FileDestination): boolean {
   if (a.host.toLowerCase() !== b.host.toLowerCase()) return false;
   return a.port === b.port || a.port === undefined || b.port === undefined;
@@ -131,9 +130,9 @@ function pairs<Entry>(
   });
 }
 
-// Annotations of a pod that override its profiles. They name no credential and no route, so there must be only one.
+// Annotations override profiles only if there is one credential or route, since they name none.
 
-/** Name of the route that the annotation `upstream` adds if there is none. */
+/** For the annotation `upstream` without a route. */
 const OWN_ROUTE = 'default';
 
 export function overridden(
@@ -182,7 +181,7 @@ export function overridden(
   }
 }
 
-/** What in the profile leaves the annotation `realm` without effect. */
+/** What leaves the annotation `realm` without effect. */
 function wholeProvider(
   { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
   { [AUTH_URL]: authUrl, [REALM]: realm }: ProfileOverrides,

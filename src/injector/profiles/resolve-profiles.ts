@@ -1,4 +1,4 @@
-/** Combines profiles and a pod's own annotations into its sidecar's configuration and mounts. */
+/** Combines profiles and a pod's annotations into its sidecar's configuration and mounts. */
 
 import type { Config, Upstream } from '../../config/config.ts';
 import { LruMap } from '../../platform/limits/lru-map.ts';
@@ -25,7 +25,7 @@ import { type OwnedProblem, overridden, resolveEntries, samenesses } from './res
 /** Characters. A pod's annotations share 256 KiB. */
 const MAX_CONFIGURATION_LENGTH = 128 * 1024;
 
-/** For all profiles of a pod together: pairwise comparisons take time, and host names share one certificate. */
+/** Per pod: pairwise comparisons take time, and host names share one certificate. */
 export const MAX_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 
 type Limits = ProfileRequest['defaults'];
@@ -134,7 +134,7 @@ function named({ of, ...problem }: OwnedProblem): Problem {
   return { ...problem, key: `${called(of.profile.identity)}: ${problem.key}` };
 }
 
-/** Each profile has been judged by itself, so entries that clash belong to two of them. */
+/** Between two profiles, since each was judged by itself. */
 function collisions(entries: ProfileEntries): readonly Problem[] {
   return samenesses(entries).map(({ first, second, field, value }) => ({
     key: `${called(second.profile.identity)}: ${second.key}.${field}`,
@@ -143,7 +143,7 @@ function collisions(entries: ProfileEntries): readonly Problem[] {
   }));
 }
 
-/** The mode of the profile that asks for one; every mode serves routes. */
+/** Every mode serves routes. */
 function modeOf(
   profiles: readonly ValidProfile[],
   entries: ProfileEntries,
@@ -163,8 +163,8 @@ function modeOf(
 }
 
 /**
- * If hosts are limited, anyone who writes CAs in the pod's namespace could impersonate any of them; so could, with a
- * pod's `hostAliases`, anyone who sets the name that a certificate must have.
+ * If hosts are limited, writers of CAs in the pod's namespace could impersonate any. With `hostAliases`, so could those who set a
+ * certificate's name.
  */
 function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limits): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];
@@ -173,7 +173,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
     return Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
       ([list, entries = []]) =>
         entries.flatMap(({ tls, ...entry }, index) =>
-          // Tenants cannot write where the broker's CAs are.
+          // Tenants cannot write the broker's CAs.
           ('via' in entry && entry.via === 'broker' ? [] : refused)
             .filter((field) => tls?.[field] !== undefined)
             .map((field) => ({
@@ -185,7 +185,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
   });
 }
 
-/** A static token is the Secret itself, and goes to upstreams: if only providers are limited, nothing would restrain it. */
+/** A static token is the Secret itself, so a limit on providers alone would not restrain it. */
 function forbiddenStatic(
   { credentials }: ProfileEntries,
   { [SECRET]: secret, [UPSTREAM]: upstream, [HOSTS]: hosts }: ProfileRequest['overrides'],
@@ -207,10 +207,7 @@ function forbiddenStatic(
     );
 }
 
-/**
- * If hosts are limited, a token goes only to those and not to the app, which could send it anywhere; least of all a
- * Secret itself.
- */
+/** If hosts are limited, no token goes to the app, which could send it anywhere. */
 function forbiddenOutputs(
   { credentials }: ProfileEntries,
   { [SECRET]: secret }: ProfileRequest['overrides'],
@@ -229,7 +226,7 @@ function forbiddenOutputs(
     );
 }
 
-/** Hosts written by tenants are limited like their annotations; a ClusterTokenProfile is the operator's own word. */
+/** Tenants' hosts are limited; a ClusterTokenProfile is the operator's own. */
 function forbiddenHosts(
   { credentials, routes, hosts }: ProfileEntries,
   config: Config,
@@ -251,7 +248,7 @@ function forbiddenHosts(
     if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
   };
   for (const of of credentials) judgeProxy(of, allowed.authHosts);
-  // Its login comes from a Secret, which must not go elsewhere even if only providers are limited.
+  // Its login is a Secret, to be restrained even if only providers are limited.
   for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
@@ -273,7 +270,7 @@ function forbiddenHosts(
     const of = hosts[index];
     const authority = `${host}:${port ?? (upgradeToTls ? 443 : 80)}`;
     if (of !== undefined) {
-      // Over TLS and, if that is permitted, in clear text.
+      // Over TLS and, if permitted, in clear text.
       judge(of, 'host', `https://${host}:${port ?? 443}`, allowed.upstreamHosts);
       if (!upgradeToTls) judge(of, 'host', `http://${authority}`, allowed.upstreamHosts);
     }
@@ -308,7 +305,6 @@ const MAX_CHARACTERS = 4 * 1024 * 1024;
 const MAX_RESOLUTIONS = 500;
 
 interface KnownResolutions {
-  /** The resolution of these profiles, computed now if it is not known. */
   of(
     profiles: readonly ValidProfile[],
     overrides: ProfileRequest['overrides'],
@@ -317,11 +313,7 @@ interface KnownResolutions {
   ): ProfileResolution;
 }
 
-/**
- * Caches what profiles resolved to, so that a rollout, or a client that asks again and again, costs one resolution. The
- * key is all that went into it: the profiles, which are new objects once judged anew, and everything that the pod said.
- * No entry is ever out of date, and the least recently used ones make room.
- */
+/** A rollout costs one resolution. The key holds all that went into it, so no entry is ever out of date. */
 export function rememberResolutions(): KnownResolutions {
   const known = new LruMap<string, ProfileResolution>({
     max: MAX_RESOLUTIONS,

@@ -1,7 +1,6 @@
 /**
- * Which pod without its sidecar is evicted next, so that its owner replaces it. One at a time in the whole cluster: the
- * replacement shows whether healing helps before another pod is touched. If it does not, the owner is given up, and all
- * others are left alone for a while.
+ * Which pod without its sidecar is evicted next, so that its owner replaces it. One at a time in the cluster: if the replacement
+ * shows no help, the owner is given up, and all others wait.
  */
 
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
@@ -15,19 +14,17 @@ import { whyUnanswered } from '../webhook-check.ts';
 import type { WatchedPod } from './watched-pod.ts';
 
 interface Healing {
-  /** The pod to evict now, if any. */
   next(candidates: Iterable<WatchedPod>, nowMs: number): WatchedPod | undefined;
-  /** The pod is being evicted. */
   evicted(pod: WatchedPod, nowMs: number): void;
-  /** This replica has become the leader: its predecessor may have evicted a pod whose replacement is still to come. */
+  /** The former leader may have evicted a pod. */
   elected(nowMs: number): void;
-  /** Certainly nothing was evicted: the owner gets another turn later. */
+  /** Certainly nothing was evicted. */
   postponed(pod: WatchedPod, delayMs: number, nowMs: number): void;
   /** An owner has made a new pod. */
   appeared(owner: string, hasSidecar: boolean, nowMs: number): void;
 }
 
-/** Kinds that replace an evicted pod. A Job's pod would lose its work, and a bare pod would be gone. */
+/** A Job's pod would lose its work, and a bare pod would be gone. */
 const REPLACING: readonly string[] = [
   'apps/v1 ReplicaSet',
   'apps/v1 StatefulSet',
@@ -36,7 +33,7 @@ const REPLACING: readonly string[] = [
 ];
 
 const APART_MS = 5000;
-/** A replacement that has not come by then has been refused, or cannot be made. */
+/** Later, it has been refused or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
 const BACKOFF = { firstMs: 60_000, maxMs: 1_800_000 };
 const MAX_OWNERS = 1000;
@@ -48,7 +45,7 @@ const MAX_OWNERS = 1000;
 export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): Healing {
   /** By uid: when an owner gets its turn. */
   const owners = new LruMap<string, number>({ max: MAX_OWNERS });
-  /** Never forgets an owner: once it is full, nothing is evicted any more. */
+  /** Forgets nobody: once it is full, nothing is evicted. */
   const givenUp = new Set<string>();
   let waiting: { readonly pod: WatchedPod; readonly owner: string; readonly untilMs: number } | undefined;
   let notBeforeMs = 0;
@@ -103,22 +100,19 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
   };
 }
 
-// What would replace a pod if it were made anew: judged by its owner's template, and by whether the webhook answers.
-
 export interface Replacements {
   /**
-   * Why a replacement would have no sidecar; undefined if it would have one, or if that is unknown.
+   * Why a replacement would have no sidecar; undefined if it would, or if unknown.
    * @throws {KubernetesApiError}
    */
   obstacle(pod: WatchedPod): Promise<string | undefined>;
-  /** Why the pod must not be evicted now; undefined if its replacement would have the sidecar. @throws {KubernetesApiError} */
+  /** Why the pod must not be evicted now. @throws {KubernetesApiError} */
   refusal(pod: WatchedPod): Promise<string | undefined>;
 }
 
 interface ReplacementOptions {
-  /** The release's namespace, in which the webhook is tried. */
+  /** The release's, in which the webhook is tried. */
   readonly namespace: string;
-  /** The verdict on a pod. */
   readonly verdictOf: (pod: Pod, namespace: Namespace) => Injection;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Looks for pods that asked for the sidecar and lack it, for example after an outage of the webhook, and for pods whose
- * sidecar gets no token. Counts them, tells their owners and, if asked to, evicts the former. Only one replica does
- * this.
+ * Finds pods that lack their sidecar, for example after an outage of the webhook, or whose sidecar gets no token. Counts them,
+ * tells their owners and may evict the former. One replica does this.
  */
 
 import { messageOf } from '../../platform/errors.ts';
@@ -29,7 +28,7 @@ import { lacksSidecar, reduced, tokenFailure, type WatchedPod } from './watched-
 
 interface PodControllerOptions extends BackoffOptions {
   readonly namespace: string;
-  /** The Lease whose holder does the work. */
+  /** Its holder does the work. */
   readonly leaseName: string;
   readonly identity: string;
   /** Whether pods without their sidecar are evicted. */
@@ -38,32 +37,29 @@ interface PodControllerOptions extends BackoffOptions {
   readonly tell?: TellEvent;
   readonly served: () => ServedPass;
   readonly replacements: Replacements;
-  /** The owner of a Lease that is made here, which is deleted with it. */
+  /** A Lease made here is deleted with it. */
   readonly owner?: NonNullable<LeadershipOptions['owner']>;
   readonly metrics: Pick<InjectorMetrics, 'podsWithoutSidecar' | 'evicted'>;
   readonly log: Logger;
 }
 
 const PODS = '/api/v1/pods';
-/**
- * A pod may have 1.5 MiB, and takes up to seven times that while it is decoded: ten of the largest take 100 MB, ten
- * ordinary ones less than one.
- */
+/** A pod may have 1.5 MiB, and takes up to seven times that while decoded. */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
-/** Of both kinds together. Further pods are not examined. */
+/** Further pods are not examined. */
 const MAX_KEPT = 5000;
 const TELLINGS = { burst: 50, perSecond: 5 };
-/** The default, unless a PodDisruptionBudget says how long. */
+/** Unless a PodDisruptionBudget says how long. */
 const BLOCKED_FOR_MS = 30_000;
-/** When to look again at an owner whose new pod would have no sidecar, or at a webhook that does not answer. */
+/** If a new pod would have no sidecar, or the webhook does not answer. */
 const REFUSED_FOR_MS = 300_000;
 
 interface Kept {
   /** Only what `reduced` leaves. */
   readonly pod: WatchedPod;
-  /** The sidecar's message; undefined if there is none. */
+  /** The sidecar's message. */
   readonly failure: string | undefined;
-  /** The finding that its owner was told last. */
+  /** What its owner was told last. */
   told: string | undefined;
 }
 
@@ -76,7 +72,7 @@ export function startPodController(
   const givenUp: WatchedPod[] = [];
   const healing = createHealing((pod) => givenUp.push(pod));
   const tellings = new TokenBucket(TELLINGS);
-  /** By uid: pods that lack the sidecar, and pods whose sidecar gets no token. */
+  /** By uid. */
   const kept = new Map<string, Kept>();
 
   const watch = watchAsLeader<WatchedPod>(
@@ -150,7 +146,7 @@ export function startPodController(
   /** For one pass: the first failure stops its telling. */
   function teller() {
     let hasFailed = false;
-    /** @param about findings with the same value count as one: one pod is named for all like it. */
+    /** @param about equal ones count as one finding. */
     return async (one: Kept, about: string, finding: () => Promise<Finding>): Promise<void> => {
       if (tell === undefined || hasFailed || one.told === about || !tellings.take(clock.monotonicMs()))
         return;
@@ -177,7 +173,7 @@ export function startPodController(
     }
     // The earlier steps took time.
     if (!watch.leads() || !kept.has(uid)) return;
-    // Before the request: the replacement may be seen before its answer.
+    // The replacement may be seen before the answer.
     healing.evicted(pod, clock.monotonicMs());
     try {
       await api.request(
@@ -199,7 +195,7 @@ export function startPodController(
       const isBlocked = status === 429;
       metrics.evicted(isBlocked ? 'blocked' : 'failed');
       const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
-      // Only a refusal proves that nothing happened; after any other failure the replacement is awaited.
+      // After any other failure something may have happened.
       const isRefused = status >= 400 && status < 500;
       if (isRefused) healing.postponed(pod, Math.max(asked ?? 0, BLOCKED_FOR_MS), clock.monotonicMs());
       log[isBlocked ? 'info' : 'warn']({ err: error, namespace, pod: name }, 'pod not evicted');
@@ -209,7 +205,7 @@ export function startPodController(
   return { close: () => watch.close() };
 }
 
-/** The pod's owner, or the pod itself. */
+/** The owner, or the pod itself. */
 function subjectOf(pod: WatchedPod): Subject {
   const { name, uid } = pod.metadata;
   return controllerOf(pod) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
@@ -235,7 +231,6 @@ function inVain({ metadata }: WatchedPod): string {
 /** `disabled`: the namespace is switched off. `unknown`: the API could not tell. `unread`: it is asked later. */
 type Served = 'served' | 'not_served' | 'disabled' | 'unknown' | 'unread';
 
-/** One look at many pods. */
 interface ServedPass {
   of(pod: WatchedPod): Promise<Served>;
   /** Reports in one line what could not be asked. */
@@ -243,7 +238,7 @@ interface ServedPass {
 }
 
 interface ServedPodsOptions {
-  /** Name of the MutatingWebhookConfiguration; without it every namespace is served unless switched off. */
+  /** Of the MutatingWebhookConfiguration; without it every namespace is served unless switched off. */
   readonly configuration: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -268,22 +263,21 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const KNOWN_FOR_MS = 60_000;
 const FAILURE_KNOWN_FOR_MS = 15_000;
-/** Per pass, which comes every five seconds: at most ten a second. */
+/** Per pass, which comes every five seconds. */
 const MAX_READS = 50;
-/** The more namespaces are known, the later each is read again, so that all get their turn. */
+/** More namespaces are read less often, so that all get their turn. */
 const TURN_MS = 120;
-/** After this many, the API is left alone until the next pass. */
+/** Then the API is left alone until the next pass. */
 const MAX_FAILURES = 3;
 const MAX_KNOWN = 5000;
-/** Characters. */
 const MAX_LABELS_LENGTH = 2048;
 
-/** Whether the webhook is called for a pod at all: by the selectors of its configuration and the namespace's labels. */
+/** By the selectors of the webhook's configuration and the namespace's labels. */
 export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,
 ): () => ServedPass {
-  /** Labels by namespace; undefined if they could not be read. */
+  /** Undefined if they could not be read. */
   const known = new LruMap<string, { readonly labels: Labels | undefined; readonly atMs: number }>({
     max: MAX_KNOWN,
   });
@@ -307,7 +301,7 @@ export function createServedPods(
       failures++;
     }
 
-    /** The selectors of every webhook in the configuration; undefined if it could not be read. */
+    /** Of every webhook in the configuration; undefined if unread. */
     function readSelectors(): Promise<readonly Selectors[] | undefined> {
       selectors ??= api
         .request<Configuration>('GET', `${CONFIGURATIONS}/${configuration}`)
@@ -353,7 +347,7 @@ export function createServedPods(
   };
 }
 
-/** The webhook's configuration, which is deleted with the release; undefined if absent. @throws {KubernetesApiError} */
+/** It is deleted with the release; undefined if absent. @throws {KubernetesApiError} */
 export async function webhookAsOwner(api: KubernetesApi, name: string): Promise<OwnerReference | undefined> {
   try {
     const { uid } = (await api.request<ApiObject>('GET', `${CONFIGURATIONS}/${name}`)).metadata;

@@ -1,4 +1,4 @@
-/** What a pod in the API shows of its sidecar: that it lacks it, or that it gets no token. */
+/** What a pod in the API shows of its sidecar. */
 
 import { EXIT_STATUS_OF } from '../../platform/exit-status.ts';
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
@@ -36,19 +36,19 @@ interface Termination {
   readonly message?: string;
 }
 
-/** Exit statuses of a sidecar that never had a token. */
+/** Of a sidecar that never had a token. */
 const NO_TOKEN: readonly number[] = [
   EXIT_STATUS_OF.provider_unavailable,
   EXIT_STATUS_OF.credentials_rejected,
   EXIT_STATUS_OF.configuration,
 ];
 
-/** Characters. A pod's creator sets its labels and owners, which have no bound of their own. */
+/** Characters. A pod's creator could make these large. */
 const MAX_LABELS_LENGTH = 2048;
 const MAX_OWNER_LENGTH = 1024;
 const MAX_FAILURE_LENGTH = 512;
 
-/** What is kept of a pod: a few KiB at most, where the pod may have 1.5 MiB. */
+/** A few KiB at most, of up to 1.5 MiB. */
 export function reduced(pod: WatchedPod): WatchedPod {
   const { name, namespace, uid, labels = {} } = pod.metadata;
   const { apiVersion, kind, name: ownerName, uid: ownerUid } = controllerOf(pod) ?? {};
@@ -67,7 +67,7 @@ export function reduced(pod: WatchedPod): WatchedPod {
   };
 }
 
-/** Whether a pod that asks for the sidecar runs, or is about to, without it. */
+/** Also if it is about to run so. */
 export function lacksSidecar(pod: WatchedPod): boolean {
   const { annotations, deletionTimestamp } = pod.metadata;
   const asked = annotations?.[INJECT] ?? 'false';
@@ -76,7 +76,7 @@ export function lacksSidecar(pod: WatchedPod): boolean {
   return !isOver && !hasSidecar(pod);
 }
 
-/** The sidecar's message when it ended without ever having had a token; undefined if it has not, or has restarted since. */
+/** Of a sidecar that ended without ever having had a token; undefined once it has restarted. */
 export function tokenFailure({ metadata, status }: WatchedPod): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
