@@ -10,62 +10,55 @@ export interface GrantTrace {
   readonly sampled: boolean;
 }
 
-/** Called with each grant that a request waits for, where grants are traced. */
+/** Called with each traced grant that a request waits for. */
 export type AwaitsGrant = (grant: GrantTrace) => void;
 
-/** One request that waits for a token. */
 export interface TokenWaiter {
   readonly awaits?: AwaitsGrant | undefined;
-  /** Aborted once the request has gone: nothing is held for it any more, and its wait rejects. */
+  /** Aborted once the request has gone: its wait rejects. */
   readonly gone?: AbortSignal | undefined;
 }
 
-/** All that a data path needs to know of tokens: a credential's Authorization value, now or as a promise. */
+/** All that a data path needs to know of tokens. */
 export interface BearerSource {
   /**
-   * The Authorization field value (`Bearer …`, RFC 6750 §2.1) of a token that may be sent now; undefined when none
-   * is held or the held one has expired. Synchronous: it is on the path of every request.
+   * The Authorization field value (`Bearer …`, RFC 6750 §2.1), or undefined without a token that may be sent now. Synchronous: each
+   * request asks.
    */
   current(): string | undefined;
 
   /**
-   * Waits for the grant in flight, starting one if need be, and resolves to its Authorization value.
-   * @throws {TokenUnavailable} if no token comes within the credential's wait timeout, or nobody waits any more.
+   * Waits for a grant, beginning one if need be.
+   * @throws {TokenUnavailable} after the credential's wait timeout, or if nobody waits any more.
    */
   obtain(waiter?: TokenWaiter): Promise<string>;
 
   /**
-   * Reports that the upstream answered 401 to `refused`, and resolves to another Authorization value worth one replay,
-   * or to undefined if there is none: renewal failed, or renewing again so soon would only load the provider. Never
+   * Reports that the upstream answered 401 to `refused`. Resolves to another value worth one replay, or to undefined. Never
    * rejects.
    */
   replace(refused: string, waiter?: TokenWaiter): Promise<string | undefined>;
 
-  /**
-   * Reports an answer that shows that the upstream took `authorization`: see `provesAcceptance`. Called for every such
-   * answer; it costs one comparison, unless it is the first for this value.
-   */
+  /** Reports an answer for which `provesAcceptance` holds. Cheap except for the first of a value. */
   accepted(authorization: string): void;
 
   /**
-   * The source for one request whose own token, `subject`, is exchanged; absent where all requests share a token.
-   * @param caller the verified identity by which requests take turns, where callers are told apart.
+   * The source for one request whose own token, `subject`, is exchanged; absent if all requests share a token.
+   * @param caller the verified identity by which requests take turns.
    */
   readonly bySubject?: (subject: string, caller?: string) => BearerSource;
 }
 
-/** Where a data path gets one credential's bearer sources. */
 export interface BearerSupply {
   /**
-   * The source for one upstream. What an upstream accepts and refuses is remembered under its name, so that an upstream
-   * that refuses everything does not delay renewals for another.
+   * The source for one upstream. Each is remembered apart, so that an upstream that refuses everything delays no other's renewals.
    */
   forUpstream(upstream: string): BearerSource;
 }
 
-/** No token, no request: the proxy answers 503 with `Retry-After`. */
+/** The proxy answers 503 with `Retry-After`. */
 export class TokenUnavailable extends SidecarError<'token_unavailable'> {
-  /** When asking again may help, in whole seconds (RFC 9110 §10.2.3); at least 1. */
+  /** In whole seconds (RFC 9110 §10.2.3), at least 1. */
   readonly retryAfterSeconds: number;
 
   constructor(message: string, retryAfterMs: number) {
@@ -74,15 +67,15 @@ export class TokenUnavailable extends SidecarError<'token_unavailable'> {
   }
 }
 
-/** Client errors that are often answered before anybody has checked the token. */
+/** Client errors that are often answered before the token was checked. */
 const UNPROVEN: ReadonlySet<number> = new Set([400, 401, 407, 408, 413, 414, 421, 425, 429, 431]);
 
-/** Whether a final status shows that the upstream took the request's token. A failing server shows nothing. */
+/** Whether a final status shows that the upstream took the token. A failing server shows nothing. */
 export function provesAcceptance(status: number): boolean {
   return status < 400 || (status < 500 && !UNPROVEN.has(status));
 }
 
-/** gRPC statuses that only an authenticated caller gets, be it authorized or not. */
+/** gRPC statuses that only an authenticated caller gets. */
 const GRPC_PROVEN: ReadonlySet<GrpcStatus> = new Set([
   GRPC_STATUS.OK,
   GRPC_STATUS.NOT_FOUND,
@@ -93,7 +86,7 @@ const GRPC_PROVEN: ReadonlySet<GrpcStatus> = new Set([
   GRPC_STATUS.OUT_OF_RANGE,
 ]);
 
-/** The same for the status that ends a gRPC call, whatever the HTTP status. */
+/** For the status that ends a gRPC call, whatever the HTTP status. */
 export function grpcProvesAcceptance(status: GrpcStatus | undefined): boolean {
   return status !== undefined && GRPC_PROVEN.has(status);
 }

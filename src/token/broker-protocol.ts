@@ -1,23 +1,19 @@
-/**
- * What our broker says beyond RFC 6749: how it describes refusals, and how it is told which token an upstream has
- * refused.
- */
+/** What the project's broker says beyond RFC 6749. */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-// How it describes its refusals (RFC 6749 §5.2, `error_description`): sidecars tell by them what to do.
+// Descriptions of refusals (RFC 6749 §5.2, `error_description`), by which sidecars decide what to do.
 
 export const NO_SUCH_CREDENTIAL = 'no profile gives this service account such a credential';
 
 export const ASSERTION_NOT_TAKEN = 'the service account token is not taken';
 
-// How a requester tells it, or another token endpoint, which token an upstream has refused: by the token's hash. An
-// endpoint announces in its answers that it takes the hash; others are never sent it.
+// A requester reports a refused token by its hash, to endpoints that announce that they take it.
 
 /** The parameter of a request for a token. */
 export const REFUSED_TOKEN_HASH = 'refused_token_sha256';
 
-/** The field of an answer by which its endpoint announces that it takes the parameter. Others ignore it (RFC 6749 §5.1). */
+/** The announcing field of an answer. Other clients ignore it (RFC 6749 §5.1). */
 export const TAKES_REFUSED_TOKEN_HASH = 'refused_token_sha256_supported';
 
 const HASH = /^[A-Za-z0-9_-]{43}$/;
@@ -35,7 +31,7 @@ export function readRefusedTokenHash(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Compares in constant time. @param hash from `readRefusedTokenHash`. */
+/** Compares in constant time. */
 export function isHashOf(hash: Buffer, token: string): boolean {
   return timingSafeEqual(hash, createHash('sha256').update(token).digest());
 }

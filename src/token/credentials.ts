@@ -1,4 +1,4 @@
-/** All that is mounted for a credential: what proves its client, and what its grant needs; read once, or live. */
+/** All that is mounted for a credential, for its client and its grant. */
 
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -13,7 +13,6 @@ import {
 import { type ClientCredentials, clientFiles, understandClient } from './client/client-authentication.ts';
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';
 
-/** Enough to ask for a token. */
 export type Credentials = ClientCredentials & {
   /** Only for grants that need something of their own. */
   readonly material?: GrantMaterial;
@@ -25,12 +24,12 @@ export type CredentialsReading =
 
 type Settings = Pick<CredentialSettings, 'directory' | 'clientId' | 'clientAuth' | 'grant'>;
 
-/** The files that client and grant read in the credential's directory. */
+/** In the credential's directory. */
 export function credentialFiles(settings: Settings): readonly string[] {
   return [...new Set([...clientFiles(settings), ...grantFiles(settings)])];
 }
 
-/** The credentials as mounted now. Never throws: the state says what is wrong, without a secret value. */
+/** Never throws: the state says what is wrong, without a secret value. */
 export async function readCredentials(settings: Settings): Promise<CredentialsReading> {
   const reading = await readMountedSecret(settings.directory, credentialFiles(settings));
   return reading.state === 'loaded' ? understandCredentials(settings, reading.values) : reading;
@@ -49,12 +48,10 @@ export function understandCredentials(
   return 'state' in material ? material : { state: 'loaded', credentials: { ...client, material } };
 }
 
-/** The files that a credential reads in its directory, for whoever has to understand them. */
 export interface MountedFiles {
   readonly directory: string;
-  /** The content of a file that was read with the Secret. */
   content(name: string): string;
-  /** @param expected what the file should be, as a noun phrase. Holds nothing of the file itself. */
+  /** @param expected a noun phrase that holds nothing of the file. */
   malformed(name: string, expected: string): UnusableSecret;
 }
 
@@ -69,23 +66,22 @@ function mountedFiles(directory: string, files: Readonly<Record<string, string>>
   };
 }
 
-/** The client's credentials as a live value: always the newest reading, announced if it differs from the last. */
+/** The newest reading, announced if it differs from the last. */
 export interface LiveCredentials {
-  /** Equal readings hold the same credentials object, whatever was read between them. */
+  /** Equal readings hold one credentials object. */
   current(): CredentialsReading;
-  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  /** Resolves once `current` is no older than this call and changes were announced. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: CredentialsReading) => void): () => void;
-  /** Calls back after the files were rewritten with the same content. Returns a function that stops it. */
+  /** Calls back after a rewriting with equal content. */
   onRewrite(listener: () => void): () => void;
   watchMode(): WatchMode;
-  /** Calls back when the mode has changed. Returns a function that stops it. */
   onWatchMode(listener: (mode: WatchMode) => void): () => void;
   close(): void;
 }
 
-/** Reads once, then watches. Never rejects: missing credentials are a reading like any other. */
+/** Reads once, then watches. Never rejects: missing credentials are a reading, too. */
 export async function openLiveCredentials(
   config: CredentialConfig,
   options: Omit<DirectoryWatchOptions, 'onMode'>,
@@ -142,7 +138,6 @@ export async function openLiveCredentials(
       modeListeners.add(listener);
       return () => modeListeners.delete(listener);
     },
-    // The Secret announces nothing any more.
     close: () => secret.close(),
   };
 }

@@ -21,11 +21,11 @@ interface EndedGrant {
   /** The state after the grant. */
   readonly state: TokenState;
   readonly now: Instant;
-  /** Where it was requested: the token endpoint, or the issuer that has not named it. */
+  /** The token endpoint, or the issuer until it has named one. */
   readonly where: string | undefined;
 }
 
-/** One log line for each finished grant: its outcome and what is next. Never a token. */
+/** One line for each finished grant. Never a token. */
 export function reportGrant(
   log: Logger,
   { grant, outcome, durationMs, state, now, where }: EndedGrant,
@@ -70,15 +70,15 @@ function finite(fact: Readonly<Record<string, number>>): Readonly<Record<string,
   return Object.values(fact).every(Number.isFinite) ? fact : {};
 }
 
-/** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
+/** What may be shown of a credential: no token, secret or client id. Instants are wall time in ms. */
 export interface TokenSnapshot {
   readonly name: string;
   /** The pod's start and readiness wait for its token. */
   readonly required: boolean;
   readonly tokens: TokensKind;
-  /** Since when its token is maintained: the start, or the reload that brought it. */
+  /** The start, or the reload that brought it. */
   readonly openedAtMs: number;
-  /** Where tokens are requested, as it may be shown; undefined while the issuer has not yet said. */
+  /** As it may be shown; undefined until the issuer has named one. */
   readonly tokenUrl: string | undefined;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;
@@ -89,17 +89,15 @@ export interface TokenSnapshot {
   readonly grantInFlight: boolean;
   readonly consecutiveFailures: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
+  /** Of the mounted Secret, and what is wrong with it. */
   readonly credentials: {
     readonly state: CredentialsReading['state'];
     readonly detail: string | undefined;
-    /** Since when it cannot be used. */
     readonly unusableSinceMs?: number | undefined;
-    /** The held token was granted to the previous credentials, because the newest are rejected. */
+    /** The newest credentials are rejected, and the held token was granted to the previous. */
     readonly previousInUse: boolean;
     /** When the first such token was granted. */
     readonly previousInUseSinceMs?: number | undefined;
-    /** How changes of the mounted Secret are noticed. */
     readonly watchedBy: WatchMode['by'];
   };
   /** When the first grant since the last success failed. */
@@ -107,14 +105,12 @@ export interface TokenSnapshot {
 }
 
 /**
- * What a credential's tokens are granted for.
- * - `held`: the pod; one token is held and renewed, whoever asks.
- * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one
- *   that every request would meet.
+ * - `held`: one token is held and renewed.
+ * - `exchanged`: each request's token is exchanged; `refusesAll` if every request would meet the last failure.
  */
 type TokensKind = { readonly kind: 'held' } | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
 
-/** The outcomes of a credential's grants, for a person; probes and metrics do without. */
+/** For a person; probes and metrics do without. */
 export interface PastGrants {
   /** Oldest first, at most twenty. */
   readonly latest: readonly FinishedGrant[];
@@ -136,25 +132,23 @@ interface FinishedGrant {
   readonly durationMs: number;
 }
 
-/** This many latest grants are remembered one by one. */
 const LATEST = 20;
-/** All grants are counted by the minute, for two hours. */
 const MINUTES = 120;
 
 const MINUTE_MS = 60_000;
 /** A minute's tally stops here. */
 const MOST = 0xffff;
 
-/** The outcomes of a credential's grants, in a kilobyte, however many there are. */
+/** Takes a kilobyte, however many grants there are. */
 export class GrantHistory {
   readonly #latest: FinishedGrant[] = [];
-  /** For each slot, the minute since the epoch that it counts: a stepped clock leaves no wrong counts behind. */
+  /** For each slot, its minute since the epoch: a stepped clock leaves no wrong counts. */
   readonly #minutes = new Int32Array(MINUTES);
   readonly #succeeded = new Uint16Array(MINUTES);
   readonly #failed = new Uint16Array(MINUTES);
   #failingSinceMs: number | undefined;
 
-  /** Wall time of the first failure since the last success; undefined while the last grant succeeded. */
+  /** Wall time of the first failure since the last success. */
   get failingSinceMs(): number | undefined {
     return this.#failingSinceMs;
   }
@@ -194,12 +188,12 @@ export class GrantHistory {
   }
 }
 
-/** Makes spans of grants. The code behind it is loaded only where traces are asked for. */
+/** Its code is loaded only if traces are asked for. */
 export interface GrantTracer {
   begin(credential: string, reason: GrantReason): GrantSpan;
 }
 
-/** The span of one grant, from the decision to request it to its outcome. */
+/** From the decision to request a token to the outcome. */
 export interface GrantSpan {
   readonly trace: GrantTrace;
   end(ended: EndedGrantSpan): void;
@@ -209,7 +203,7 @@ export interface GrantSpan {
 export interface EndedGrantSpan {
   /** `given_up`: another took its place, or the program ends. */
   readonly result: TokenResponse['result'] | 'given_up';
-  /** Where it was requested: the token endpoint, or the issuer that has not named it. */
+  /** The token endpoint, or the issuer until it has named one. */
   readonly where: string | undefined;
   /** Of the token endpoint's answer, if one came. */
   readonly status: number | undefined;

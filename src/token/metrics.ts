@@ -3,20 +3,19 @@ import type { TokenResponse } from './provider/token-response.ts';
 import type { GrantReason } from './token-state.ts';
 
 export interface TokenMetrics {
-  /** A grant ended. `durationMs` runs from the request to the verdict. */
+  /** `durationMs` runs from the request to the verdict. */
   refreshed(
     credential: string,
     result: TokenResponse['result'],
     reason: GrantReason,
     durationMs: number,
   ): void;
-  /** Reads the gauges from `snapshot` at each scrape, so that they are never stale. */
+  /** Read at each scrape, so that they are never stale. */
   observe(credential: string, snapshot: () => TokenGauges): void;
-  /** Stops reading a credential that no longer exists. */
   forget(credential: string): void;
 }
 
-/** Wall instants in ms since the epoch; undefined where there is none. */
+/** Wall instants in ms since the epoch. */
 interface TokenGauges {
   readonly required: boolean;
   readonly ready: boolean;
@@ -26,7 +25,7 @@ interface TokenGauges {
   readonly credentials: {
     /** `loaded`, or what is wrong with the mounted files. */
     readonly state: string;
-    /** The held token was granted to the previous credentials, because the newest are rejected. */
+    /** The newest credentials are rejected, and the held token was granted to the previous. */
     readonly previousInUse: boolean;
   };
 }

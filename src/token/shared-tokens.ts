@@ -1,4 +1,4 @@
-/** Tokens that processes of one purpose share, so that one requests for all. Where they are kept is not known here. */
+/** Tokens that processes of one purpose share. */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
 import { type Instant, isPast, later } from '../platform/time/clock.ts';
@@ -8,14 +8,13 @@ import { earliestRenewalMs } from './schedule.ts';
 
 export interface SharedTokens {
   /**
-   * A token that another process requested, or the result of `ask`, which is called at most once. Never rejects, since
-   * `ask` never does. Everything before `ask` is bounded in time.
+   * Another process's token, or the result of `ask`, which is called at most once. Never rejects. Everything before `ask` is
+   * bounded in time.
    */
   obtain(wanted: WantedToken, ask: () => Promise<TokenResponse>): Promise<TokenResponse>;
 }
 
 export interface WantedToken {
-  /** The credentials that a request would use. */
   readonly credentials: Credentials;
   /** Aborted once nobody waits any more. */
   readonly signal: AbortSignal;
@@ -28,7 +27,6 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
 }
 
 /**
- * - `taken`
  * - `old`: it is about to be renewed, or no younger than the held one.
  * - `refused`: an upstream has refused this very token.
  */
@@ -36,11 +34,10 @@ type Judgement = 'taken' | 'old' | 'refused';
 
 interface HeldHere {
   readonly token: { readonly authorization: string; readonly requestedAt: Instant } | undefined;
-  /** An upstream has refused it. */
+  /** By an upstream. */
   readonly isRefused: boolean;
 }
 
-/** Judges a token that another process requested. */
 export function judgeShared(
   { accessToken, lifetimeMs, ageMs }: SharedToken,
   { token, isRefused }: HeldHere,

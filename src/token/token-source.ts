@@ -1,6 +1,6 @@
 /**
- * Keeps one credential's token alive. The shell around `reduce`: it owns the timer, the request in flight and the
- * callers that wait; every decision is the reducer's.
+ * Keeps one credential's token alive: the shell around `reduce`, which owns timer, requests and waiting callers. Every decision is
+ * the reducer's.
  */
 
 import type { CredentialConfig } from '../config/config.ts';
@@ -35,30 +35,29 @@ import { WaitingCallers } from './waiters.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
-  /** The current state: cheap, for every probe and scrape. */
+  /** Cheap, for every probe and scrape. */
   snapshot(): TokenSnapshot;
   grants(): PastGrants;
   /** The token that may be handed out now. */
   held(): GivenToken | undefined;
-  /** Calls back when another token has been obtained. Returns a function that stops it. */
+  /** Calls back after another token was obtained. Returns a function that stops it. */
   onToken(listener: () => void): () => void;
-  /** Requests a token now, whatever is planned, for a person who has repaired something. */
+  /** Requests a token now, whatever is planned, for a person. */
   renew(): RenewalAnswer;
-  /** Resolves once the first token has been obtained; never rejects. */
+  /** Never rejects. */
   readonly firstToken: Promise<void>;
-  /** Ends timers and gives up the grant in flight; callers that wait get TokenUnavailable. */
+  /** Gives up the grant in flight; callers that wait get TokenUnavailable. */
   close(): Promise<void>;
 }
 
 /**
- * What became of a request for a new token.
- * - `begun`: a grant is under way, be it one from before.
+ * - `begun`: a grant is under way, perhaps from before.
  * - `too_soon`: the last request was too recent.
  * - `impossible`: the mounted credentials cannot be used, or tokens are obtained for requests alone.
  */
 export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
 
-/** A token without the field's `Bearer ` prefix. */
+/** Without the field's `Bearer ` prefix. */
 export interface GivenToken {
   readonly token: string;
   readonly sendableUntil: Instant;
@@ -69,7 +68,7 @@ export interface TokenSourceOptions {
   /** Closed with the source. */
   readonly credentials: LiveCredentials;
   readonly endpoint: TokenEndpoint;
-  /** Where processes like this one keep their tokens; if absent, each requests its own. */
+  /** If absent, each process requests its own. */
   readonly shared?: SharedTokens | undefined;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -77,23 +76,19 @@ export interface TokenSourceOptions {
   readonly metrics: TokenMetrics;
   readonly credentialsMetrics: CredentialsMetrics;
   readonly log: Logger;
-  /** Absent where grants are not traced. */
+  /** Absent if grants are not traced. */
   readonly tracer?: GrantTracer | undefined;
 }
 
-/**
- * The timer looks this often even if nothing is due for long: a suspended machine's monotonic clock, which timers
- * follow, stands still while the token grows old.
- */
+/** The timer looks this often: a suspended machine's monotonic clock stands still while the token grows old. */
 const MAX_SLEEP_MS = 15_000;
 
-/** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';
 
 /** Bounds one look at the mounted credentials before a grant. */
 const MAX_LOOK_MS = 1000;
 
-/** A request waits for a grant that begins within this; if the next is further off, an answer at once serves it better. */
+/** A request waits only for a grant that begins within this. */
 const NEAR_MS = 1000;
 
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
@@ -107,16 +102,16 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
-  /** The last two usable credentials, as mounted. */
+  /** The last two usable ones. */
   let credentials: Credentials | undefined;
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
-  /** The Authorization value that an upstream has refused, until the next grant succeeds. */
+  /** An Authorization value, until the next grant succeeds. */
   let refused: string | undefined;
   /** Whether the endpoint takes refused tokens' hashes, as the broker does. */
   let takesRefusals = false;
-  /** The span of the grant in flight. */
+  /** Of the grant in flight. */
   let span: GrantSpan | undefined;
   let closed = false;
   let warnedOfPolling = false;
@@ -158,7 +153,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const giveUp = (): void => own?.end({ result: 'given_up', where: where(), status });
     abort.signal.addEventListener('abort', giveUp);
     if (own !== undefined) callers.begun(own.trace);
-    // A notification may be on its way, or lost. If something has changed, a new grant takes this one's place.
+    // A notification may be late or lost. After a change, a new grant takes this one's place.
     await lookAtCredentials();
     if (abort.signal.aborted) return;
     log.debug({ reason: grant.reason }, 'asking for a token');
@@ -218,7 +213,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     );
   }
 
-  /** Bounded: a volume's file system may hang, and then the last reading is good enough. */
+  /** A volume's file system may hang; then the last reading is good enough. */
   function lookAtCredentials(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(MAX_LOOK_MS, resolve);
@@ -231,12 +226,12 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function takeCredentials(reading: CredentialsReading): void {
     if (reading.state !== 'loaded') {
-      // The last good ones stay in use: a Secret is briefly missing or half-written while it is being changed.
+      // The last good ones stay in use, since a Secret is briefly missing while it is changed.
       log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
       return;
     }
     if (credentials === reading.credentials) {
-      // They were gone, and may have been rewritten.
+      // They may have been rewritten meanwhile.
       log.info('credentials are there again, as they were');
       apply({ type: 'credentials_rewritten' });
       return;
@@ -264,7 +259,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     else if (!isGrantNear()) callers.refuse(unavailable);
   }
 
-  /** Whether waiting makes sense. */
   function isGrantNear(): boolean {
     if (state.grant !== undefined) return true;
     return state.due !== undefined && remainingMs(state.due.at, clock.now()) <= NEAR_MS;
@@ -309,16 +303,16 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (state.grant === undefined || closed) return undefined;
     try {
       const authorization = await waitForGrant(waiter);
-      // Some providers grant the same token again while it lives.
+      // Some providers grant one token again while it lives.
       return authorization === refused ? undefined : authorization;
     } catch {
-      // The failure was logged and counted where the grant ended; the caller passes the 401 on.
+      // The grant's failure was logged; the caller passes the 401 on.
       return undefined;
     }
   }
 
   function forUpstream(upstream: string): BearerSource {
-    /** The value whose acceptance was reported: once is enough, until it is refused. */
+    /** Acceptance is reported once, until a refusal. */
     let told: string | undefined;
     return {
       current,
@@ -411,7 +405,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   };
 }
 
-/** Another process requested it: no grant of ours. */
 function isShared(outcome: TokenResponse): boolean {
   return outcome.result === 'success' && outcome.sharedAgeMs !== undefined;
 }

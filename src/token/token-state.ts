@@ -1,7 +1,6 @@
 /**
- * The token engine's memory and its only rules for changing it: a pure function of (state, event, now). The shell
- * (`token-source.ts`) owns timers and the network, and derives its actions from what changed: a new `grant` is to be
- * requested, `due` is when to look again.
+ * The token engine's state and rules, as a pure function. The shell (`token-source.ts`) requests each new `grant`, and looks again
+ * at `due`.
  */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
@@ -28,48 +27,47 @@ export type GrantReason =
   | 'retry'
   /** The token of a request is exchanged. */
   | 'subject'
-  /** The newest credentials are rejected and the token is about to expire: the previous ones are tried, once. */
+  /** A last try of the previous credentials, since the newest are rejected and the token is about to expire. */
   | 'previous_credentials'
   /** A person asked for it. */
   | 'manual';
 
 export interface TokenState {
-  /** The newest token, possibly expired; see `validToken`. */
+  /** Possibly expired; see `validToken`. */
   readonly token: HeldToken | undefined;
   /** At most one at any time. */
   readonly grant: GrantInFlight | undefined;
-  /** The next planned grant. While one is in flight, only a rotation may be planned. */
+  /** While a grant is in flight, only a rotation may be planned. */
   readonly due: PlannedGrant | undefined;
-  /** Failures since the last success. */
+  /** Since the last success. */
   readonly consecutiveFailures: number;
-  /** Failures that count for the back-off: as above, but new credentials start afresh. */
+  /** Failures that count for the back-off; new credentials start afresh. */
   readonly backoffStep: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** The credentials before the newest, and whether they were tried since a grant last succeeded. */
+  /** Whether they were tried since a grant last succeeded. */
   readonly previousCredentials: 'none' | 'untried' | 'rejected';
-  /** How each upstream, by its name, has judged the tokens; kept for those heard of last. */
+  /** By name, for those heard of last. */
   readonly upstreams: ReadonlyMap<string, UpstreamRecord>;
   /** Monotonic ms at which the allowance of forced renewals is whole again (a token bucket's arrival time). */
   readonly forcedPaidUntilMs: number;
-  /** The same for immediate rotations. */
+  /** For immediate rotations. */
   readonly rotationsPaidUntilMs: number;
   /** Monotonic ms of the last grant that a person asked for. */
   readonly manualRefreshAtMs: number;
-  /** Grants begun so far; numbers them. */
+  /** Numbers the grants. */
   readonly grantsBegun: number;
 }
 
 interface HeldToken {
-  /** Distinguishes it from all tokens before; the same text obtained again keeps its number. */
+  /** A text obtained again keeps its number. */
   readonly number: number;
   /** `Bearer …` */
   readonly authorization: string;
-  /** When its request was sent: its lifetime counts from there, however slow the answer was. */
+  /** When its request was sent: its lifetime counts from there. */
   readonly requestedAt: Instant;
   readonly expiresAt: Instant;
   /** A little before it expires; see `sendableMs`. */
   readonly sendableUntil: Instant;
-  /** Which credentials it was granted to. */
   readonly grantedTo: 'newest' | 'previous';
 }
 
@@ -77,7 +75,7 @@ export interface GrantInFlight {
   readonly id: number;
   readonly reason: GrantReason;
   readonly requestedAt: Instant;
-  /** Whether its credentials were rewritten meanwhile: the request may have used the old writing. */
+  /** `overtaken`: its credentials were rewritten meanwhile, and the request may have used the old ones. */
   readonly writing: 'newest' | 'overtaken';
 }
 
@@ -93,19 +91,17 @@ export interface FailedGrant {
 }
 
 export type TokenEvent =
-  /** Credentials that differ from the previous ones were read. */
+  /** They differ from the previous ones. */
   | { readonly type: 'credentials_loaded' }
-  /** The same credentials were rewritten, such as a token that vouches for the client. */
+  /** With equal content, such as a token that vouches for the client. */
   | { readonly type: 'credentials_rewritten' }
-  /** The answer to grant `id`, or its failure. */
   | { readonly type: 'grant_ended'; readonly id: number; readonly outcome: GrantedToken | RefusedGrant }
-  /** An upstream answered 401 to this Authorization value. */
+  /** A 401. */
   | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
-  /** An upstream took this Authorization value. */
   | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
-  /** A person asks for a token now. */
+  /** By a person. */
   | { readonly type: 'refresh_requested' }
-  /** Time has passed: the timer fired, or a request found no valid token. */
+  /** The timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
 
 interface Circumstances {
@@ -130,24 +126,21 @@ export const INITIAL_STATE: TokenState = {
   grantsBegun: 0,
 };
 
-/**
- * Immediate grants for changed credentials: this many at once, then one per interval. A flapping Secret must not load
- * the provider.
- */
+/** Grants for changed credentials at once, then one per interval: a flapping Secret must not load the provider. */
 const ROTATION_BURST = 5;
 const ROTATION_INTERVAL_MS = 5000;
 
 /**
- * Renewals that upstreams may force at once, then one per interval, whatever they accept in between: one of several
- * servers behind a name may refuse what the others take.
+ * Renewals that upstreams may force at once, then one per interval. One of several servers behind a name may refuse what the others
+ * take.
  */
 const FORCED_BURST = 5;
 const FORCED_INTERVAL_MS = 30_000;
 
-/** Between two grants that a person asked for: a button that is held down must not load the provider. */
+/** A button that is held down must not load the provider. */
 const MIN_MANUAL_INTERVAL_MS = 10_000;
 
-/** A token younger than this and never accepted was refused for a reason that another token will not cure. */
+/** If refused without ever being accepted, a younger token has a fault that another will not cure. */
 const YOUNGEST_RENEWABLE_MS = 1000;
 
 export function reduce(state: TokenState, event: TokenEvent, circumstances: Circumstances): TokenState {
@@ -180,18 +173,18 @@ function planForCredentials(state: TokenState, { now, random, policy }: Circumst
   if (state.grantsBegun === 0) {
     return { ...state, due: { at: later(now, policy.startupJitterMs * random), reason: 'startup' } };
   }
-  // Credentials that were rejected as the newest are not worth a try as the previous.
+  // Rejected as the newest, credentials are not worth a try as the previous.
   const previousCredentials = state.lastFailure?.result === 'rejected' ? 'rejected' : 'untried';
   return planAtOnce({ ...state, previousCredentials }, now);
 }
 
-/** The old writing may have caused a refusal or failure; while nothing fails, a rewriting is no reason for a grant. */
+/** The old writing may have caused a failure. Without one, a rewriting begins no grant. */
 function noteRewriting(state: TokenState, now: Instant): TokenState {
   if (state.backoffStep > 0) return beginIfDue(planAtOnce(state, now), now);
   return state.grant === undefined ? state : { ...state, grant: { ...state.grant, writing: 'overtaken' } };
 }
 
-/** For the credentials mounted now, within the allowance. */
+/** Within the allowance. */
 function planAtOnce(state: TokenState, now: Instant): TokenState {
   if (state.due?.reason === 'rotation') return state;
   const paidUntilMs = Math.max(state.rotationsPaidUntilMs, now.monotonicMs) + ROTATION_INTERVAL_MS;
@@ -209,14 +202,14 @@ function beginIfDue(state: TokenState, now: Instant): TokenState {
   return begin(state, state.due.reason, now);
 }
 
-/** Replaces the planned grant and any back-off. While a grant is in flight, nothing changes. */
+/** Replaces the planned grant and any back-off, unless a grant is in flight. */
 function considerWish(state: TokenState, now: Instant): TokenState {
   if (state.grant !== undefined || now.monotonicMs - state.manualRefreshAtMs < MIN_MANUAL_INTERVAL_MS)
     return state;
   return { ...begin(state, 'manual', now), manualRefreshAtMs: now.monotonicMs };
 }
 
-/** A rotation takes the place of a grant in flight, whose answer no longer counts. */
+/** A rotation replaces a grant in flight, whose answer no longer counts. */
 function begin(state: TokenState, reason: GrantReason, now: Instant): TokenState {
   const id = state.grantsBegun + 1;
   return {
@@ -286,7 +279,7 @@ function hold(
   };
 }
 
-/** Two answers on one token name its end in whole seconds, rounded up or down, and one of them may have been slow. */
+/** Two answers on one token may round its end up and down, and one may have been slow. */
 const SAME_END_MS = 2000;
 
 function planRetry(
@@ -338,7 +331,7 @@ function plannedRetry(
   return { at: later(now, delayMs), reason: 'retry' };
 }
 
-/** Whether the token has expired since the last failure: retries in its last minutes do not count for the time after. */
+/** Whether the token has expired since the last failure: earlier retries do not count for the time after. */
 function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
   if (token === undefined || lastFailure === undefined) return false;
   return isPast(token.sendableUntil, now) && !isPast(token.sendableUntil, lastFailure.at);

@@ -1,6 +1,6 @@
 /**
- * How one upstream has judged a credential's tokens, and when its 401 is worth a renewal. Pure. If it refuses a token
- * that it took before, the token was most likely revoked; if it refuses one token after another, more will not help.
+ * How one upstream has judged a credential's tokens, and when its 401 is worth a renewal. A refusal after acceptance suggests
+ * revocation; refusals in a row are not cured by more tokens.
  */
 
 import { doublingMs } from '../platform/time/async.ts';
@@ -9,7 +9,7 @@ import { doublingMs } from '../platform/time/async.ts';
 export type UpstreamRecord =
   | {
       readonly state: 'accepting';
-      /** The number of the token it took last, which the record may long outlive. */
+      /** The number of the token it took last. */
       readonly token: number;
     }
   | {
@@ -22,31 +22,26 @@ export type UpstreamRecord =
 
 const COOLDOWN = { firstMs: 30_000, maxMs: 600_000 };
 
-/** How soon an upstream that refused the last forced token too may force another, after `futile` earlier ones. */
+/** Until an upstream that refused the last forced token, too, may force another. */
 function refusalCooldownMs(futile: number): number {
   return doublingMs(futile, COOLDOWN);
 }
 
-/** Whether a 401 of this upstream may force a renewal, as far as its record goes. */
 export function mayForceRenewal(record: UpstreamRecord | undefined, nowMs: number): boolean {
   return record?.state !== 'refusing' || nowMs - record.forcedAtMs >= refusalCooldownMs(record.futile);
 }
 
-/** The record after its 401 has forced a renewal. */
 export function afterForcedRenewal(record: UpstreamRecord | undefined, nowMs: number): UpstreamRecord {
   if (record?.state !== 'refusing') return { state: 'refusing', forcedAtMs: nowMs, futile: 0 };
-  // Counted from the last forced renewal, not from the token: a scheduled one in between cures the upstream no better.
+  // Counted from the last forced renewal: a scheduled one in between cures no better.
   const quiet = nowMs - record.forcedAtMs >= 2 * refusalCooldownMs(record.futile);
   return { state: 'refusing', forcedAtMs: nowMs, futile: quiet ? 0 : record.futile + 1 };
 }
 
-/**
- * How many upstreams are remembered for one credential: those heard of last. Names come and go with the configuration,
- * and in the broker with the namespaces that report.
- */
+/** Upstreams per credential, those heard of last. In the broker they are the reporting namespaces. */
 const MAX_REMEMBERED = 256;
 
-/** Adds the record of an upstream. Beyond the bound, the one that has been silent for longest goes. */
+/** Beyond the bound, the longest silent goes. */
 export function withRecord(
   records: ReadonlyMap<string, UpstreamRecord>,
   upstream: string,

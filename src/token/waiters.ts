@@ -1,5 +1,3 @@
-/** Those who wait for a grant, and may leave before it ends. */
-
 import type { Clock } from '../platform/time/clock.ts';
 import type { AwaitsGrant, GrantTrace, TokenUnavailable, TokenWaiter } from './bearer-source.ts';
 
@@ -13,11 +11,11 @@ interface WaitingCallersOptions {
   readonly clock: Clock;
   /** How long each may wait. */
   readonly patienceMs: number;
-  /** Why there is no token, for a caller that has waited too long or has gone. */
+  /** For a caller that has waited too long or has gone. */
   unavailable(): TokenUnavailable;
 }
 
-/** Callers that wait for the grant in flight, each for a bounded time or until it goes. */
+/** Callers that wait for a grant, each for a bounded time or until it goes. */
 export class WaitingCallers {
   readonly #options: WaitingCallersOptions;
   readonly #callers = new Set<Caller>();
@@ -30,7 +28,7 @@ export class WaitingCallers {
     return this.#callers.size;
   }
 
-  /** Resolves to the value given, or rejects with the reason for none. @throws {TokenUnavailable} */
+  /** @throws {TokenUnavailable} */
   wait({ awaits, gone }: TokenWaiter = {}): Promise<string> {
     const { clock, patienceMs, unavailable } = this.#options;
     return new Promise((resolve, reject) => {
@@ -58,7 +56,7 @@ export class WaitingCallers {
     });
   }
 
-  /** Another grant has begun, for which they wait from now on. */
+  /** They wait for this grant from now on. */
   begun(grant: GrantTrace): void {
     for (const { awaits } of this.#callers) awaits?.(grant);
   }
@@ -73,8 +71,8 @@ export class WaitingCallers {
 }
 
 /**
- * The promise's result, for a waiter that may leave before. A promise that many wait for holds all of them, and all
- * that they hold, until it settles; this one lets go of a waiter that has left.
+ * The promise's result, for a waiter that may leave before. Memory of a waiter that has left is freed, which a bare promise keeps
+ * until it settles.
  * @param why makes the error for a waiter that has left, once `gone` is aborted
  */
 export function untilGone<T>(

@@ -1,4 +1,4 @@
-/** Why there is no token, in one sentence for the person who has to mend it: where, what, and what to do. */
+/** Why there is no token, for the person who has to mend it: where, what, and what to do. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
@@ -6,7 +6,6 @@ import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-protocol.ts';
 import type { TokenSnapshot } from './grant-report.ts';
 import type { FailedGrant } from './token-state.ts';
 
-/** The codes of the table in errors.ts that can be the reason. */
 type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
 export interface NoToken {
@@ -15,7 +14,7 @@ export interface NoToken {
   readonly message: string;
 }
 
-/** The same, in two parts: where and what as a sentence, and what to do as a clause. */
+/** Where and what as a sentence, and what to do as a clause. */
 interface NoTokenParts {
   readonly code: NoTokenCode;
   readonly problem: string;
@@ -23,17 +22,17 @@ interface NoTokenParts {
 }
 
 interface WhatHappened {
-  /** What is wrong with the mounted credentials, where they cannot be used. */
+  /** What is wrong with the mounted credentials. */
   readonly unusable?: string | undefined;
   readonly lastFailure?: Pick<FailedGrant, 'result' | 'detail'> | undefined;
 }
 
 type Remedies = readonly (readonly [RegExp, string])[];
 
-/** Errors of TLS by which a certificate is refused, as OpenSSL and Node name them. */
+/** Refused certificates, as OpenSSL and Node name them. */
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVALID_CA|ISSUER_CERT/;
 
-/** What mends a failing connection, by its detail; the first match counts. */
+/** By the failure's detail; the first match counts. */
 const OF_CONNECTIONS: Remedies = [
   [/^the egress proxy /, 'look at egressProxy'],
   [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
@@ -108,7 +107,6 @@ export function explainNoToken(
   };
 }
 
-/** The same for a mounted token. */
 function explainNoMountedToken(directory: string, { unusable, lastFailure }: WhatHappened): NoTokenParts {
   const why = unusable ?? lastFailure?.detail ?? 'it has not been read yet';
   return {
@@ -128,8 +126,7 @@ function firstFor(detail: string, remedies: Remedies): string | undefined {
 }
 
 /**
- * Why a credential has never had a token, for readers of `kubectl describe pod`; undefined once it had one. The code
- * decides the exit status of the process; the message names the credential.
+ * For `kubectl describe pod`; undefined once the credential had a token. The code decides the exit status.
  * @param config of the credential that the snapshot shows.
  */
 export function whyNeverGranted(

@@ -1,7 +1,4 @@
-/**
- * Assertions that are signed here (RFC 7523 §3), a client's about itself and those that serve as a grant, and the
- * private key for them.
- */
+/** Assertions that are signed here (RFC 7523 §3), and the private key for them. */
 
 import {
   constants,
@@ -19,21 +16,21 @@ export interface AssertionKey {
   readonly algorithm: AssertionAlgorithm;
   /** The `kid` under which the provider knows the public key. */
   readonly keyId?: string;
-  /** The `x5t#S256` of the certificate under which the provider knows the public key. */
+  /** The certificate's `x5t#S256`. */
   readonly certificateThumbprint?: string;
   readonly privateKey: KeyObject;
 }
 
 interface AssertionKeySettings {
-  /** Overrides the JWK's `kid` and, where there is none, the thumbprint of the public key (RFC 7638). */
+  /** Overrides the JWK's `kid` and the public key's thumbprint (RFC 7638). */
   readonly keyId?: string | undefined;
-  /** Overrides the JWK's `alg` and, where there is none, the first algorithm that suits the key. */
+  /** Overrides the JWK's `alg` and the first algorithm that suits the key. */
   readonly algorithm?: AssertionAlgorithm | undefined;
-  /** PEM. With it, the certificate's thumbprint names the key, and a `kid` is sent only if one is given. */
+  /** PEM. Its thumbprint names the key, and a `kid` is sent only if given. */
   readonly certificate?: string | undefined;
 }
 
-/** What a text should have been, as a noun phrase. Holds nothing of the text. */
+/** A noun phrase that holds nothing of the text. */
 interface UnusableKey {
   readonly in: 'key' | 'certificate';
   readonly expected: string;
@@ -45,7 +42,7 @@ const SUPPORTED = `${EC_KEYS}, ${RSA_KEYS} or an Ed25519 key`;
 
 const RSA_ALGORITHMS: readonly AssertionAlgorithm[] = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 
-/** The key in a PEM (PKCS#8, SEC 1 or PKCS#1) or in a JWK (RFC 7517). Its type decides which algorithms it may sign. */
+/** The key in a PEM (PKCS#8, SEC 1 or PKCS#1) or a JWK (RFC 7517). */
 export function parseAssertionKey(
   text: string,
   settings: AssertionKeySettings = {},
@@ -87,7 +84,7 @@ function wrongKey(expected: string): UnusableKey {
   return { in: 'key', expected };
 }
 
-/** Undefined if the text holds no private key, or one that a passphrase protects. */
+/** Undefined if the text holds no private key, or a passphrase protects it. */
 export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -114,7 +111,7 @@ function importJwk(jwk: Jwk): KeyObject | undefined {
   }
 }
 
-/** The algorithms that the key may sign with (RFC 7518 §3, RFC 8037 §3.1), the usual one first. */
+/** RFC 7518 §3 and RFC 8037 §3.1, the usual one first. */
 function algorithmsOf(key: KeyObject): readonly AssertionAlgorithm[] {
   const { namedCurve, modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -145,12 +142,12 @@ function keysFor(algorithm: AssertionAlgorithm): string {
 /** SHA-256 of the public key's required members, in lexical order and without white space (RFC 7638 §3.2). */
 function thumbprint(privateKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
-  // JSON leaves out members that a type of key lacks, and keeps the order.
+  // JSON leaves out absent members, and keeps the order.
   const members = JSON.stringify({ crv, e, kty, n, x, y });
   return createHash('sha256').update(members).digest('base64url');
 }
 
-/** The first certificate of a PEM; undefined where there is none. */
+/** The first certificate of a PEM, if any. */
 export function parseCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
@@ -168,22 +165,18 @@ interface AssertionFacts {
   readonly nowMs: number;
   /** From now to `exp`. */
   readonly lifetimeSeconds: number;
-  /** The `jti` claim; never the same twice. Left out if undefined. */
+  /** The `jti` claim; never used twice. Left out if undefined. */
   readonly assertionId?: string | undefined;
-  /** Claims besides those above. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * How far a provider's clock may be behind ours: many refuse what was issued in their future, some (ory/fosite) by as
- * little as a second. `iat` and `nbf` are set back by this much.
+ * How far a provider's clock may be behind. Some (ory/fosite) refuse what was issued a second in their future, so `iat` and `nbf`
+ * are set back.
  */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
-/**
- * A signed assertion. No JOSE library: with the algorithm fixed by the key and nothing to parse or verify, compact
- * serialization (RFC 7515 §7.1) is these few lines, and a library would cost every pod its memory.
- */
+/** Compact serialization (RFC 7515 §7.1). A JOSE library would cost every pod memory. */
 export function signAssertion(key: AssertionKey, facts: AssertionFacts): string {
   const now = Math.floor(facts.nowMs / 1000);
   const input = [

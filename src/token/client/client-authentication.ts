@@ -1,7 +1,6 @@
 /**
- * How a client shows the token endpoint who it is (RFC 6749 §2.3): for each method a row of all that others ask about
- * it, from what it reads of the mounted files to what one request carries. The settings of a method, and its word in
- * the file, are in `src/config/client-authentication.ts`.
+ * How a client shows the token endpoint who it is (RFC 6749 §2.3). A new method is a row here, and its settings are in
+ * `src/config/client-authentication.ts`.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -23,15 +22,12 @@ import {
   signAssertion,
 } from './assertion.ts';
 
-/** What one request carries to show who the client is. */
 export interface ProofOfClient {
-  /** The Authorization field, for methods that use one. */
   readonly authorization?: string;
-  /** Form parameters, for methods that use some. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** A method with everything it takes: one of these is enough to prove who the client is. */
+/** One of these is enough to prove who the client is. */
 export type ClientCredentials =
   | BasicClient
   | PostClient
@@ -45,40 +41,36 @@ type Config<M extends MethodName> = Extract<ClientAuthentication, { readonly met
 type Client<M extends MethodName> = Extract<ClientCredentials, { readonly method: M }>;
 
 interface Method<M extends MethodName> {
-  /** It names a client only if one is configured: no `client_id` is read. */
+  /** No `client_id` is read; it is sent if configured. */
   readonly isNameless?: true;
-  /** By one of these names an issuer's metadata offers it (RFC 8414 §2). */
+  /** Names in an issuer's metadata (RFC 8414 §2). */
   readonly publishedAs: readonly string[];
-  /**
-   * Whether these credentials decide what is granted, so that replicas that hold them may share a token. Not where a
-   * token that somebody else keeps fresh decides it, too.
-   */
+  /** Whether replicas with these credentials may share a token. Not if a token kept fresh elsewhere decides what is granted. */
   readonly mayShareToken: boolean;
   /** Whether what it sends holds a time of this machine's clock. */
   readonly datesProof?: true;
-  /** The certificate that is shown in the handshake: its file in the credential's directory, and its content. */
+  /** Shown in the handshake: its file in the credential's directory, and its content. */
   readonly certificate?: { readonly file: string; of(client: Client<M>): ClientCertificate };
-  /** The secret that the provider knows, too, and may repeat in an answer; undefined where it knows none. */
+  /** The provider may repeat it in an answer. */
   sharedSecret(client: Client<M>): string | undefined;
-  /** The files that it reads in the credential's directory, besides `client_id`. */
+  /** In the credential's directory, besides `client_id`. */
   files(config: Config<M>): readonly string[];
-  /** What they hold; or what they should have held, without a secret value. */
+  /** What they hold, or should have held, without a secret value. */
   understand(
     config: Config<M>,
     clientId: Client<M>['clientId'],
     files: MountedFiles,
   ): Client<M> | UnusableSecret;
-  /** An assertion is signed, or read, anew for each request. */
+  /** Anew for each request. */
   prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
-/** A chain and its key, in PEM. */
+/** In PEM. */
 interface ClientCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Where the request goes, and when. */
 interface Occasion {
   readonly tokenUrl: string;
   readonly clock: Clock;
@@ -158,7 +150,7 @@ function methodOf<M extends MethodName>({ method }: { readonly method: M }): Met
 
 type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
 
-/** The files that the client's method reads in the credential's directory. */
+/** In the credential's directory. */
 export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
   const method = methodOf(clientAuth);
   const own = method.files(clientAuth);
@@ -175,10 +167,7 @@ export function understandClient(
   return method.understand(clientAuth, clientId ?? mounted, files);
 }
 
-/**
- * @param tokenUrl where the request goes.
- * @throws {UnusableFile} if the token that vouches for the client cannot be read now.
- */
+/** @throws {UnusableFile} if the token that vouches for the client cannot be read now. */
 export async function proveClient(
   credentials: ClientCredentials,
   tokenUrl: string,
@@ -187,37 +176,32 @@ export async function proveClient(
   return await methodOf(credentials).prove(credentials, { tokenUrl, clock });
 }
 
-/** The names by which an issuer's metadata may offer the method. */
 export function publishedNames(config: ClientAuthentication): readonly string[] {
   return methodOf(config).publishedAs;
 }
 
-/** Whether replicas with equal credentials may share a token. */
 export function mayShareToken(config: ClientAuthentication): boolean {
   return methodOf(config).mayShareToken;
 }
 
-/** Whether the proof holds a time of this machine's clock. */
 export function datesProof(config: ClientAuthentication): boolean {
   return methodOf(config).datesProof === true;
 }
 
-/** The file, in the credential's directory, of the certificate that the client shows in the handshake. */
+/** In the credential's directory. */
 export function certificateFile(client: ClientAuthentication | ClientCredentials): string | undefined {
   return methodOf(client).certificate?.file;
 }
 
-/** The certificate that the client shows in the handshake. */
 export function clientCertificate(client: ClientCredentials): ClientCertificate | undefined {
   return methodOf(client).certificate?.of(client);
 }
 
-/** The secret that the provider knows, too. */
 export function sharedSecret(client: ClientCredentials): string | undefined {
   return methodOf(client).sharedSecret(client);
 }
 
-/** What of the client a provider might repeat in an answer, which must not be shown: alone, and as Basic joins it. */
+/** What must not be shown if a provider repeats it: alone, and as Basic joins it. */
 export function repeatedParts(client: ClientCredentials): readonly string[] {
   const { clientId } = client;
   const secret = sharedSecret(client);
@@ -230,12 +214,11 @@ export function repeatedParts(client: ClientCredentials): readonly string[] {
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The parameters of a client that proves itself with a JWT. */
 function assertionParameters(jwt: string): Record<string, string> {
   return { client_assertion_type: ASSERTION_TYPE, client_assertion: jwt };
 }
 
-/** `client_secret_basic`: the client shares a secret with the provider (RFC 6749 §2.3.1). */
+/** RFC 6749 §2.3.1. */
 interface BasicClient {
   readonly method: 'client_secret_basic';
   readonly encoding: 'form' | 'raw';
@@ -243,7 +226,7 @@ interface BasicClient {
   readonly clientSecret: string;
 }
 
-/** `client_secret_post`: the same, in the form. */
+/** The secret is in the form. */
 interface PostClient {
   readonly method: 'client_secret_post';
   readonly clientId: string;
@@ -259,23 +242,23 @@ function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
   return { parameters: { client_id: clientId, client_secret: clientSecret } };
 }
 
-/** The id and the secret as Basic joins them, before Base64. */
+/** Before Base64. */
 function basicPair(clientId: string, secret: string, encoding: BasicClient['encoding']): string {
   const encode = encoding === 'form' ? formEncode : (text: string) => text;
   return `${encode(clientId)}:${encode(secret)}`;
 }
 
-/** application/x-www-form-urlencoded of one value: what RFC 6749 §2.3.1 asks of both halves of Basic. */
+/** application/x-www-form-urlencoded of one value (RFC 6749 §2.3.1). */
 function formEncode(text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1);
 }
 
-/** `private_key_jwt`: the client signs an assertion about itself (RFC 7523 §2.2). */
+/** The client signs an assertion about itself (RFC 7523 §2.2). */
 interface SigningClient {
   readonly method: 'private_key_jwt';
   readonly clientId: string;
   readonly key: AssertionKey;
-  /** The assertion's `aud`; the token endpoint's URL unless given. */
+  /** The assertion's `aud`; by default the token endpoint's URL. */
   readonly audience?: string | undefined;
 }
 
@@ -292,7 +275,7 @@ function signingClient(
   return { method, clientId, key, ...(audience === undefined ? {} : { audience }) };
 }
 
-/** Long enough for clocks that differ, too short to be worth stealing: an assertion is used once, at once. */
+/** Long enough for clocks that differ, too short to be worth stealing. */
 const LIFETIME_SECONDS = 60;
 
 function proveBySignature(
@@ -310,7 +293,7 @@ function proveBySignature(
   return { parameters: { client_id: clientId, ...assertionParameters(assertion) } };
 }
 
-/** `tls_client_auth`: a certificate, shown in the handshake (RFC 8705 §2): a chain and its key, in PEM. */
+/** RFC 8705 §2. */
 interface CertifiedClient {
   readonly method: 'tls_client_auth';
   readonly clientId: string;
@@ -333,15 +316,14 @@ function certifiedClient(
   return { method, clientId, certificate, privateKey };
 }
 
-/** The handshake has shown the certificate; the id says whose it should be. */
+/** The handshake has shown the certificate. */
 function proveByCertificate({ clientId }: CertifiedClient): ProofOfClient {
   return { parameters: { client_id: clientId } };
 }
 
 /**
- * `kubernetes_jwt`: the cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2), which is
- * replaced hourly. The token is read anew for each grant and is no part of these credentials, which stay the same when
- * it changes.
+ * The cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2). It is replaced hourly, read anew for each
+ * grant, and no part of these credentials.
  */
 interface AttestedClient {
   readonly method: 'kubernetes_jwt';
@@ -366,10 +348,7 @@ async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient
   return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
 }
 
-/**
- * The present text of a JWT that somebody else keeps fresh.
- * @throws {UnusableFile} if it cannot be read or is no JWT.
- */
+/** @throws {UnusableFile} if it cannot be read or is no JWT. */
 async function readJwtFile(directory: string, name: string): Promise<string> {
   const reading = await readMountedSecret(directory, [name]);
   if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
@@ -378,12 +357,12 @@ async function readJwtFile(directory: string, name: string): Promise<string> {
   return token;
 }
 
-/** Whether a text has the form of a JWS in compact serialization (RFC 7515 §3.1); the provider judges its validity. */
+/** Only the form of a JWS in compact serialization (RFC 7515 §3.1). */
 function isJwt(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }
 
-/** `none`: the client proves nothing, because the grant itself is proof or needs none (RFC 7591 §2). */
+/** RFC 7591 §2: the grant itself is proof or needs none. */
 interface PublicClient {
   readonly method: 'none';
   /** Sent only if configured. */

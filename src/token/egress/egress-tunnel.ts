@@ -1,4 +1,4 @@
-/** A tunnel through somebody else's HTTP proxy (CONNECT, RFC 9110 §9.3.6). */
+/** A tunnel through an egress proxy (CONNECT, RFC 9110 §9.3.6). */
 
 import { BlockList, isIP, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -8,10 +8,10 @@ import { readMountedSecret } from '../../platform/mounted/mounted-secret.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
-/** The most that is read of the proxy's answer to CONNECT, up to the empty line. */
+/** Of the proxy's answer to CONNECT. */
 const MAX_ANSWER_BYTES = 8192;
 
-/** The tunnel failed. The message may be shown: it names the proxy and holds no credentials. */
+/** The message may be shown: it names the proxy and holds no credentials. */
 export class EgressFailure extends Error {
   override readonly name = 'EgressFailure' as const;
 }
@@ -24,7 +24,6 @@ interface EgressTunnelOptions {
   /** From now to the proxy's consent. */
   readonly withinMs: number;
   readonly clock: Clock;
-  /** Like `net.connect`. */
   readonly connectTcp: (options: TcpNetConnectOpts) => Socket;
   /** Called once the tunnel is open. */
   readonly onStands?: () => void;
@@ -32,10 +31,10 @@ interface EgressTunnelOptions {
 
 const HEAD_END = '\r\n\r\n';
 
-/** A registered name or an IPv6 address (RFC 3986 §3.2.2): no character ends a line, or a request target. */
+/** A registered name or an IPv6 address (RFC 3986 §3.2.2). No character ends a line or a request target. */
 const HOST = /^[\w.~!$&'()*+,;=%:-]+$/;
 
-/** The tunnel's bytes. Writes before it opens are delayed; if it fails, its `error` is an EgressFailure. */
+/** Writes wait until it opens. If it fails, its `error` is an EgressFailure. */
 export class EgressTunnel extends Duplex {
   readonly #options: EgressTunnelOptions;
   readonly #cancelTimeout: () => void;
@@ -170,9 +169,9 @@ function remedyOf(status: string): string {
 }
 
 /**
- * Whether connections to a host go through the proxy: all do, except to this machine and to what `noProxy` names (the
- * name itself, `.suffix` for every name below it, an address, or a CIDR range). Names are not resolved for this.
- * @param host a name or address as dialled; IPv6 without brackets.
+ * `noProxy` names a host, `.suffix` for all names below it, an address, or a CIDR range. Loopback is never proxied. Names are not
+ * resolved.
+ * @param host as dialled; IPv6 without brackets.
  */
 export function goesThrough({ noProxy }: Pick<EgressProxyConfig, 'noProxy'>, host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');

@@ -1,4 +1,4 @@
-/** A credential whose tokens are exchanged for those of the requests themselves: none is held before a request asks. */
+/** A credential whose tokens are exchanged for those of requests. */
 
 import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
@@ -9,7 +9,7 @@ import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
-/** Follows the mounted credentials; it is ready once they can be used. */
+/** Ready once the mounted credentials can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
   const { config, endpoint, clock, metrics, credentialsMetrics } = options;
   const log = options.log.child({ credential: config.name });
@@ -58,7 +58,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     const durationMs = clock.monotonicMs() - monotonicMs;
     if (outcome.result !== 'success') {
       log.warn({ result, detail: outcome.detail }, 'the token of a request was not exchanged');
-      // The request's own error, and counted there: anybody may send a token that nobody exchanges.
+      // Only counted with the request, since anybody may send a bad token.
       if (isOfSubject(outcome)) return outcome;
       lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
       consecutiveFailures += 1;
@@ -84,7 +84,6 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     loaded.resolve();
   }
 
-  /** There is no token without a subject. */
   function withoutSubject(): TokenUnavailable {
     return new TokenUnavailable(`credential ${config.name}: tokens are exchanged for those of requests`, 0);
   }

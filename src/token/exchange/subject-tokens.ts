@@ -1,7 +1,6 @@
 /**
- * Tokens that were exchanged for those of requests (RFC 8693). Each serves its own subject only, whose token is known
- * here just by its SHA-256. The number of subjects and their bytes are bounded; the least recently used goes first.
- * Failures are kept apart: anybody may cause them, and they take no granted token's place.
+ * Tokens that were exchanged for those of requests (RFC 8693). Failures are kept apart, so that no caller can displace granted
+ * tokens.
  */
 
 import { createHash } from 'node:crypto';
@@ -14,45 +13,41 @@ import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
 import { untilGone } from '../waiters.ts';
 
-/** Subjects that have a token at once. */
+/** Subjects that have a token; the least recently used goes first. */
 const MAX_SUBJECTS = 1000;
 /** Subjects that are known to have none. */
 const MAX_FAILED = 1000;
-/** Total size of all their tokens. */
+/** Total size of all tokens. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Exchanges under way or in line. Beyond that the caller with the most in line is turned away first. */
+/** Under way or in line. Beyond that the caller with the most in line is turned away first. */
 const MAX_EXCHANGES = 256;
 
-/** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';
 
-/** For this long a refused subject is refused again without asking the provider. */
+/** A refused subject is refused again without asking the provider. */
 const REFUSED_FOR_MS = 5000;
 /**
- * For this long a provider that did not answer is not asked for any subject, and one that said that it cannot answer now
- * is not asked again for the subject that it said so of.
+ * A provider that gave no answer is asked for no subject. If it said that it cannot answer now, it is not asked again for that
+ * subject.
  */
 const AWAY_FOR_MS = 1000;
 /**
- * For this long a provider that rejects the client is not asked again for the subject, nor for any of its caller once it has
- * rejected the client for two: asking again would lock the client out.
+ * After a rejection of the client, the subject is not tried again, so as not to lock the client out. After two of one caller, none
+ * of its subjects is.
  */
 const REJECTED_FOR_MS = 30_000;
 const MAX_RETRY_AFTER_MS = 60_000;
-/** A token that an upstream refused is exchanged anew no sooner than this after it was exchanged. */
+/** From an exchange to the next one, if an upstream refused its token. */
 const YOUNGEST_REPLACED_MS = 30_000;
 
-/** How long a result is kept if its subject has expired by our clock: it serves the requests that wait for it. */
+/** For requests that wait, if the subject has expired by this machine's clock. */
 const OF_ENDED_FOR_MS = 1000;
 
 export function isOfSubject({ result, blames }: RefusedGrant): boolean {
   return result === 'rejected' && blames === 'subject';
 }
 
-/**
- * What every subject would meet: the client is rejected, or no answer comes at all. One subject may have caused any other
- * failure.
- */
+/** Failures that every subject would meet. One subject may have caused any other. */
 type CommonFailure = 'client_rejected' | 'unanswered';
 
 function commonFailure({ result, blames }: RefusedGrant): CommonFailure | undefined {
@@ -60,7 +55,7 @@ function commonFailure({ result, blames }: RefusedGrant): CommonFailure | undefi
   return result === 'unavailable' && blames === undefined ? 'unanswered' : undefined;
 }
 
-/** The caller whose requests a failure concerns, whatever their subject; `undefined` for all requests. */
+/** The caller concerned by a failure; `undefined` for all. */
 type Concerned = string | undefined;
 
 interface Away {
@@ -69,9 +64,8 @@ interface Away {
   readonly of: Concerned;
 }
 
-/** One request that wants a token. */
 interface Asker extends TokenWaiter {
-  /** Who sends the request, where callers are told apart. */
+  /** Who sends the request, if callers are told apart. */
   readonly caller?: string | undefined;
 }
 
@@ -79,11 +73,10 @@ interface Exchanging {
   token: Promise<string>;
   readonly place: Place;
   readonly askers: Set<Asker>;
-  /** The trace, once the exchange has begun, where it is traced. */
+  /** Of an exchange that has begun, if traced. */
   trace: GrantTrace | undefined;
 }
 
-/** An exchange. */
 interface Wanted {
   readonly key: string;
   readonly subject: string;
@@ -98,7 +91,7 @@ interface Held {
   readonly sendableUntil: Instant;
 }
 
-/** Why there is no token. Not the error itself: its stack would hold on to the request that it was thrown for. */
+/** Not the error itself: its stack would hold on to its request. */
 type Why =
   | { readonly code: 'subject_token_refused'; readonly message: string }
   | { readonly code: 'token_unavailable'; readonly message: string; readonly retryAfterMs: number };
@@ -111,16 +104,16 @@ interface Failed {
 }
 
 interface SubjectTokensOptions {
-  /** The credential's name, for messages. */
+  /** For messages. */
   readonly name: string;
   readonly clock: Clock;
-  /** Exchanges under way at once. The provider knows nothing of those in line. */
+  /** Exchanges under way at once. */
   readonly atOnce: number;
   /** How long an exchange waits for its turn. */
   readonly patienceMs: number;
   /**
    * Never rejects.
-   * @param begun called at once with the exchange's trace, where it is traced.
+   * @param begun called at once with the exchange's trace, if traced.
    * @param ending the token that the subject has had and that is about to end.
    */
   exchange(subject: string, begun: AwaitsGrant, ending: string | undefined): Promise<TokenResponse>;
@@ -128,7 +121,7 @@ interface SubjectTokensOptions {
 
 export class SubjectTokens {
   readonly #options: SubjectTokensOptions;
-  /** By SHA-256 of the subject's token, like the maps below. */
+  /** By SHA-256 of the subject's token; so are the maps below. */
   readonly #exchanging = new Map<string, Exchanging>();
   readonly #held = new LruMap<string, Held>({
     max: MAX_SUBJECTS,
@@ -140,7 +133,7 @@ export class SubjectTokens {
   /** Set while the provider is believed to be away, or to reject the client. */
   #away: Away | undefined;
   #refusesAll = false;
-  /** The last failure, if it was one that every subject would meet, and who met it first. */
+  /** The last failure, if every subject would meet it, and who met it first. */
   #suspected:
     | { readonly failure: CommonFailure; readonly key: string; readonly caller: string | undefined }
     | undefined;
@@ -160,24 +153,23 @@ export class SubjectTokens {
     return this.#held.size + this.#failed.size;
   }
 
-  /** Exchanges under way or in line. */
+  /** Under way or in line. */
   get exchanging(): number {
     return this.#exchanging.size;
   }
 
-  /** Whether the last failure was one that every subject would meet. */
+  /** Whether every subject would meet the last failure. */
   get refusesAll(): boolean {
     return this.#refusesAll;
   }
 
-  /** The client has other credentials: failures of the old ones say nothing of them. */
+  /** Failures of old credentials say nothing of new ones. */
   forgetFailure(): void {
     this.#away = undefined;
     this.#suspected = undefined;
     for (const [key, { kind }] of this.#failed.entries()) if (kind === 'failed') this.#failed.delete(key);
   }
 
-  /** The Authorization value for a subject, if one is held that may be sent. */
   current(subject: string): string | undefined {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
@@ -186,8 +178,7 @@ export class SubjectTokens {
   }
 
   /**
-   * The same, exchanged if none is held. Requests for the same subject share one exchange, which leaves the line once
-   * all of them have gone.
+   * Exchanges if none is held. Requests of one subject share an exchange, which leaves the line once all have gone.
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
@@ -202,7 +193,7 @@ export class SubjectTokens {
     return this.#begin(key, subject, asker);
   }
 
-  /** A value other than `refused`; undefined if there is none, or it was exchanged so lately that another will not help. */
+  /** Another value than `refused`; undefined if there is none, or if it was exchanged too lately. */
   async replace(subject: string, refused: string, asker?: Asker): Promise<string | undefined> {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
@@ -215,7 +206,7 @@ export class SubjectTokens {
       const other = await this.obtain(subject, asker);
       return other === refused ? undefined : other;
     } catch (error) {
-      // The caller passes the 401 on; the provider's answer was logged where it arrived.
+      // The caller passes the 401 on.
       if (error instanceof SidecarError) return undefined;
       throw error;
     }
@@ -320,15 +311,14 @@ export class SubjectTokens {
     if (own.lifetimeMs !== undefined) {
       return later(requestedAt, sendableMs(Math.min(lifetimeMs, own.lifetimeMs)));
     }
-    // The provider granted it all the same: by its clock there may be a moment left.
+    // By the provider's clock there may be a moment left.
     return later(this.#options.clock.now(), Math.min(OF_ENDED_FOR_MS, sendableMs(lifetimeMs)));
   }
 
   /**
-   * A caller can cause a missing answer, by a token that something before the provider drops, and a subject can make a
-   * provider blame the client. So a failure concerns all only once two callers have met it after each other, and all
-   * requests of one caller once two of its subjects have. Where callers are not told apart, these are all, and a missing
-   * answer concerns them at once.
+   * One caller's token may cause a missing answer, and one subject a rejected client. So a failure concerns all only after two
+   * callers have met it in a row, and all of a caller after two of its subjects have. If callers are not told apart, a missing
+   * answer concerns all at once.
    */
   #concerned(
     key: string,
@@ -367,7 +357,7 @@ export class SubjectTokens {
     return why;
   }
 
-  /** What is under way for one caller does not shorten what concerns all. */
+  /** One caller's failure does not shorten what concerns all. */
   #turnAway(away: Away, nowMs: number): void {
     const before = this.#away;
     const isOfAll = before !== undefined && before.of === undefined && nowMs < before.untilMs;
@@ -386,7 +376,7 @@ function errorOf(why: Why): SidecarError {
   return new SidecarError(why.code, why.message);
 }
 
-/** Identifies a token by a hash that nobody can turn back into it. */
+/** Identifies a token without revealing it. */
 function keyOf(subject: string): string {
   return createHash('sha256').update(subject, 'latin1').digest('base64');
 }

@@ -1,4 +1,4 @@
-/** Every grant: the files it reads, what they must hold, and its request to the provider. One table. */
+/** The table of grants: the files that each reads, and its request to the provider. */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,12 +15,11 @@ import type { ProofOfClient } from '../client/client-authentication.ts';
 import type { MountedFiles } from '../credentials.ts';
 import { ownLifetime, type TokenResponse, wrongToken } from '../provider/token-response.ts';
 
-/** What a grant needs beside the client; for most, nothing. */
+/** What a grant needs beside the client. */
 export type GrantMaterial = SigningParty | ServiceAccount | GithubApp | MountedToken;
 
 type GrantName = 'client_credentials' | JwtBearerGrant['kind'] | Exclude<GrantConfig['type'], 'jwt_bearer'>;
 
-/** The settings of a grant. */
 type Config<N extends GrantName> = N extends 'client_credentials'
   ? undefined
   : Extract<JwtBearerGrant, { readonly kind: N }> | Extract<GrantConfig, { readonly type: N }>;
@@ -29,13 +28,13 @@ type Material<N extends GrantName> = N extends GrantMaterial['grant']
   : undefined;
 
 interface Grant<N extends GrantName> {
-  /** Whether replicas that hold these credentials may share a token. A mounted one costs no request. */
+  /** Whether replicas with these credentials may share a token. A mounted one costs no request. */
   readonly mayShareToken: boolean;
-  /** The client is the one that signs, so that `client_id` is read unless it is configured. */
+  /** The client signs, so that `client_id` is read unless configured. */
   readonly signsAsClient?: (config: Config<N>) => boolean;
-  /** The files that it reads in the credential's directory, beside the client's. */
+  /** In the credential's directory, beside the client's. */
   files(config: Config<N>): readonly string[];
-  /** What they hold, unless it is read anew each time; or what they should have held, without a secret value. */
+  /** What they hold, unless it is read for each request; or what they should have held, without a secret value. */
   understand(config: Config<N>, clientId: string, files: MountedFiles): Material<N> | UnusableSecret;
   request(
     config: Config<N>,
@@ -100,19 +99,18 @@ function grantOf<N extends GrantName>(name: N): Grant<N> {
 
 type Settings = Pick<CredentialSettings, 'grant' | 'clientId'>;
 
-/** Whether replicas with equal credentials may share a token of this grant. */
 export function mayShareGranted(config: GrantConfig | undefined): boolean {
   return grantOf(nameOf(config)).mayShareToken;
 }
 
-/** The files that the grant reads in the credential's directory, beside the client's. */
+/** In the credential's directory, beside the client's. */
 export function grantFiles({ grant: config, clientId }: Settings): readonly string[] {
   const grant = grantOf(nameOf(config));
   const own = grant.files(config);
   return clientId === undefined && grant.signsAsClient?.(config) ? ['client_id', ...own] : own;
 }
 
-/** @returns undefined for a grant that needs nothing of its own, or reads it anew each time. */
+/** @returns undefined for a grant that needs nothing of its own, or reads it for each request. */
 export function understandGrant(
   { grant: config, clientId }: Settings,
   files: MountedFiles,
@@ -120,10 +118,7 @@ export function understandGrant(
   return grantOf(nameOf(config)).understand(config, clientId ?? files.content('client_id'), files);
 }
 
-/**
- * One request for a token.
- * @throws {UnusableFile} if a file that is read anew for each request cannot be read now.
- */
+/** @throws {UnusableFile} if a file that is read for each request cannot be read now. */
 export async function grantRequest(
   credential: CredentialSettings,
   material: GrantMaterial | undefined,
@@ -132,29 +127,25 @@ export async function grantRequest(
   const { grant: config } = credential;
   const name = nameOf(config);
   if (material !== undefined && material.grant !== name) {
-    // Cannot happen: the credentials were understood by the same settings.
+    // Cannot happen: the credentials were understood by these settings.
     throw new Error(`the grant ${name} was given the credentials of another`);
   }
   return await grantOf(name).request(config, material, credential, occasion);
 }
 
-/** `client_credentials`: the client asks for itself (RFC 6749 §4.4). */
+/** RFC 6749 §4.4. */
 function askForClient(config: CredentialSettings, { proof, tokenUrl, refused }: GrantOccasion): GrantRequest {
   const report = refused === undefined ? {} : { [REFUSED_TOKEN_HASH]: refusedTokenHash(refused) };
   return formRequest({ grant_type: 'client_credentials', ...report }, { proof, tokenUrl }, config);
 }
 
-/**
- * `token_exchange`: exchanges a token that somebody else keeps fresh, or a request's own, for one for the upstream
- * (RFC 8693 §2.1).
- */
+/** RFC 8693 §2.1: the token of a request, or one that is kept fresh in a file. */
 const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
-/** Any kind of token: one line that a header could carry. */
+/** One line that a header could carry. */
 const TOKEN_TEXT = /^[\x21-\x7e]+$/;
 const EXPECTED = 'a token: one line of visible ASCII';
 
-/** Whether each request's own token is exchanged. */
 export function exchangesForRequests({ grant }: Pick<CredentialSettings, 'grant'>): boolean {
   return grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined;
 }
@@ -163,7 +154,7 @@ function exchangedFiles({ subjectTokenFile, actorTokenFile }: Config<'token_exch
   return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
 }
 
-/** What is wrong with the mounted tokens. They are read anew for each grant and are no part of the credentials. */
+/** They are read anew for each grant and are no part of the credentials. */
 function unusableExchange(grant: Config<'token_exchange'>, files: MountedFiles): UnusableSecret | undefined {
   const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
   return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
@@ -176,7 +167,7 @@ async function askByExchange(
   { proof, tokenUrl, subject }: GrantOccasion,
 ): Promise<GrantRequest> {
   const { directory } = config;
-  // Both from the same version of the volume.
+  // Both from one version of the volume.
   const reading = await readMountedSecret(directory, exchangedFiles(grant));
   if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
   const tokens = Object.entries(reading.values);
@@ -196,7 +187,6 @@ async function askByExchange(
   return formRequest(own, { proof, tokenUrl }, config);
 }
 
-/** `static`: the token is mounted, and no provider is asked. */
 interface MountedToken {
   readonly grant: 'static';
   readonly token: string;
@@ -223,7 +213,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** Providers allow at least three minutes; one request needs seconds. */
 const ASSERTION_SECONDS = 60;
 
-/** As RFC 7523 §2.1 has it; so does Salesforce. */
+/** RFC 7523 §2.1. */
 interface SigningParty {
   readonly grant: 'rfc7523';
   readonly key: AssertionKey;
@@ -264,10 +254,7 @@ function askByAssertion(
   return formRequest({ grant_type: JWT_BEARER, assertion }, { proof, tokenUrl }, config);
 }
 
-/**
- * With the key file of a Google service account: RFC 7523 §2.1, with the scope inside the assertion
- * (developers.google.com/identity/protocols/oauth2/service-account).
- */
+/** RFC 7523 §2.1, with the scope inside the assertion (developers.google.com/identity/protocols/oauth2/service-account). */
 interface ServiceAccount {
   readonly grant: 'google_service_account';
   readonly key: AssertionKey;
@@ -279,7 +266,7 @@ type GoogleGrant = Extract<JwtBearerGrant, { readonly kind: 'google_service_acco
 const SERVICE_ACCOUNT_EXPECTED =
   'a key file of a Google service account: JSON with its type, client_email and private_key';
 
-/** The file's `token_uri` is not followed: the configuration alone says where secrets go. */
+/** The file's `token_uri` is not followed: only the configuration says where secrets go. */
 function serviceAccount({ keyFile }: GoogleGrant, files: MountedFiles): ServiceAccount | UnusableSecret {
   const fields = parseObject(files.content(keyFile)) ?? {};
   const { type, client_email: email, private_key: pem, private_key_id: keyId } = fields;
@@ -314,8 +301,8 @@ function askForServiceAccount(
 }
 
 /**
- * For an installation of a GitHub App. Not an OAuth grant: a JWT sent as a bearer token, a JSON body, and an answer of
- * its own shape (docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app).
+ * Not OAuth: a JWT as a bearer token, a JSON body, and an answer of its own shape
+ * (docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app).
  */
 interface GithubApp {
   readonly grant: 'github_app';
@@ -369,14 +356,13 @@ const translateInstallation: TranslateAnswer = (fields, providerNowMs) => {
   };
 };
 
-/** What one grant asks the provider for, whatever the grant. */
 interface GrantRequest {
-  /** The Authorization field. */
+  /** The field's value. */
   readonly authorization?: string | undefined;
   readonly body: { readonly type: string; readonly text: string };
-  /** The media type of the answer; JSON unless given. */
+  /** The media type of the answer; JSON by default. */
   readonly accept?: string;
-  /** For an answer unlike RFC 6749 §5: maps its fields to the RFC's. */
+  /** Maps the fields of an answer unlike RFC 6749 §5 to the RFC's. */
   readonly translate?: TranslateAnswer;
 }
 
@@ -386,13 +372,12 @@ export type TranslateAnswer = (
   providerNowMs: number,
 ) => Readonly<Record<string, unknown>>;
 
-/** For whom and to where a request is made. */
 interface GrantOccasion {
   readonly proof: ProofOfClient;
   readonly tokenUrl: string;
   /** Wall time in ms. */
   readonly nowMs: number;
-  /** The request's own token, where it is exchanged. */
+  /** The request's own token, if it is exchanged. */
   readonly subject?: string | undefined;
   /** The token that an upstream has refused, if the endpoint wants to know. */
   readonly refused?: string | undefined;
@@ -401,8 +386,7 @@ interface GrantOccasion {
 type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;
 
 /**
- * A form (RFC 6749 §4.4.2, appendix B) with what the grant needs, what proves the client, and what the credential asks
- * for. What the URL's query has is not repeated (§3.2).
+ * A form (RFC 6749 §4.4.2, appendix B). What the URL's query has is not repeated (§3.2).
  * @param own the grant's parameters, with `grant_type`; undefined ones are left out.
  */
 function formRequest(

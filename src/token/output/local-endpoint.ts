@@ -1,6 +1,5 @@
 /**
- * A token endpoint on loopback, for what cannot be proxied: `GET /token/NAME`, or the client credentials grant of RFC 6749
- * §4.4 at the same path, so that an OAuth library may be pointed at it. It answers from the tokens that are held.
+ * A token endpoint on loopback, for what cannot be proxied: `GET /token/NAME`, or RFC 6749 §4.4 at that path for OAuth libraries.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,19 +14,19 @@ import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import { TokenUnavailable } from '../bearer-source.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
 
-/** Neither a form nor a link of another site can send it, nor can a program that is tricked into opening a URL. */
+/** No form or link of another site can send it, nor a program tricked into opening a URL. */
 const REQUEST_FIELD = 'token-sidecar-request';
 
-/** Connections at once; more are closed. */
+/** Connections beyond these are closed. */
 const MAX_CONNECTIONS = 64;
 
-/** Whoever has not taken all of an answer in this time is hung up on. */
+/** To take all of an answer. */
 const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
 const MAX_BODY_BYTES = 8192;
 
-/** Who is asked through another is not asked from this pod alone. */
+/** A relayed request may come from outside the pod. */
 const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];
 
 export interface Given {
@@ -56,7 +55,7 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
   const { listen, clock, log } = options;
   let tokens = byPath(options.tokens);
@@ -72,7 +71,7 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
   const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
     const { socket } = request;
-    // Who sends ahead could have answers pile up here that nobody reads.
+    // A caller that sends ahead could pile up answers that nobody reads.
     if (answering.has(socket)) {
       socket.destroy();
       return;
@@ -86,7 +85,7 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     answerTo(request, tokens, clock, leaving.signal).then(
       (answer) => send(request, response, answer, clock),
       (error: unknown) => {
-        // Who has gone amid its body wants no answer.
+        // The caller has gone amid its body.
         if (response.destroyed) return;
         log.error({ err: error }, 'a request for a token failed');
         send(request, response, problem(500, 'server_error', 'an unexpected error'), clock);
@@ -127,7 +126,7 @@ async function answerTo(
   return await giveToken(given, clock, gone);
 }
 
-/** Why a caller gets nothing, as a sentence for it. */
+/** As a sentence for the caller. */
 function whyRefused({ method, headers, socket }: IncomingMessage): string | undefined {
   if (!isLoopbackHost(plainAddress(socket.remoteAddress))) return 'loopback callers only';
   if (!isLoopbackHost(hostOf(headers.host))) return 'ask by localhost, or an address of loopback';
@@ -148,7 +147,7 @@ function whyRefused({ method, headers, socket }: IncomingMessage): string | unde
     : `send the field ${REQUEST_FIELD}: true`;
 }
 
-/** RFC 6749 §4.4.2; who the client says it is does not matter. */
+/** RFC 6749 §4.4.2. The client's id does not matter. */
 function wrongGrant(
   { headers }: IncomingMessage,
   body: string,
@@ -200,7 +199,7 @@ async function giveToken({ source, scope }: Given, clock: Clock, gone: AbortSign
   };
 }
 
-/** What is held, unless it ends within the second: clients take `expires_in: 0` for a token without end. */
+/** Nothing in the last second: clients take `expires_in: 0` for a token without end. */
 function givable(source: Given['source'], clock: Clock): GivenToken | undefined {
   const held = source.held();
   return held === undefined || secondsLeft(held, clock) < 1 ? undefined : held;
@@ -210,7 +209,7 @@ function secondsLeft({ sendableUntil }: GivenToken, clock: Clock): number {
   return Math.floor(remainingMs(sendableUntil, clock.now()) / 1000);
 }
 
-/** Undefined where there is too much of it. @throws what the socket does. */
+/** Undefined if it is too long. @throws what the socket does. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -235,7 +234,7 @@ function send(
   clock: Clock,
 ): void {
   if (response.destroyed) return;
-  // Waiting for a token is bounded by the credential; from here on it is the caller who may keep the connection.
+  // From here on the caller may keep the connection.
   endUnlessAnswered(response, UNREAD_MS, clock);
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {

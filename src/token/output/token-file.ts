@@ -1,4 +1,4 @@
-/** A credential's token as a file, for programs that read it: always whole, and present only while the token may be sent. */
+/** A credential's token as a file: always whole, and present only while the token may be sent. */
 
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
@@ -18,11 +18,10 @@ interface TokenFileOptions {
   readonly log: Logger;
 }
 
-/** Why a file is not as it should be. */
 export interface TokenFileTrouble {
   readonly credential: string;
   readonly path: string;
-  /** The system's, of the last attempt. */
+  /** Of the last attempt. */
   readonly code: string | undefined;
   /** When the first of the attempts failed. */
   readonly sinceMs: number;
@@ -31,23 +30,23 @@ export interface TokenFileTrouble {
 export interface TokenFile {
   /** Undefined while the file holds what it should. */
   trouble(): TokenFileTrouble | undefined;
-  /** From now on holds this source's token, which replaces the one before in one step. */
+  /** This source's token replaces the one before in one step. */
   follow(source: TokenFileOptions['source']): void;
   /** Removes the file. Never rejects. */
   close(): Promise<void>;
 }
 
-/** The wait after a failure to write or remove the file. */
+/** The wait after a failure. */
 const AGAIN_MS = 5000;
 
 /** A suspended machine's timers stand still while the token grows old. */
 const MAX_SLEEP_MS = 15_000;
 
-/** Types by `statfs` of file systems in memory: tmpfs and ramfs. */
+/** Types by `statfs`: tmpfs and ramfs. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Follows the source from now on. Removes what an earlier start has left: its expiry is unknown.
+ * Removes what an earlier start has left: its expiry is unknown.
  * @throws {SidecarError} `configuration` if the file cannot be made.
  */
 export async function openTokenFile(options: TokenFileOptions): Promise<TokenFile> {
@@ -82,14 +81,14 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       trouble = await bringTo(held);
       const isCurrent = trouble === undefined;
       metrics.written(about.credential, isCurrent);
-      // What had ended could not be removed; what ended during the attempt can be, at once.
+      // A failed removal waits; a token that ended during the attempt is removed at once.
       const nextMs = isCurrent ? MAX_SLEEP_MS : AGAIN_MS;
       const lookMs = hadEnded && !isCurrent ? AGAIN_MS : Math.min(leftMs(), nextMs);
       if (!closed) cancelLook = clock.after(lookMs, () => void sync());
     }
   }
 
-  /** Until what the file holds may no longer be sent. */
+  /** Until the file's token may no longer be sent. */
   function leftMs(): number {
     return written === undefined ? Number.POSITIVE_INFINITY : remainingMs(written.sendableUntil, clock.now());
   }
@@ -100,7 +99,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       if (held === undefined) {
         if (written !== undefined || trouble !== undefined) await clear();
       } else if (held.token !== written?.token) {
-        // Before its successor is tried: that may fail again, and on a full volume it gets the room.
+        // Before its successor is tried, which may fail again, and needs the room on a full volume.
         if (leftMs() === 0) await clear();
         await replace(config, held.token);
       }
@@ -157,7 +156,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   };
 }
 
-/** Readers of the path see the old content or the new, each whole. A failure leaves nothing of the new content. */
+/** Readers see the old content or the new, each whole. A failure leaves nothing of the new. */
 async function replace({ path, mode, group }: TokenFileConfig, content: string): Promise<void> {
   const incoming = incomingOf(path);
   // Left by a start that was killed while writing.
@@ -180,7 +179,6 @@ async function replace({ path, mode, group }: TokenFileConfig, content: string):
   }
 }
 
-/** Where a token is written before it replaces the file. */
 function incomingOf(path: string): string {
   return join(dirname(path), `.${basename(path)}.incoming`);
 }
@@ -194,7 +192,7 @@ async function remove(path: string): Promise<void> {
 }
 
 interface TokenFileMetrics {
-  /** @param isCurrent whether the file is as it should be: with the held token, or absent where none may be sent. */
+  /** @param isCurrent whether the file has the held token, or is absent if none may be sent. */
   written(credential: string, isCurrent: boolean): void;
 }
 

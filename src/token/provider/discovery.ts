@@ -1,7 +1,6 @@
 /**
- * Finds an issuer's token endpoint in its metadata (OpenID Connect Discovery 1.0 §4, RFC 8414 §3), which is kept and
- * looked up again now and then. The document comes over the network and decides where secrets go, so it is trusted no
- * further than the issuer's own address.
+ * Finds an issuer's token endpoint in its metadata (OpenID Connect Discovery 1.0 §4, RFC 8414 §3). The document decides where
+ * secrets go, so it is trusted no further than the issuer's own address.
  */
 
 import { tokenEndpointUrl } from '../../config/values.ts';
@@ -11,7 +10,7 @@ import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { ProviderAnswer } from './provider-request.ts';
 
-/** The issuer's answer leads to no token endpoint. The message may be shown. */
+/** The message may be shown. */
 export class UndiscoveredProvider extends Error {
   /** `unavailable` if asking again soon may help. */
   readonly result: 'unavailable' | 'invalid_response';
@@ -24,20 +23,18 @@ export class UndiscoveredProvider extends Error {
 
 interface Discovery {
   /**
-   * The current metadata. It is looked up again after an hour, or sooner if doubted; if the issuer then gives none, the
-   * last stays in use.
+   * Looked up again after an hour, or sooner if doubted. If that fails, the last stays in use.
    * @param get asks the issuer; its errors are rethrown while no metadata is known.
    * @throws {UndiscoveredProvider} while no metadata is known.
    */
   metadata(get: (url: URL) => Promise<ProviderAnswer>): Promise<IssuerMetadata>;
-  /** The last metadata found. */
   known(): IssuerMetadata | undefined;
-  /** A grant has failed in a way that a moved endpoint would explain. */
+  /** A grant has failed as if the endpoint had moved. */
   doubt(): void;
 }
 
 const FRESH_MS = 3600_000;
-/** So that a provider that is away is not asked for metadata and a token each time. */
+/** A provider that is away is not asked for metadata each time. */
 const DOUBTED_FRESH_MS = 60_000;
 
 export function discovery(expected: IssuerExpectation, clock: Clock): Discovery {
@@ -55,7 +52,7 @@ export function discovery(expected: IssuerExpectation, clock: Clock): Discovery 
         found = await lookUp(expected, get);
       } catch (error) {
         if (found === undefined) throw error;
-        // The issuer is away, or broken: the endpoint may well be there.
+        // The endpoint may well be there.
         freshMs = DOUBTED_FRESH_MS;
       }
       return found;
@@ -90,7 +87,6 @@ async function lookUp(
   throw new UndiscoveredProvider('invalid_response', `no metadata of the issuer: ${refusals.join(', ')}`);
 }
 
-/** What an issuer's metadata says of its token endpoint. */
 export interface IssuerMetadata {
   /** Where the document was found. */
   readonly foundAt: string;
@@ -100,15 +96,15 @@ export interface IssuerMetadata {
 }
 
 interface IssuerExpectation {
-  /** As configured; the document has to name it letter by letter. */
+  /** The document must name it letter by letter. */
   readonly issuerUrl: string;
-  /** The client shows a certificate: its requests go to the mTLS endpoint, if there is one (RFC 8705 §5). */
+  /** Its requests go to the mTLS endpoint, if there is one (RFC 8705 §5). */
   readonly showsCertificate: boolean;
   /** Secrets may travel over http to another machine. */
   readonly permitsClearText: boolean;
 }
 
-/** Where to look, in this order. */
+/** In this order. */
 function metadataUrls(issuerUrl: string): readonly string[] {
   const { origin, pathname } = new URL(issuerUrl);
   const path = pathname.replace(/\/+$/, '');
@@ -118,7 +114,7 @@ function metadataUrls(issuerUrl: string): readonly string[] {
   ];
 }
 
-/** @returns the metadata, or what is wrong with the document, as a clause that repeats at most a URL of it. */
+/** @returns the metadata, or what is wrong with it, as a clause that repeats at most a URL of it. */
 function readIssuerMetadata(
   body: string,
   foundAt: string,
@@ -157,7 +153,7 @@ function wrongEndpoint(
   if (url.hash !== '') return 'it has a fragment';
   const issuer = new URL(issuerUrl);
   if (url.protocol === 'http:' && issuer.protocol === 'https:') return 'it is not https, as the issuer is';
-  // An issuer on this machine needs no permission for http; others do.
+  // An issuer on this machine needs no permission for http.
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && !permitsClearText)
     return 'it is not https: allowInsecureTokenUrl permits http';
   if (isLoopbackHost(url.hostname) && !isLoopbackHost(issuer.hostname))
@@ -171,7 +167,7 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-/** What should be a URL, as far as it may be shown. */
+/** As far as it may be shown. */
 function shownValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   const url = tokenEndpointUrl.parse(value);

@@ -14,10 +14,10 @@ interface EgressOptions {
   readonly clock: Clock;
 }
 
-/** A little sooner than the request's own timeout, so that the error names the proxy. */
+/** Sooner than the request's own timeout, so that the error names the proxy. */
 const SOONER = 0.95;
 
-/** Makes the agent, one for TLS, connect through tunnels from now on, except to hosts that are reached directly. */
+/** The agent, one for TLS, connects through tunnels from now on. */
 export function takeThrough(agent: Agent, { proxy, withinMs, clock }: EgressOptions): void {
   const connectDirectly = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {

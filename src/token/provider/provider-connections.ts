@@ -1,4 +1,4 @@
-/** The connections to the provider, renewed when the certificates that they trust or show have changed. */
+/** The connections to the provider. */
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -20,18 +20,18 @@ import {
 
 interface ProviderConnections {
   /**
-   * The agent for this client's requests, which bounds their connections. A changed certificate, the client's or the
-   * authority's, means a new agent: no connection and no TLS session outlives the certificate that it was made with.
+   * A changed certificate, the client's or the authority's, means a new agent: no connection or TLS session outlives its
+   * certificate.
    * @throws {UnusableFile} if the authority's certificates cannot be read.
    */
   with(credentials: ClientCredentials, protocol: ProviderProtocol): Promise<Agent>;
-  /** Closes the idle connection. A request in flight is left to its sender. */
+  /** A request in flight is left to its sender. */
   close(): void;
 }
 
 type ProviderProtocol = 'http:' | 'https:';
 
-/** PEM texts, as `tls.connect` takes them. */
+/** PEM texts. */
 interface TlsMaterial {
   readonly ca: string | undefined;
   readonly cert?: string;
@@ -39,7 +39,7 @@ interface TlsMaterial {
   readonly servername: string | undefined;
 }
 
-/** An idle connection is closed after this many ms, or a second before the provider would close it (Keep-Alive). */
+/** In ms, or a second before the provider would close it (Keep-Alive). */
 const IDLE_MS = 4000;
 
 /** @param lookup resolves the provider's name; the system's resolver by default. */
@@ -109,7 +109,7 @@ function createAgent(
   );
 }
 
-/** Closes the idle connection; that of a request in flight closes when the request ends. */
+/** The connection of a request in flight closes when the request ends. */
 function retire(agent: Agent): void {
   agent.maxFreeSockets = 0;
   for (const idle of Object.values(agent.freeSockets)) {

@@ -1,4 +1,4 @@
-/** What a provider says of a refusal (RFC 6749 §5.2), made fit to be shown: short, plain, and without secrets. */
+/** What a provider says of a refusal (RFC 6749 §5.2), made short, plain, and free of secrets. */
 
 interface ProviderError {
   /** `error`, or its substitute. */
@@ -7,7 +7,7 @@ interface ProviderError {
   readonly description?: string;
 }
 
-/** RFC 6749 §5.2 and the registered extensions: words of the protocol, shown even if a client has such a name. */
+/** RFC 6749 §5.2 and the registered extensions. Shown even if a client has such a name. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_client',
@@ -22,19 +22,16 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'slow_down',
 ]);
 
-/** Characters of each. */
+/** In characters. */
 const MAX_CODE_LENGTH = 64;
 const MAX_DESCRIPTION_LENGTH = 200;
 
-/** Anything longer is a page, not a sentence, and searching it for secrets takes long. Characters. */
+/** Characters. Anything longer is a page, and searching it for secrets takes long. */
 const MAX_READ_LENGTH = 4096;
 
 const WITHHELD = '[…]';
 
-/**
- * The error in an answer's object; undefined if it holds none. Beside the standard strings it reads an object in place
- * of `error`, as some APIs send it.
- */
+/** Undefined if there is none. It also reads an object in place of `error`, which some APIs send. */
 export function readProviderError(
   fields: Readonly<Record<string, unknown>> | undefined,
 ): ProviderError | undefined {
@@ -57,7 +54,7 @@ function isNameOrNumber(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || typeof value === 'number';
 }
 
-/** `code: description`, fit to be shown. @param secrets must not appear in it, in any form. */
+/** `code: description`. @param secrets must not appear in it, in any form. */
 export function showProviderError({ code, description }: ProviderError, secrets: readonly string[]): string {
   const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, MAX_CODE_LENGTH);
   return description === undefined
@@ -67,8 +64,7 @@ export function showProviderError({ code, description }: ProviderError, secrets:
 
 function cleaned(text: string, secrets: readonly string[], longest: number): string {
   if (text.length > MAX_READ_LENGTH) return WITHHELD;
-  // The order matters: invisible characters first, as they might split a secret; then secrets; then what looks like
-  // one; then the length.
+  // The order matters: invisible characters might split a secret, and a cut might shorten it.
   let shown = plain(text);
   // The longest first: a shorter one may be a part of it.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) shown = withhold(shown, secret);
@@ -93,7 +89,7 @@ const NAMED_REFERENCES: Readonly<Record<string, string>> = {
   apos: "'",
 };
 
-/** Decodes HTML character references, which some providers use when they repeat input. */
+/** Some providers repeat input with HTML character references. */
 function withoutReferences(text: string): string {
   return text.replace(
     /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi,

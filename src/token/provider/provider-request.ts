@@ -1,4 +1,4 @@
-/** One request to the provider and its whole answer, whatever the status: a redirect is an answer too. */
+/** One request to the provider and its whole answer, whatever the status. Redirects are not followed. */
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,60 +8,55 @@ import { VERSION } from '../../platform/version.ts';
 
 export interface ProviderRequest {
   readonly url: URL;
-  /** The agent whose connection carries the request. */
   readonly agent: Agent;
   /** Makes it a POST. */
   readonly body?: { readonly type: string; readonly text: string };
-  /** The Authorization field, for clients that prove themselves there. */
+  /** The field's value. */
   readonly authorization?: string | undefined;
-  /** The media type wanted; JSON by default. */
+  /** The media type wanted. */
   readonly accept?: string | undefined;
 }
 
 export interface ProviderAnswer {
   readonly status: number;
   readonly contentType: string;
-  /** The Retry-After field, if present. */
+  /** The field, if present. */
   readonly retryAfter: string | undefined;
-  /** The Date field, if present: the provider's own clock. */
+  /** The Date field, if present. */
   readonly date: string | undefined;
   /** Decompressed and decoded. */
   readonly body: string;
 }
 
-/**
- * A kept-alive connection ended before the first byte of an answer: most likely the provider had closed it before it
- * saw the request. The next request uses a new connection.
- */
+/** A kept-alive connection ended before the first byte of an answer: most likely the provider had closed it before the request. */
 export class StaleConnection extends Error {
   readonly code: string;
 
-  /** @param code the system's code for what ended the connection. */
+  /** @param code the system's. */
   constructor(code: string) {
     super(`a kept connection was closed: ${code}`);
     this.code = code;
   }
 }
 
-/** A token and its JSON are a few KiB; more than this is not read. Bytes, before and after decompression. */
+/** Bytes, before and after decompression. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** The provider sent more than is read. The message may be shown: it holds nothing of the answer. */
+/** The message may be shown: it holds nothing of the answer. */
 export class OverlongAnswer extends Error {
   constructor() {
     super(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   }
 }
 
-/** The body does not match its Content-Encoding. The message may be shown: it holds nothing of the answer. */
+/** The body does not match its Content-Encoding. The message may be shown. */
 export class GarbledAnswer extends Error {}
 
 /** Firewalls before some providers answer 403 to a request without a User-Agent. */
 const USER_AGENT = `token-sidecar/${VERSION}`;
 
 /**
- * Rejects with the signal's reason once it is aborted, otherwise with an error that has the system's code, or the
- * parser's (HPE_…) if the answer is not HTTP.
+ * Rejects with the signal's reason once aborted, or with an error that has the system's or the parser's code (HPE_…).
  * @throws {OverlongAnswer}
  * @throws {GarbledAnswer}
  * @throws {StaleConnection}
@@ -123,10 +118,10 @@ export function sendProviderRequest(
       connection = { socket, bytesBefore: socket.bytesRead };
     });
     request.on('error', (error) => {
-      // Neither later bytes nor the connection's end make a complete answer less whole.
+      // A complete answer stays whole whatever follows.
       if (!response?.complete) fail(error);
     });
-    // An unasked-for upgrade is a status like any other without a token, but Node hands it over with its socket.
+    // Node hands an upgrade over with its socket, though it is a status without a token.
     request.once('upgrade', (switched, socket) => {
       socket.destroy();
       finish(switched, Buffer.alloc(0));
@@ -144,14 +139,14 @@ export function sendProviderRequest(
       arrived.on('error', fail);
       arrived.once('end', () => finish(arrived, Buffer.concat(chunks)));
     });
-    // A string in one call goes out together with the head, and with its length.
+    // A string in one call goes out with the head, and with its length.
     request.end(body?.text);
   });
 }
 
 type Decompress = 'unzip' | 'brotliDecompress';
 
-/** Content codings that some providers send unasked (RFC 9110 §8.4.1). */
+/** Some providers send them unasked (RFC 9110 §8.4.1). */
 const CODINGS: Readonly<Record<string, Decompress | 'none'>> = {
   identity: 'none',
   gzip: 'unzip',
@@ -178,7 +173,7 @@ async function decodeBody(
 }
 
 function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buffer> {
-  // Loaded only here: few providers compress.
+  // Loaded late: few providers compress.
   const zlib = process.getBuiltinModule('node:zlib');
   return new Promise((resolve, reject) => {
     const bound = { maxOutputLength: MAX_ANSWER_BYTES };
@@ -192,7 +187,7 @@ function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buf
   });
 }
 
-/** JSON is UTF-8 (RFC 8259 §8.1), yet some providers use another charset, or a byte order mark, which a decoder removes. */
+/** JSON is UTF-8 (RFC 8259 §8.1), yet some providers use another charset, or a byte order mark. */
 function decodeText(bytes: Buffer, contentType: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);

@@ -1,4 +1,4 @@
-/** The provider's token endpoint, as a client sees it: one POST, one verdict. */
+/** The provider's token endpoint, as a client sees it. */
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -34,36 +34,32 @@ import {
   type TokenResponse,
 } from './token-response.ts';
 
-/** Options of one request for a token. */
 interface TokenRequest {
-  /** The token to exchange, where requests bring it. */
+  /** The token to exchange, if requests bring it. */
   readonly subject?: string;
   /** The token that an upstream has refused, for an endpoint that wants to know. */
   readonly refused?: string | undefined;
-  /** The token that is held and about to end: see `ExpectedAnswer`. */
+  /** The held token that is about to end: see `ExpectedAnswer`. */
   readonly ending?: string | undefined;
-  /** Called with the status of the token endpoint's answer, once there is one. */
+  /** Called once with the status of the token endpoint's answer. */
   readonly answered?: (status: number) => void;
 }
 
 export interface TokenEndpoint {
-  /**
-   * Requests one token by the credential's grant. Never rejects: any failure is a verdict too. Bounded by the
-   * credential's request timeout; `signal` gives up sooner.
-   */
+  /** Never rejects: any failure is a verdict, too. Bounded by the credential's request timeout. */
   requestToken(credentials: Credentials, signal: AbortSignal, request?: TokenRequest): Promise<TokenResponse>;
-  /** Where tokens are requested, as it may be shown; undefined while the issuer has not yet said. */
+  /** As it may be shown; undefined until the issuer has named one. */
   tokenUrl(): string | undefined;
-  /** What the issuer's metadata says, once a request has asked for it. */
+  /** Undefined until a request has asked the issuer. */
   metadata(): IssuerMetadata | undefined;
   /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
 
-/** The name of egress errors, whose code is loaded only where it is used. */
+/** Its code is loaded only if used, so errors are known by name. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** Connections at once, if requests bring tokens to exchange. Waiting for one counts towards the timeout. */
+/** If requests bring tokens to exchange. Waiting for a connection counts towards the timeout. */
 export const CONNECTIONS_FOR_REQUESTS = 8;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
@@ -152,7 +148,7 @@ export function createTokenEndpoint(
       return await post(credentials, signal, request);
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error;
-      // A second grant does no harm. Using an assertion twice might (RFC 7523 §3, `jti`), so this makes a new one.
+      // Using an assertion twice might do harm (RFC 7523 §3, `jti`), so this makes a new one.
       return await post(credentials, signal, request);
     }
   }
@@ -188,10 +184,10 @@ export function createTokenEndpoint(
   };
 }
 
-/** Shorter ones name no account, and where they stand would be seen. Characters. */
+/** Characters. Shorter ones name no account, and their place would be seen. */
 const MIN_WITHHELD_LENGTH = 3;
 
-/** The values in the query of a token endpoint's URL, as they are written and decoded, but for the grant's type. */
+/** As written and decoded, but for the grant's type. */
 function valuesIn({ search }: URL): readonly string[] {
   const written = search.slice(1).split('&');
   const values = written.flatMap((part) => {
@@ -203,7 +199,7 @@ function valuesIn({ search }: URL): readonly string[] {
   return values.filter(({ length }) => length >= MIN_WITHHELD_LENGTH);
 }
 
-/** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */
+/** What a provider might repeat. Assertions and keys are withheld by their length instead. */
 function confidentialParts(credentials: Credentials): readonly string[] {
   const { material } = credentials;
   return [...repeatedParts(credentials), ...(material === undefined ? [] : namesIn(material))];

@@ -1,7 +1,4 @@
-/**
- * What a token endpoint's answer means (RFC 6749 §5), judged from its status, type and bytes alone, and how long its
- * token lives, according to the answer and to the token itself.
- */
+/** What a token endpoint's answer means (RFC 6749 §5), and how long its token lives. */
 
 import { parseObject } from '../../platform/json-object.ts';
 import { TAKES_REFUSED_TOKEN_HASH } from '../broker-protocol.ts';
@@ -14,12 +11,9 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /**
-   * From the moment the request was sent; infinite for a mounted token that states no end; 0 for the `ending` one in
-   * its last second.
-   */
+  /** From the sending of the request; infinite for a mounted token without an end; 0 for the `ending` one in its last second. */
   readonly lifetimeMs: number;
-  /** For a token that another process requested: how long ago its request was sent. Absent for our own. */
+  /** How long ago another process sent the request; absent for this one's. */
   readonly sharedAgeMs?: number;
   /** The endpoint can be told which token an upstream has refused. */
   readonly takesRefusals?: true;
@@ -27,28 +21,28 @@ export interface GrantedToken {
 
 export interface RefusedGrant {
   /**
-   * - `rejected`: the provider understood and refuses; asking again with the same credentials will not help soon.
+   * - `rejected`: the provider refuses; asking again with these credentials will not help soon.
    * - `unavailable`: it could not be reached or cannot answer now.
    * - `invalid_response`: its answer is no token.
    */
   readonly result: 'rejected' | 'unavailable' | 'invalid_response';
-  /** For logs and the status page: the status, and what the provider says of it as far as that may be shown. */
+  /** The status, and what of the provider's words may be shown. */
   readonly detail: string;
   /**
-   * Whom a refusal blames; absent if no answer came, or one that is neither a token nor a refusal.
-   * - `client`: the client, whatever the subject (RFC 6749 §5.2).
+   * Absent if no answer came, or one that is neither a token nor a refusal.
+   * - `client`: whatever the subject (RFC 6749 §5.2).
    * - `subject`: the token to be exchanged (RFC 8693 §2.2.2), or another part of the request.
    * - `unsaid`: neither.
    */
   readonly blames?: 'client' | 'subject' | 'unsaid' | undefined;
-  /** The wait that the provider asked for with Retry-After. */
+  /** Asked for with Retry-After. */
   readonly retryAfterMs?: number | undefined;
 }
 
-/** A token is sent as a header with every request: upstreams' own limits would refuse a longer one. */
+/** Upstreams' limits on headers would refuse a longer one. */
 export const MAX_TOKEN_BYTES = 64 * 1024;
 
-/** Temporary errors: the provider cannot answer now. Any other is a verdict on the request. */
+/** Any other error is a verdict on the request. */
 const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
   'server_error',
   'temporarily_unavailable',
@@ -74,21 +68,20 @@ const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
 
 export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
 
-/** What the credential expects of answers. */
 interface ExpectedAnswer {
-  /** The lifetime of a token that states none and is no JWT. */
+  /** For a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
   /** A lifetime of 0 means that the token has no end. */
   readonly zeroIsEndless?: boolean | undefined;
-  /** The token that is held and about to end, which some providers give until then. */
+  /** The held token that is about to end, which some providers give until then. */
   readonly ending?: string | undefined;
   /** Accept a token whose type is missing, or a name of the provider's own. */
   readonly tokenType?: 'any' | undefined;
-  /** For an answer unlike RFC 6749 §5: maps its fields to the RFC's. */
+  /** Maps the fields of an answer unlike RFC 6749 §5 to the RFC's. */
   readonly translate?: TranslateAnswer | undefined;
 }
 
-/** @param secrets must not be repeated, should the provider do so: the client's secret and id. */
+/** @param secrets the client's secret and id, which must not be repeated. */
 export function readTokenResponse(
   answer: EndpointAnswer,
   expected: ExpectedAnswer,
@@ -122,9 +115,9 @@ function fieldsOf(
 function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
   if (PASSING_ERRORS.has(error)) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
-  // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with the same credentials.
+  // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with these credentials.
   if (status === 401 || status === 403) return 'rejected';
-  // A 400 without an error code comes from an intermediary, not from the provider's judgement.
+  // A 400 without an error code comes from an intermediary.
   return error !== undefined && (status === 200 || status === 400) ? 'rejected' : 'invalid_response';
 }
 
@@ -163,8 +156,8 @@ function readGrant(
 /** Why a text cannot be sent as a token; undefined if it can. */
 export function wrongToken(accessToken: unknown): string | undefined {
   if (typeof accessToken !== 'string' || accessToken === '') return 'access_token is missing';
-  // RFC 6749 appendix A.12 allows all of visible ASCII, and real tokens use it. A space would end the credentials in
-  // the header, a control character the header itself.
+  // RFC 6749 appendix A.12 allows visible ASCII. A space would end the credentials in the header, a control character the header
+  // itself.
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     return 'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
   }
@@ -173,14 +166,14 @@ export function wrongToken(accessToken: unknown): string | undefined {
     : undefined;
 }
 
-/** Types that need a signature or proof beside the token, which nobody here makes. By lower-case name. */
+/** Types that need a signature or proof beside the token. By lower-case name. */
 const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
   ['dpop', 'DPoP'],
   ['mac', 'MAC'],
   ['pop', 'PoP'],
 ]);
 
-/** RFC 6749 §5.1: required, case-insensitive. Another type needs a scheme that we do not speak. */
+/** RFC 6749 §5.1: required, case-insensitive. */
 function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedAnswer): string | undefined {
   const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
   const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());
@@ -201,7 +194,7 @@ function invalid(detail: string): RefusedGrant {
   return { result: 'invalid_response', detail };
 }
 
-/** The media type if it is a plain one: it goes into a log line. */
+/** Only a plain one, since it goes into a log line. */
 function describeType(contentType: string): string {
   const type = contentType.replace(/;.*/s, '').trim();
   return /^[a-z0-9.+-]{1,40}\/[a-z0-9.+-]{1,60}$/i.test(type) ? type : 'an unnamed type';
@@ -210,7 +203,7 @@ function describeType(contentType: string): string {
 /** Ten years. A longer lifetime means no end, or is a mistake. */
 export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
-/** The lifetime assumed for an endless token: renewed daily, it follows changes at the provider. */
+/** Assumed for an endless token: daily renewal follows changes at the provider. */
 const ENDLESS_MS = 24 * 3600 * 1000;
 
 const ENDED = 'expires_in is 0: the token has ended; if it has no end, set renewal.zeroLifetime: endless';
@@ -224,15 +217,14 @@ interface AnswerTimes {
   readonly receivedAtMs: number;
 }
 
-/** A lifetime in ms from the moment the request was sent, or why there is none. */
+/** In ms from the sending of the request, or why there is none. */
 type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
 
 interface ExpectedLifetime {
   /** For a token whose lifetime neither the answer nor the token states. */
   readonly defaultMs: number;
-  /** 0 means that the token has no end. */
   readonly zeroIsEndless: boolean;
-  /** The token is held already and about to end: an answer that says that it has ended is no mistake. */
+  /** The held token is about to end, so an answer that says it has ended is no mistake. */
   readonly isEnding: boolean;
 }
 
@@ -259,7 +251,7 @@ function lifetimeOf(
   const ownMs = own?.lifetimeMs ?? own?.issuedForMs;
   if (stated === 'endless') return { lifetimeMs: ownMs ?? ENDLESS_MS };
   const statedMs = stated === undefined ? undefined : lifetimeFromSeconds(stated);
-  // The upstream looks at the token, not at the answer that brought it.
+  // The upstream looks at the token, not at the answer.
   if (statedMs !== undefined) return { lifetimeMs: Math.min(statedMs, ownMs ?? statedMs) };
   // Some say 0 for a token that states its own end.
   if (stated === 0 && ownMs !== undefined) return { lifetimeMs: ownMs };
@@ -268,10 +260,10 @@ function lifetimeOf(
   return { wrong: 'expires_in is not a number of seconds from 1' };
 }
 
-/** A number as JSON has it (RFC 8259 §6), with zeros before it. */
+/** A number of JSON (RFC 8259 §6), with zeros before it. */
 const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?$/i;
 
-/** `expires_in` as a number of seconds or a string of one; undefined when it makes no sense. */
+/** `expires_in` as a number of seconds or a string of one; undefined if it makes no sense. */
 function statedSeconds(expiresIn: unknown): number | 'absent' | 'endless' | undefined {
   if (expiresIn === undefined || expiresIn === null || expiresIn === '') return 'absent';
   const seconds = typeof expiresIn === 'string' && NUMBER.test(expiresIn) ? Number(expiresIn) : expiresIn;
@@ -286,16 +278,15 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
 interface OwnLifetime {
   /** `exp` is past, by a clock that may be wrong. */
   readonly hasEnded: boolean;
-  /** The remaining lifetime; undefined if the token has expired, or seems to by a wrong clock. */
+  /** What is left; undefined if the token has expired, perhaps by a wrong clock. */
   readonly lifetimeMs: number | undefined;
-  /** `exp - iat`, which no clock of ours can falsify; undefined if it makes no sense. */
+  /** `exp - iat`, which no local clock can falsify; undefined if it makes no sense. */
   readonly issuedForMs: number | undefined;
 }
 
 /**
- * The lifetime that the token itself states: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request,
- * whichever is shorter, because either clock may be wrong and the token may come from the provider's cache. Unverified:
- * that is the upstream's part. Undefined for anything but a JWT with `exp`.
+ * A JWT's `exp` (RFC 7519 §4.1), from `iat` or from the request, whichever is shorter: either clock may be wrong, and the token may
+ * come from a cache. Unverified. Undefined without `exp`.
  */
 export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
   const parts = token.split('.');
@@ -317,9 +308,8 @@ export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime |
 const CLOCK_TOLERANCE_MS = 10_000;
 
 /**
- * When the request was sent, by the clock that dates tokens: the provider's, if it sends a Date that differs from ours.
- * That Date is the answer's, which is later: such a token expires early by the time that the grant took. Without a Date
- * nothing confirms our clock, and its word on a token's end is not certain.
+ * When the request was sent, by the provider's clock if its Date differs from this machine's. Date is the answer's, so such a token
+ * expires early by the grant's duration. Without Date the result is not certain.
  */
 function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTimes): {
   readonly wallMs: number;
@@ -331,7 +321,7 @@ function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTime
   return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
 }
 
-/** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if absent or nonsense. */
+/** Seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if absent or nonsense. */
 function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
   if (field === undefined) return undefined;
   if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
