@@ -103,6 +103,29 @@ describe('the derivation queue', () => {
     await Promise.all([...asked, flood[0], elsewhere]);
   });
 
+  it('when full turns nobody away for who would wait for as much, of a client nor of its addresses', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
+    const asked = [
+      ask('running', 'shop', 'a'),
+      ask('one', 'shop', 'a'),
+      ask('two', 'shop', 'a'),
+      ask('elsewhere', 'shop', 'b'),
+    ];
+    await expect(ask('elsewhere, too', 'shop', 'b')).rejects.toBeInstanceOf(DerivationQueueFull);
+    expect(await drain()).toEqual(['running', 'one', 'elsewhere', 'two']);
+    await Promise.all(asked);
+    const others = setUp({ concurrent: 1, waiting: 3 });
+    const taken = [
+      others.ask('running', 'bank', 'a'),
+      others.ask('bank 1', 'bank', 'a'),
+      others.ask('bank 2', 'bank', 'b'),
+      others.ask('shop 1', 'shop', 'a'),
+    ];
+    await expect(others.ask('shop 2', 'shop', 'a')).rejects.toBeInstanceOf(DerivationQueueFull);
+    await others.drain();
+    await Promise.all(taken);
+  });
+
   it('whose last of an address was turned away for another client still gives all others their turn', async () => {
     const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
     const running = ask('running', 'shop', 'a');

@@ -8,12 +8,14 @@ import {
   jwtVerify,
 } from 'jose';
 import { describe, expect, it } from 'vitest';
+import type { ClientAuthentication } from '../../src/config/client-authentication.ts';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
 import { UnusableFile } from '../../src/platform/mounted/mounted-secret.ts';
 import { type AssertionKey, parseAssertionKey } from '../../src/token/client/assertion.ts';
 import {
   type ClientCredentials,
   proveClient,
+  publishedNames,
   repeatedParts,
 } from '../../src/token/client/client-authentication.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
@@ -66,6 +68,18 @@ it.each(Object.values(CLIENTS))('$method: what a provider may repeat of a reques
   const named = Object.entries(parameters).filter(([name]) => !NOT_LOOKED_FOR.includes(name));
   const sent = [...named.map(([, value]) => value), ...(pair === '' ? [] : [pair])];
   expect(repeatedParts(client)).toEqual(expect.arrayContaining(sent));
+});
+
+it.each<[ClientAuthentication, readonly string[]]>([
+  [{ method: 'client_secret_basic', encoding: 'form' }, ['client_secret_basic']],
+  [{ method: 'client_secret_post' }, ['client_secret_post']],
+  [{ method: 'private_key_jwt', keyFile: 'key' }, ['private_key_jwt']],
+  // RFC 8705 §2.1.1, §2.2.1: which of them is the provider's affair.
+  [{ method: 'tls_client_auth' }, ['tls_client_auth', 'self_signed_tls_client_auth']],
+  [{ method: 'kubernetes_jwt', tokenFile: 'token' }, ['private_key_jwt']],
+  [{ method: 'none' }, ['none']],
+])('%o is offered in metadata as %j', (config, names) => {
+  expect(publishedNames(config)).toEqual(names);
 });
 
 describe('client_secret_basic', () => {
