@@ -1,5 +1,5 @@
 /**
- * Every error in one table: its code, and the HTTP and gRPC statuses if the proxy answers it. Exit statuses are in
+ * Every error: its code and, if the proxy answers it, its HTTP and gRPC statuses. Exit statuses are in
  * `exit-status.ts`.
  */
 
@@ -11,15 +11,15 @@ interface ProxyErrorRow {
   readonly title: string;
   readonly status: number;
   /**
-   * UNAVAILABLE, which clients usually retry, only if a later attempt may succeed, or a token is missing. Never a code
-   * that gRPC leaves to services (INVALID_ARGUMENT, NOT_FOUND, …): an app would take the answer for the service's.
+   * UNAVAILABLE, which clients retry, if a later attempt may succeed or a token is missing. Never a code that gRPC
+   * leaves to services (INVALID_ARGUMENT, NOT_FOUND, …): the answer would seem to be the service's.
    */
   readonly grpc: GrpcStatusName;
   /** Over HTTP/1.1 the answer ends the connection. */
   readonly closes?: true;
 }
 
-/** Ends a connection without an answer. Counted and logged. */
+/** Counted and logged. */
 interface ConnectionErrorRow {
   readonly title: string;
   readonly ends: 'connection';
@@ -189,14 +189,13 @@ export type CommandErrorCode =
         : Code;
     }[ErrorCode];
 
-/** Codes of the metrics on requests and connections. */
 export type CountedErrorCode =
   | ProxyErrorCode
   | {
       [Code in ErrorCode]: (typeof ERRORS)[Code] extends { ends: 'connection' } ? Code : never;
     }[ErrorCode];
 
-/** The one error class. Its message never holds a secret, since it may be logged and sent to the app. */
+/** The message is logged and sent to the app, so it never holds a secret. */
 export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'SidecarError';
   readonly code: Code;
@@ -212,12 +211,11 @@ export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Without the stack. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The system's code of a thrown value, such as `ENOENT`. */
+/** The system's code, such as `ENOENT`. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

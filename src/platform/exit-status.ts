@@ -1,7 +1,4 @@
-/**
- * The exit status of each error that ends a command (after sysexits.h), and its meaning. Only `src/launcher.ts`, which
- * an old Node reads, repeats a number: 78.
- */
+/** Exit statuses after sysexits.h. Only `src/launcher.ts`, which an old Node reads, repeats one: 78. */
 
 import type { CommandErrorCode, SidecarError } from './errors.ts';
 
@@ -17,7 +14,6 @@ export const EXIT_STATUS_OF = {
 type ExitStatus = 0 | (typeof EXIT_STATUS_OF)[CommandErrorCode];
 
 interface Meaning {
-  /** Used in the command-line reference. */
   readonly word: string;
   readonly title: string;
   readonly text: string;
@@ -62,20 +58,19 @@ export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
   },
 };
 
-/** Undefined for an unforeseen error. Recognizes errors by shape, since each bundle has its own copy of the class. */
+/** Undefined for an unforeseen error. Each bundle has its own copy of the class, so the shape decides. */
 export function exitStatusOf(error: unknown): number | undefined {
   const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
   return name === 'SidecarError' ? exitCode : undefined;
 }
 
-/** The most urgent failure decides. */
 const BY_URGENCY = [
   'configuration',
   'credentials_rejected',
   'provider_unavailable',
 ] as const satisfies CommandErrorCode[];
 
-/** 0 if there are no failures. */
+/** 0 without failures. */
 export function exitStatusOfAll(failures: readonly (typeof BY_URGENCY)[number][]): number {
   const worst = BY_URGENCY.find((failure) => failures.includes(failure));
   return worst === undefined ? 0 : EXIT_STATUS_OF[worst];

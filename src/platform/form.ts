@@ -1,7 +1,7 @@
-/** Reads `application/x-www-form-urlencoded` strictly: ambiguous forms are refused. */
+/** Reads `application/x-www-form-urlencoded`, and refuses ambiguous forms. */
 
 export class FormFault {
-  /** Holds nothing of the form, which may be secret. */
+  /** Holds nothing of the form. */
   readonly description: string;
 
   constructor(description: string) {
@@ -11,7 +11,6 @@ export class FormFault {
 
 /** Undefined if a percent escape is malformed or the bytes are not UTF-8. */
 export function decodeFormComponent(text: string): string | undefined {
-  // A JWT has neither.
   if (!/[+%]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -20,7 +19,7 @@ export function decodeFormComponent(text: string): string | undefined {
   }
 }
 
-/** A parameter without a value counts as omitted; a repeated one is an error (RFC 6749 §3.2). */
+/** Without a value, a parameter counts as omitted. Repeating one is an error (RFC 6749 §3.2). */
 export function parseForm(body: Uint8Array): ReadonlyMap<string, string> | FormFault {
   let text: string;
   try {

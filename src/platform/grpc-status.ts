@@ -21,5 +21,4 @@ export const GRPC_STATUS = {
 
 export type GrpcStatusName = keyof typeof GRPC_STATUS;
 
-/** `other` for an unknown number. */
 export type GrpcStatus = number | 'other';

@@ -1,4 +1,4 @@
-/** What can be wrong with a configuration. Each kind of mistake has a stable code and a remedy. */
+/** What can be wrong with a configuration. Each kind has a stable code and a remedy. */
 
 import { SidecarError } from './errors.ts';
 import { quoted } from './log/shown-text.ts';
@@ -6,24 +6,22 @@ import { quoted } from './log/shown-text.ts';
 export interface Problem {
   /** `--listen`, `TOKEN_SIDECAR_AUTH_URL`, `routes[0].upstream`. */
   readonly key: string;
-  /** As given. Left out if it could be a secret. */
+  /** Left out if it could be a secret. */
   readonly value?: string;
-  /** What would be right, as a noun phrase or a short sentence. */
+  /** A noun phrase or a short sentence. */
   readonly expected: string;
   /** `invalid_value` or `missing_value` by default. */
   readonly code?: ProblemCode;
-  /** A whole sentence, if there is more to do than the code says. */
+  /** A sentence, if there is more to do than the code says. */
   readonly remedy?: string;
-  /** The setting that an unknown name probably meant, which is not reported as missing. */
+  /** The probable setting, which is not reported as missing. */
   readonly meant?: string;
-  /** Settings any of which would replace a missing one. */
+  /** Any of them would replace a missing one. */
   readonly instead?: readonly string[];
   readonly place?: Place;
 }
 
-/** With its line as it may be shown. */
 export interface Place {
-  /** As given. */
   readonly file: string;
   /** Both from 1. */
   readonly line: number;
@@ -38,7 +36,6 @@ interface Frame {
   readonly length: number;
 }
 
-/** All mistakes at once; ends the process. */
 export class ConfigurationError extends SidecarError<'configuration'> {
   readonly problems: readonly Problem[];
 

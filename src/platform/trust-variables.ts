@@ -1,15 +1,14 @@
-/** The variables that make the runtimes of apps trust the interception authority. */
+/** Variables by which runtimes trust the interception authority. */
 
 type TrustEffect =
-  /** They are trusted beside the default ones: the sidecar's root is enough. */
+  /** Beside the default ones: the sidecar's root is enough. */
   | 'adds'
-  /** They alone are trusted: the file has to hold the public ones too. */
+  /** No others are trusted: the file has to hold the public ones too. */
   | 'replaces';
 
 interface TrustVariable {
   readonly name: string;
   readonly effect: TrustEffect;
-  /** Which programs heed it. */
   readonly servedBy: string;
 }
 

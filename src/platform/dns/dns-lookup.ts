@@ -1,4 +1,4 @@
-/** Resolves names by DNS alone, since the hosts file may lead a name back to this program. */
+/** Resolves names by DNS alone: the hosts file may lead a name back to this program. */
 
 import { type LookupAddress, type LookupOptions, lookup, Resolver } from 'node:dns';
 import { readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import type { Clock } from '../time/clock.ts';
 
 const MAX_KEPT_MS = 300_000;
 
-/** If only one family was answered, the other's addresses may be the reachable ones. */
+/** For names of which one family was answered: the other family's addresses may be the reachable ones. */
 const MAX_HALF_KEPT_MS = 1000;
 
 const MAX_KEPT = 128;
@@ -21,7 +21,6 @@ export interface DnsLookupOptions {
   readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;
   readonly searchList: SearchList;
   readonly clock: Clock;
-  /** The family to try first. */
   readonly preferred: () => 4 | 6;
 }
 
@@ -36,10 +35,9 @@ interface Answer {
   readonly failure: string | undefined;
 }
 
-/** Another name of the search list may have an address. */
 const NOT_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
-/** The C library, too, tries the next name then. */
+/** As in the C library, the next name is tried. */
 const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP', 'EFORMERR']);
 
 /** A `lookup` for sockets. Concurrent requests for one name share their queries. */
@@ -74,7 +72,7 @@ function answer(
   const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : undefined;
   const usable = addresses.filter((one) => wanted === undefined || one.family === wanted);
   const [first] = usable;
-  // In a turn of its own: what the callback throws is not caught here.
+  // In a later turn, so that what the callback throws is not caught here.
   process.nextTick(() => {
     if (first === undefined) callback(failure(hostname, 'ENOTFOUND'), []);
     else if (all === true) callback(null, [...usable]);
@@ -136,7 +134,7 @@ function keptFor(found: readonly Timed[], longestMs: number): Found {
   };
 }
 
-/** The C library's codes: the resolver's ECONNREFUSED would seem to be the host's. */
+/** With the C library's codes: the resolver's ECONNREFUSED would seem to be the host's. */
 function failure(name: string, found: string): NodeJS.ErrnoException {
   const [code, words] = NOT_THERE.has(found)
     ? ['ENOTFOUND', `DNS has no address for ${name}`]
@@ -146,19 +144,17 @@ function failure(name: string, found: string): NodeJS.ErrnoException {
 
 /** See resolv.conf(5). */
 interface SearchList {
-  /** Appended to a name, in order. */
   readonly domains: readonly string[];
   /** A name with this many dots is tried unchanged first. */
   readonly ndots: number;
 }
 
-/** The rest of a longer list is ignored. */
 const MAX_DOMAINS = 32;
 
 /** The C library's limit. */
 const MAX_DOTS = 15;
 
-/** Reads resolv.conf; its last `search` or `domain` line counts. */
+/** If several `search` or `domain` lines are there, the last one counts. */
 export function readSearchList(text: string): SearchList {
   let domains: readonly string[] = [];
   let ndots = 1;
@@ -183,7 +179,7 @@ function dotsIn(options: readonly string[]): number | undefined {
   return digits === undefined ? undefined : Math.min(Number(digits), MAX_DOTS);
 }
 
-/** The names to query, in order, until one has an address. */
+/** The names to query until one has an address. */
 export function candidatesFor(name: string, { domains, ndots }: SearchList): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const searched = domains.map((domain) => `${name}.${domain}`);
@@ -196,13 +192,12 @@ const RESOLV_CONF = '/etc/resolv.conf';
 export interface Lookups {
   /** Found by DNS alone; lower case. */
   readonly names: ReadonlySet<string>;
-  /** Their connections bound the lookups. */
   readonly ofUpstreams: LookupFunction;
   readonly own: LookupFunction;
 }
 
 /**
- * Lookups for sockets that use DNS alone for names that the pod's hosts file sends to this program.
+ * Uses DNS alone for names that the pod's hosts file sends to this program.
  * @param names in lower case.
  * @throws {Error} the system's, if resolv.conf cannot be read.
  */

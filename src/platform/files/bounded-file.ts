@@ -1,19 +1,18 @@
-/** Reads files that the operator names. A wrong name never causes an endless wait or a full memory. */
+/** Reads files that the operator names, without endless waits or a full memory. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** Bytes; more than any certificate, bundle or key has. */
+/** Bytes; no certificate, bundle or key is larger. */
 export const MAX_PEM_BYTES = 1024 * 1024;
 
-/** The most that a ConfigMap holds. */
+/** A ConfigMap's limit. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 /** Non-blocking, so that a named pipe is refused. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
- * The text of a regular file, as UTF-8.
  * @throws {Error} with a sentence if it is not a regular file or is too large; the system's error if it cannot be read.
  */
 export async function readBoundedFile(path: string, maxBytes: number): Promise<string> {
@@ -33,7 +32,7 @@ export async function readBoundedFile(path: string, maxBytes: number): Promise<s
   }
 }
 
-/** For the start. Throws what `readBoundedFile` rejects with. */
+/** Throws what `readBoundedFile` rejects with. */
 export function readBoundedFileSync(path: string, maxBytes: number): string {
   const fd = openSync(path, FLAGS);
   try {
@@ -67,7 +66,7 @@ function textOf(buffer: Buffer, length: number): string {
   return buffer.toString('utf8', 0, length);
 }
 
-/** @throws {Error} with a sentence, or the system's, if it cannot be read or is larger than a ConfigMap can be. */
+/** @throws {Error} with a sentence, or the system's, if it cannot be read or exceeds a ConfigMap. */
 export function readConfigText(path: string): Promise<string> {
   return readBoundedFile(path, MAX_CONFIG_BYTES);
 }

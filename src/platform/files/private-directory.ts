@@ -1,4 +1,4 @@
-/** A directory for one process, beside those of other running ones. Removes those of killed processes. */
+/** A directory for one process. Removes those of killed processes. */
 
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
@@ -7,16 +7,15 @@ import { messageOf, SidecarError } from '../errors.ts';
 
 interface PrivateDirectory {
   readonly path: string;
-  /** With everything in it. */
   remove(): Promise<void>;
 }
 
 const PREFIX = 'broker-';
 
-/** Its name while it is empty, until it shows that it is in use. */
+/** For a directory that has no sign of life yet. */
 const NEW_PREFIX = 'new-';
 
-/** A socket that answers while the process lives. Other containers can reach it. */
+/** A socket that answers while the process lives, even in another container. */
 const SIGN_OF_LIFE = 'live';
 
 /** Linux has 107 bytes for a socket's address (`unix(7)`). */

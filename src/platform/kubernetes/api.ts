@@ -1,16 +1,13 @@
-/** What the program needs of the Kubernetes API. */
-
 import { SidecarError } from '../errors.ts';
 
 export interface KubernetesApi {
   /**
    * @param path such as `/api/v1/namespaces/default/secrets/shop`.
-   * @throws {KubernetesApiError} for another status than 2xx, and without an answer.
+   * @throws {KubernetesApiError} unless the answer is 2xx.
    */
   request<T>(method: ApiMethod, path: string, options?: ApiRequestOptions): Promise<T>;
   /**
-   * Streams the changes of a collection. Resolves when `signal` aborts, when the server ends the stream, or after two
-   * and a half silent minutes.
+   * Resolves when `signal` aborts, when the server ends the stream, or after two and a half silent minutes.
    * @throws {KubernetesApiError} if it cannot be opened or breaks off.
    */
   watch(path: string, query: Query, onEvent: (event: WatchEvent) => void, signal: AbortSignal): Promise<void>;
@@ -29,7 +26,7 @@ export interface ApiRequestOptions {
   /** Default 10 s. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Put the server's words into the error. Only for answers that hold no secret. */
+  /** Quote the answer in the error. Only if it holds no secret. */
   readonly explainRefusal?: boolean;
 }
 
@@ -58,7 +55,7 @@ export interface OwnerReference {
   readonly controller?: boolean;
 }
 
-/** The message holds no body unless `explainRefusal` is set, since bodies may be Secrets. */
+/** Holds no body unless `explainRefusal` is set: it may be a Secret. */
 export class KubernetesApiError extends SidecarError<'kubernetes_api'> {
   /** Undefined without an answer. */
   readonly status: number | undefined;

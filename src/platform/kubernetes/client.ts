@@ -1,6 +1,6 @@
 /**
- * The Kubernetes API by way of @kubernetes/client-node. Only its parts for configuration are imported: the whole would
- * cost 50 MB (docs/decisions/0007). Import this file lazily, so that an injector without the API loads nothing of it.
+ * Imports only the configuration of @kubernetes/client-node: the whole would cost 50 MB (docs/decisions/0007). Import
+ * this file lazily, so that an injector without the API does not load it.
  */
 
 import {
@@ -25,11 +25,10 @@ const RECONNECT_AFTER_MS = 300_000;
 
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** The server sends a bookmark about every minute. */
+/** The server's bookmarks come about every minute. */
 const SILENCE_MS = 150_000;
 
 interface KubernetesClient extends KubernetesApi {
-  /** Undefined if the configuration does not say. */
   readonly namespace: string | undefined;
 }
 
@@ -45,7 +44,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   const http = new IsomorphicFetchHttpLibrary();
   let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
 
-  /** The client makes a pool for each request, which would cost a TLS handshake each. */
+  /** The client's own pool for each request would cost a TLS handshake each. */
   function keepConnections(request: RequestContext): void {
     const fresh = request.getDispatcher();
     if (fresh === undefined) return;
@@ -126,7 +125,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   };
 }
 
-/** The parser's message would quote the answer, which may be a Secret. */
+/** The parser's message would quote the answer, perhaps a Secret. */
 function parseAnswer<T>(what: string, text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -135,11 +134,11 @@ function parseAnswer<T>(what: string, text: string): T {
   }
 }
 
-/** Larger than any object in etcd (1.5 MiB). */
+/** etcd's limit for an object is 1.5 MiB. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * The lines of a stream. An unfinished last line is dropped.
+ * Drops an unfinished last line.
  * @throws {RangeError} for a line that is too long.
  */
 export async function* readLines(stream: AsyncIterable<Uint8Array> | null): AsyncGenerator<string> {
@@ -156,14 +155,13 @@ export async function* readLines(stream: AsyncIterable<Uint8Array> | null): Asyn
   }
 }
 
-// Descriptions of failed requests never hold a token that a library has quoted.
+// Errors never hold a token that a library has quoted.
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 const MAX_EXPLANATION = 1000;
 
 function unreachable(what: string, error: unknown): KubernetesApiError {
-  // The reason is the cause of fetch's error.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = systemCodeOf(cause);
   if (code === undefined) return new KubernetesApiError(`${what}: ${wordsFor(cause)}`);
@@ -173,7 +171,7 @@ function unreachable(what: string, error: unknown): KubernetesApiError {
 /** Node quotes a value that it does not accept. */
 const quotesValues = (code: string): boolean => code.startsWith('ERR_INVALID_');
 
-/** Other messages are hidden: fetch quotes a whole header that it refuses. */
+/** fetch quotes a whole header that it refuses. */
 function wordsFor(error: unknown): string {
   const { name } = (error ?? {}) as { readonly name?: unknown };
   if (name === 'TimeoutError') return 'no whole answer in time';
@@ -181,7 +179,7 @@ function wordsFor(error: unknown): string {
   return fixedWordsOf(error) ?? `failed for no reason that the system has a code for${kind}`;
 }
 
-/** Fixed messages of fetch, the client and the reader of lines, which quote nothing. */
+/** These messages quote nothing. */
 const FIXED_WORDS: readonly string[] = [
   'a line is too long',
   'bad port',
@@ -196,7 +194,7 @@ function fixedWordsOf(error: unknown): string | undefined {
   return FIXED_WORDS.find((words) => words === message);
 }
 
-/** The cause is left out: a plugin's output or a parser's message may contain a token. */
+/** Its cause, a plugin's or parser's message, may contain a token. */
 function unusable(what: string, error: unknown): KubernetesApiError {
   const why = systemCodeOf(error) ?? fixedWordsOf(error);
   return new KubernetesApiError(
@@ -207,7 +205,7 @@ function unusable(what: string, error: unknown): KubernetesApiError {
 /** RFC 9110 §5.5; fetch ignores the white space around it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** @throws {KubernetesApiError} if a header has a line break, for example from a token pasted in two lines. */
+/** @throws {KubernetesApiError} if a header has a line break, such as from a token pasted in two lines. */
 function refuseUnsendable(what: string, request: RequestContext): void {
   for (const [name, value] of Object.entries(request.getHeaders())) {
     if (SENDABLE.test(value.trim())) continue;
@@ -217,7 +215,7 @@ function refuseUnsendable(what: string, request: RequestContext): void {
   }
 }
 
-/** Most often the program is newer than its release's permissions. */
+/** Most often the release's permissions are too old. */
 const REMEDY =
   '; upgrade the release, with the chart of this version, or grant it (docs/reference/injector.md, Permissions)';
 
@@ -236,7 +234,6 @@ export function refused(
   );
 }
 
-/** The message of a Status; other bodies unchanged. */
 function messageOfStatus(answer: string): string {
   try {
     const { message } = JSON.parse(answer) as { message?: unknown };

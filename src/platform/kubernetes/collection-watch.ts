@@ -1,4 +1,4 @@
-/** A collection of the API as it changes: listed by pages, then watched, and both again after a failure. */
+/** Lists a collection by pages, then watches it; both again after a failure. */
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -17,28 +17,26 @@ export interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** Called in order: `begun`, `seen` for each object, `listed`, then changes. */
+/** In this order: `begun`, `seen` for each object, `listed`, then changes. */
 export interface CollectionListener<T> {
-  /** Earlier reports may be out of date. */
   begun?(): void;
   /** @param isNew created while it was watched. */
   seen(object: T, isNew: boolean): void;
   gone(object: T): void;
-  /** Every object has been seen since `begun`. */
   listed?(): void;
-  /** Listing or watching failed; it is retried. */
+  /** It is retried. */
   failed?(error: unknown): void;
 }
 
-/** A stream shorter than this is not reopened at once. */
+/** A shorter stream is not reopened at once. */
 const MIN_MS = 1000;
 
-/** The version is forgotten (410), or the collection is missing (404). */
+/** The version is forgotten (410), or the collection missing (404). */
 const LISTED_ANEW: readonly (number | undefined)[] = [404, 410];
 
 /**
- * Never gives up. A stream that the server ends is resumed, a failed one retried after the server's or a growing time.
- * After 404 and 410 the collection is listed again.
+ * Never gives up. A stream that the server ends is resumed; after 404 and 410 the collection is listed again; other
+ * failures are retried after the server's or a growing time.
  * @param query with `limit`, it is listed in pages.
  * @returns a function that stops it.
  */
@@ -127,7 +125,7 @@ export function watchCollection<T extends ApiObject>(
 type ObjectWatchOptions = CollectionWatchOptions;
 
 /**
- * Calls back with the object now and after each change; with undefined while it does not exist. Never gives up.
+ * Calls back now and after each change; with undefined while the object does not exist. Never gives up.
  * @param path of the collection.
  * @returns a function that stops it.
  */

@@ -1,4 +1,4 @@
-/** Where the Kubernetes API is and how we authenticate: by a kubeconfig or the pod's service account. */
+/** Where the Kubernetes API is and how we authenticate. */
 
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import { connectTcp, connectTls } from '../net/connect.ts';
 import { type Clock, elapsedMs, type Instant } from '../time/clock.ts';
 
 /**
- * Connects by the product's rules, or through the kubeconfig's proxy by the client's. Verifies the server unless the
- * kubeconfig says otherwise: NODE_TLS_REJECT_UNAUTHORIZED must not decide.
+ * Connects by the product's rules, but to a kubeconfig's proxy by the client's. Only the kubeconfig may turn
+ * verification off, not NODE_TLS_REJECT_UNAUTHORIZED.
  */
 class OwnKubeConfig extends KubeConfig {
   readonly #clock: Clock;
@@ -29,7 +29,6 @@ class OwnKubeConfig extends KubeConfig {
       rejectUnauthorized: options.rejectUnauthorized ?? true,
     });
     if (made.type !== 'agent') return made;
-    // fetch takes a function, too, which its types leave out.
     const connect = connectorFor(made.connect as ConnectionOptions, this.#clock);
     return { type: 'agent', connect: connect as unknown as typeof made.connect };
   }
@@ -60,10 +59,9 @@ export function loadConfiguration(kubeconfig: string | undefined, clock: Clock):
   return { config, server: server.replace(/\/+$/, ''), tokenFile: followTokenFile(config, clock) };
 }
 
-/** Replaces `tokenFile` in the user's configuration. */
 const FOLLOWED = 'followedTokenFile';
 
-/** The client itself would use only the wall clock. */
+/** The client would use only the wall clock. */
 function followTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
   const user = config.getCurrentUser();
   const { tokenFile: path, ...others } = user?.authProvider?.config ?? {};
@@ -101,12 +99,11 @@ function loadFile(config: KubeConfig, path: string): void {
     config.loadFromString(text);
     config.makePathsAbsolute(dirname(path));
   } catch (error) {
-    // Its cause quotes the file.
+    // The cause quotes the file.
     throw new SidecarError('configuration', `--kubeconfig: ${path}: ${whyUnusable(error)}`);
   }
 }
 
-/** The client's words describe only the format. */
 const MISSING = /^(?:clusters|contexts|users)\[\d+\](?:\.[a-z]+)+ is missing$/;
 
 /** The parser's message would quote tokens and keys. */
@@ -124,7 +121,6 @@ function whyUnusable(error: unknown): string {
     : 'expected a kubeconfig: a mapping with clusters, contexts and users';
 }
 
-/** Up to the end of the handshake. */
 const CONNECT_MS = 10_000;
 
 interface Wanted {
@@ -137,7 +133,6 @@ interface Wanted {
 
 type Made = (error: Error | null, socket: TLSSocket | null) => void;
 
-/** Makes fetch's connections by the product's rules. */
 export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted: Wanted, made: Made) => void {
   return ({ hostname, protocol, port }, made) => {
     const secure = protocol === 'https:';
@@ -165,8 +160,7 @@ export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted:
 const READ_EVERY_MS = 60_000;
 
 /**
- * A service account's token, which the kubelet renews. Read again after a minute by either clock, since the wall clock
- * may be set back and the monotonic one may stand still.
+ * The kubelet renews the token. Read again after a minute by either clock: one may be set back, the other stand still.
  */
 export class TokenFile {
   readonly #path: string;
@@ -186,12 +180,11 @@ export class TokenFile {
     if (read !== undefined && elapsedMs(read.at, at) < READ_EVERY_MS) return read.token;
     const refusals = this.#refusals;
     const token = await readFile(this.#path, 'utf8');
-    // A token read before a refusal may be the refused one.
+    // It may be the refused token.
     if (refusals === this.#refusals) this.#read = { token, at };
     return token;
   }
 
-  /** The next request reads the file. */
   refused(): void {
     this.#refusals += 1;
     this.#read = undefined;

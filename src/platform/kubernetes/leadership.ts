@@ -1,4 +1,4 @@
-/** Work for one of several replicas, elected by a Lease of coordination.k8s.io with client-go's algorithm. */
+/** Work for one of several replicas, elected by a Lease with client-go's algorithm. */
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -11,7 +11,7 @@ export interface LeadershipOptions extends BackoffOptions {
   readonly name: string;
   /** Unique, even from this replica's predecessor. */
   readonly identity: string;
-  /** Called if there is no Lease yet. The Lease is deleted with its owner. */
+  /** Called if there is no Lease yet; it is deleted with its owner. */
   readonly owner?: () => Promise<OwnerReference | undefined>;
   readonly log: Logger;
 }
@@ -22,10 +22,10 @@ interface Leadership {
   close(): Promise<void>;
 }
 
-/** A replica takes over within 15 s of the last sign of a leader. Each step is safe even with two leaders. */
+/** A replica takes over within 15 s. Each step is safe with two leaders. */
 const LEASE_SECONDS = 12;
 const RENEW_EVERY_MS = 2_500;
-/** Well before the others may take over. */
+/** Before the others may take over. */
 const RENEW_WITHIN_MS = 9_000;
 
 interface Lease extends ApiObject {
@@ -40,7 +40,7 @@ interface LeaseSpec {
   readonly leaseTransitions?: number;
 }
 
-/** @param onElected called each time this replica becomes the leader. */
+/** @param onElected called for each election of this replica. */
 export function contendForLeadership(
   api: KubernetesApi,
   options: LeadershipOptions,
@@ -49,7 +49,7 @@ export function contendForLeadership(
   const { namespace, name, identity, clock, random, log } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const abort = new AbortController();
-  /** With our time of seeing it, since its own times are by another clock. */
+  /** With our time, since the Lease's own is by another clock. */
   let seen: { readonly version: string | undefined; readonly atMs: number; told: boolean } | undefined;
   let renewedAtMs: number | undefined;
 
@@ -112,7 +112,6 @@ export function contendForLeadership(
       let wasHeld = held();
       try {
         const isMine = await acquireOrRenew();
-        // The Lease may have expired during the request.
         wasHeld = held();
         renewedAtMs = isMine ? startedAtMs : undefined;
       } catch (error) {
@@ -122,7 +121,7 @@ export function contendForLeadership(
         log.info({ lease: `${namespace}/${name}`, identity }, 'this replica is the leader');
         onElected();
       }
-      // Replicas started together soon ask at different times.
+      // So that replicas ask at different times.
       await pause(clock, RENEW_EVERY_MS * (0.9 + 0.2 * random()), abort.signal);
     }
   }
@@ -154,18 +153,15 @@ interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
   readonly query: Query;
   /** Called again if leadership was lost and regained. */
   elected?(): void;
-  /** Everything will be reported again, or this replica is not the leader. */
   forget(): void;
-  /** This replica is not the leader. */
   idle?(): void;
-  /** Called once the whole collection has been seen, one call at a time. */
+  /** Called once the whole collection has been seen; never twice at a time. */
   look(): Promise<void>;
-  /** Logged if a look fails. */
   readonly failure: string;
 }
 
 interface LeaderWatch {
-  /** To be checked before each step that takes effect. */
+  /** Check it before each step that takes effect. */
   leads(): boolean;
   /** Resolves once the look has ended and the Lease is given up. */
   close(): Promise<void>;
@@ -211,7 +207,6 @@ export function watchAsLeader<T extends ApiObject>(
       work.idle?.();
       return;
     }
-    // Leadership may have been lost and regained meanwhile.
     if (unwatch === undefined) elected();
     if (!isListed) return;
     looking ??= work

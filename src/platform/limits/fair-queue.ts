@@ -1,13 +1,11 @@
-/** What parties share fairly: turns in a queue, and places of which one party has only so many. */
+/** Turns and places, shared fairly among parties. */
 
 import type { Clock } from '../time/clock.ts';
 
 /** Undefined if parties are not told apart. */
 type Party = string | undefined;
 
-/** Entries of parties that take turns. The party with the most may have to give way. */
 export class FairRing<E> {
-  /** The next party first. */
   readonly #lines = new Map<Party, Set<E>>();
   #size = 0;
 
@@ -33,7 +31,7 @@ export class FairRing<E> {
     if (line.size === 0) this.#lines.delete(party);
   }
 
-  /** Takes out the first entry of the first party that may have its turn, and moves that party to the end. */
+  /** Takes the first entry of the first party that may have its turn. That party moves to the end. */
   next(may: (party: Party) => boolean = () => true): E | undefined {
     for (const [party, line] of this.#lines) {
       if (!may(party)) continue;
@@ -46,14 +44,14 @@ export class FairRing<E> {
     return undefined;
   }
 
-  /** The entries of the party with the most, the oldest first. */
+  /** Of the party with the most, the oldest first. */
   most(): ReadonlySet<E> {
     let most: ReadonlySet<E> = new Set();
     for (const line of this.#lines.values()) if (line.size > most.size) most = line;
     return most;
   }
 
-  /** The newest entry of that party, if it has more than `than`. */
+  /** Undefined unless that party has more than `than`. */
   newestOfMost(than: number): E | undefined {
     const most = this.most();
     return most.size > than ? [...most].at(-1) : undefined;
@@ -66,12 +64,11 @@ export class FairRing<E> {
 
 export interface FairQueueLimits {
   readonly atOnce: number;
-  /** Part of `atOnce` that is never one party's alone. Default 0. */
+  /** How many of `atOnce` one party can't have alone. Default 0. */
   readonly spared?: number;
   readonly mostWaiting: number;
-  /** Without it, the party with the most loses its newest entry of a full queue to one with fewer. */
+  /** Without it, a full queue drops the newest entry of the party with the most for one with fewer. */
   readonly mostWaitingOfOne?: number;
-  /** In the queue. */
   readonly patienceMs: number;
 }
 
@@ -79,15 +76,14 @@ export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
 
 export interface Place {
   readonly turn: Promise<Turn>;
-  /** Leaves the queue, if its turn has not come. @returns whether it has left. */
+  /** @returns false if its turn has come. */
   leave(): boolean;
-  /** Ends the work that began at this turn. Safe to call again. */
+  /** Ends the work of this turn. Safe to call again. */
   end(): void;
 }
 
 type Waiting = (turn: Turn) => void;
 
-/** Bounds the work under way. The rest waits for its turn, and may leave. */
 export class FairQueue {
   readonly #clock: Pick<Clock, 'after'>;
   readonly #limits: FairQueueLimits;
@@ -173,7 +169,7 @@ export class Quota {
     return this.#taken < this.#max && (this.#takenBy.get(party) ?? 0) < this.#maxOfOne;
   }
 
-  /** Takes a place even if there is none. @returns what gives it back; safe to call again. */
+  /** Takes one even if none is left. @returns what gives it back; safe to call again. */
   take(party: string): () => void {
     this.#count(party, 1);
     let isTaken = true;

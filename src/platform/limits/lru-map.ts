@@ -4,11 +4,10 @@ import type { Clock } from '../time/clock.ts';
 
 interface LruMapOptions<K, V> {
   readonly max: number;
-  /** Bounds the sum of all weights; an entry over an eighth of it is not kept. Needs `weigh`. */
+  /** An entry over an eighth of it is not kept. Needs `weigh`. */
   readonly maxWeight?: number;
-  /** Constant for an entry; not negative. */
+  /** Constant; not negative. */
   readonly weigh?: (value: V, key: K) => number;
-  /** Called with what is dropped for want of room. */
   readonly onEvicted?: (value: V, key: K) => void;
 }
 
@@ -18,7 +17,6 @@ const MAX_SHARE = 1 / 8;
 /** @typeParam V never `undefined`. */
 export class LruMap<K, V> {
   readonly #options: LruMapOptions<K, V>;
-  /** The least recently used first. */
   readonly #entries = new Map<K, { readonly value: V; readonly weight: number }>();
   #weight = 0;
 
@@ -44,7 +42,6 @@ export class LruMap<K, V> {
     return this.#entries.get(key)?.value;
   }
 
-  /** Makes the entry the most recently used. */
   set(key: K, value: V): void {
     this.delete(key);
     const { max, maxWeight = Number.POSITIVE_INFINITY, weigh } = this.#options;
@@ -76,7 +73,7 @@ interface Expiring<V> {
   readonly untilMs: number;
 }
 
-/** Each entry is dropped after a time of its own, or as the least recently used. */
+/** Drops each entry after its time, or as the least recently used. */
 export class ExpiringMap<K, V> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #entries: LruMap<K, Expiring<V>>;

@@ -9,9 +9,8 @@ export interface Rate {
 
 /** Full at first. */
 export class TokenBucket {
-  /** May change at any time; what is left stays, up to the new burst. */
+  /** May change; what is left stays, up to the new burst. */
   rate: Rate;
-  /** Negative after a charge to an empty bucket. */
   #left = Number.POSITIVE_INFINITY;
   #asOfMs = 0;
 
@@ -35,7 +34,7 @@ export class TokenBucket {
     this.#left = Math.min(this.rate.burst, this.#left + count);
   }
 
-  /** How long until there is one; 0 if there is one now. */
+  /** 0 if there is one now. */
   waitMs(nowMs: number): number {
     return (Math.max(0, 1 - this.#refilled(nowMs)) * 1000) / this.rate.perSecond;
   }
@@ -52,7 +51,7 @@ export class TokenBucket {
   }
 }
 
-/** Full buckets are dropped, and beyond `max` the one used longest ago. */
+/** Drops full buckets and, beyond `max`, the one used longest ago. */
 export class TokenBuckets {
   readonly #rate: Rate;
   readonly #buckets: LruMap<string, TokenBucket>;

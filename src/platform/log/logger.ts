@@ -1,6 +1,6 @@
 /**
- * The logger. Call sites log names and figures, never requests, headers or a token endpoint's answers. Redaction is the
- * second line of defence.
+ * Call sites log names and figures, never requests, headers or answers of a token endpoint. Redaction is the second
+ * line of defence.
  */
 
 import pino, { type Logger } from 'pino';
@@ -14,23 +14,20 @@ export type { Logger };
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** For the setting's description. */
 export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 
-/** Fields with few values, which distinguish kinds of warnings besides their text. */
+/** These have few values, and distinguish kinds of warnings. */
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 
-/** Each line with its line end. */
 interface LogDestination {
   write(line: string): void;
   readonly losses?: LogLosses;
-  /** Calls `write` once before the log ends. */
   beforeEnd?(write: () => void): void;
 }
 
 /**
- * JSON lines with `time` in ISO 8601. Of each kind of warning and error, ten in ten seconds are printed, then how many
- * more there were.
+ * JSON lines with `time` in ISO 8601. In ten seconds, ten warnings and errors of a kind are printed, and the rest
+ * counted.
  */
 export function createLogger(
   level: LogLevel,
@@ -81,10 +78,9 @@ export function createLogger(
   return logger;
 }
 
-/** They have levels of their own. */
 const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
 
-/** Also sets the level of all loggers made from it. */
+/** Also of all loggers made from it. */
 export function setLogLevel(logger: Logger, level: LogLevel): void {
   logger.level = level;
   for (const reference of CHILDREN.get(logger) ?? []) {
@@ -93,10 +89,9 @@ export function setLogLevel(logger: Logger, level: LogLevel): void {
   }
 }
 
-/** Loggers whose lines are all printed. */
 const WHOLE = new WeakSet<Logger>();
 
-/** Its warnings are printed however often they repeat: for lines that are bounded elsewhere. */
+/** Prints repeated warnings, too: for lines that are bounded elsewhere. */
 export function withoutRepeatLimit(logger: Logger): Logger {
   const whole = logger.child({});
   WHOLE.add(whole);
@@ -110,14 +105,13 @@ type Facts = Readonly<Record<string, unknown>>;
 
 function kindOf(facts: unknown): Facts {
   const given = (facts ?? {}) as Facts;
-  // Upstreams choose among hundreds of statuses, so beside an error only the error counts.
+  // An upstream's status varies too much to be a kind.
   const tells = (name: string) =>
     given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
   return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
 }
 
 function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
-  // A child's fields, as text.
   const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
   return [severity, text, bindings, JSON.stringify(kind)].join('\0');
 }

@@ -1,6 +1,6 @@
 /**
- * The log's output: a bounded queue before a target that may stall, fill up or vanish. It drops and counts lines rather
- * than block, grow or end the program.
+ * A bounded queue before a target that may stall, fill up or vanish. It drops and counts lines, and never blocks, grows
+ * or ends the program.
  */
 
 import { constants, openSync, writeSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { Clock } from '../time/clock.ts';
 
 interface LogTarget {
   /**
-   * Writes what is accepted at once.
+   * Never waits.
    * @returns the number of bytes accepted.
    * @throws {Error} without a reader (EPIPE) or space (ENOSPC).
    */
@@ -17,9 +17,7 @@ interface LogTarget {
 }
 
 export interface LogLosses {
-  /** The queue was full. */
   output: number;
-  /** There were many like them. */
   repeated: number;
 }
 
@@ -29,7 +27,7 @@ const QUEUE_BYTES = 256 * 1024;
 const LINE_BYTES = 64 * 1024;
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 1000;
-/** Between two tries at the end of the process. */
+/** Between tries while the process ends. */
 const FLUSH_PAUSE_MS = 5;
 
 type Output = { readonly kind: 'flowing' } | StalledOutput;
@@ -38,9 +36,9 @@ interface StalledOutput {
   readonly kind: 'stalled';
   queue: Uint8Array[];
   queuedBytes: number;
-  /** Lines dropped since the stall. After the first one, all are dropped until the queue is empty. */
+  /** After a loss, all lines are dropped until the queue is empty. */
   lost: number;
-  /** Of the last try; undefined if the target only accepted no more. */
+  /** Undefined if the target only accepted no more. */
   failure: string | undefined;
   retryMs: number;
   cancelRetry: () => void;
@@ -66,17 +64,16 @@ export class LogOutput {
     return this.#used;
   }
 
-  /** Undefined while lines can be written, or if the reader is only slow. */
+  /** Undefined if the reader is only slow. */
   get failure(): string | undefined {
     return this.#output.kind === 'stalled' ? this.#output.failure : undefined;
   }
 
-  /** Calls `write` once when the program ends. */
   beforeEnd(write: () => void): void {
     this.#lastLines.push(write);
   }
 
-  /** Takes a line with its line end; never blocks or throws. Drops and counts a line that is too long. */
+  /** Takes a line with its line end; never blocks or throws. Drops a line that is too long. */
   write(line: string): void {
     this.#used = true;
     let bytes = Buffer.from(this.#format(line));
@@ -109,7 +106,7 @@ export class LogOutput {
       const output = this.#output;
       if (output.kind === 'flowing') return;
       this.#pump(output);
-      // Waits only for a slow reader, not for one that has left or for a full disk.
+      // A slow reader is worth waiting for, a lost one or a full disk is not.
       if (output.failure !== undefined || this.#clock.monotonicMs() >= endMs) return;
       if (this.#output === output) Atomics.wait(pause, 0, 0, FLUSH_PAUSE_MS);
     }
@@ -133,7 +130,7 @@ export class LogOutput {
     }
   }
 
-  /** Writes the queue, then how much was dropped; false if the target stops accepting. */
+  /** False if the target stops accepting. */
   #empty(output: StalledOutput): boolean {
     for (;;) {
       const [first] = output.queue;
@@ -177,7 +174,7 @@ export class LogOutput {
 
 const AS_IT_IS = (line: string): string => line;
 
-/** A small buffer would keep the whole larger piece from which it is cut. */
+/** A piece of a shared buffer would keep all of it. */
 function byItself(bytes: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);
@@ -197,8 +194,8 @@ function newStall(bytes: Uint8Array): StalledOutput {
 }
 
 /**
- * Standard output, written without waiting for its reader. Node has made pipes and sockets non-blocking. A terminal is
- * opened again, non-blocking, so that Ctrl-S does not halt the program. Writes to files never wait.
+ * Never waits for a reader. Node makes pipes and sockets non-blocking. A terminal is opened again, so that Ctrl-S does
+ * not halt the program.
  */
 export function openStandardOutput(stdout: NodeJS.WriteStream): LogTarget {
   const fd = stdout.isTTY ? reopenedTerminal() : 1;

@@ -1,5 +1,3 @@
-/** The log for a person at a terminal. */
-
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
@@ -16,7 +14,7 @@ const LEVELS: Readonly<Record<string, Style>> = {
 const WIDEST_LEVEL = 5;
 
 /**
- * `22:14:03 INFO listening proxy=127.0.0.1:15080 admin=[::]:15081`, in local time. Text that is not the log's is
+ * `22:14:03  INFO   listening  proxy=127.0.0.1:15080 admin=[::]:15081`, in local time. Text that is not the log's is
  * unchanged.
  */
 export function readableLine(line: string, { colour }: { readonly colour: boolean }): string {
@@ -39,7 +37,6 @@ export function readableLine(line: string, { colour }: { readonly colour: boolea
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined if it is not the logger's. */
 function parseLine(line: string): Fields | undefined {
   if (!line.startsWith('{"level":')) return undefined;
   try {
@@ -54,7 +51,7 @@ function localTime(time: unknown): string {
   return Number.isNaN(date.getTime()) ? '--:--:--' : date.toTimeString().slice(0, 8);
 }
 
-/** Text in quotes unless it is a word; an error as its messages down to its cause. */
+/** Quotes text that is not a word; shows an error's messages down to its cause. */
 function shownValue(value: unknown): string {
   if (typeof value === 'string') return /^[\x21\x23-\x7e]+$/.test(value) ? value : quoted(value);
   return isError(value) ? quoted(errorText(value)) : quotedJson(value);
@@ -75,7 +72,7 @@ function errorText({ message, code, cause }: LoggedError): string {
   return isError(cause) ? `${own}: ${errorText(cause)}` : own;
 }
 
-/** Terminals obey control characters, with which logged text could overwrite the screen. */
+/** Control characters could overwrite the screen. */
 function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
 }

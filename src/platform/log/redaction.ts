@@ -16,18 +16,15 @@ const CENSOR = '[redacted]';
 
 const UNPRINTABLE = '[cannot be printed]';
 
-/** The fields of a line, and two levels inside them. */
 const LEVELS = 3;
 
 /**
- * Returns the same object if no key names a secret, otherwise a copy with such values replaced by `[redacted]`. Pino's
- * own redaction takes 40 µs for seven fields; this takes less than one.
+ * The same object if no key names a secret, otherwise a redacted copy. Takes less than 1 µs, Pino's redaction 40 µs.
  */
 export function withoutSecrets<T extends object>(facts: T, levels: number = LEVELS): T {
   let copy: Record<string, unknown> | undefined;
   for (const key of Object.keys(facts)) {
     const value: unknown = (facts as Record<string, unknown>)[key];
-    // Described where it is printed.
     if (key === 'err' && levels === LEVELS) continue;
     const shown = SECRET_KEYS.has(key) && value !== undefined ? CENSOR : within(value, levels - 1);
     if (shown === value) continue;
@@ -45,7 +42,7 @@ function within(value: unknown, levels: number): unknown {
   return typeof shown === 'object' && shown !== null ? withoutSecrets(shown, levels) : shown;
 }
 
-/** Copying the fields would show what `toJSON` withholds. */
+/** `toJSON` may withhold some fields. */
 function asPrinted(value: object): unknown {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON !== 'function') return value;
@@ -59,7 +56,7 @@ function asPrinted(value: object): unknown {
 /** Causes may be circular. */
 const MAX_ERRORS = 8;
 
-/** Keeps only messages and codes, since library errors may carry requests. */
+/** Only messages and codes: library errors may carry requests. */
 export function describeError(error: unknown, most = MAX_ERRORS): unknown {
   if (!(error instanceof Error)) return textOf(error);
   const { code } = error as { code?: unknown };
@@ -70,7 +67,7 @@ export function describeError(error: unknown, most = MAX_ERRORS): unknown {
   };
 }
 
-/** An object's own text may hold anything, or be missing. */
+/** An object's own text may hold anything. */
 function textOf(thrown: unknown): string {
   return typeof thrown === 'object' ? Object.prototype.toString.call(thrown) : String(thrown);
 }

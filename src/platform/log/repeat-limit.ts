@@ -9,7 +9,6 @@ const ALL_OTHERS = '\0';
 interface HeldBack {
   readonly leftOut: number;
   readonly withinMs: number;
-  /** Whether it counts several kinds, beyond `MAX_KINDS`. */
   readonly mixed: boolean;
 }
 
@@ -19,7 +18,7 @@ interface Window {
   readonly summarize: () => void;
 }
 
-/** Admits the first few events of a kind in each period, and reports how many it held back. */
+/** Admits the first few events of a kind in each period, and counts the others. */
 export class RepeatLimit {
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
@@ -28,7 +27,7 @@ export class RepeatLimit {
     this.#clock = clock;
   }
 
-  /** @param summarize called at the end of the period, or of the program, if any were held back. */
+  /** @param summarize called at the end of the period or program, if any were held back. */
   admits(kind: string, summarize: (heldBack: HeldBack) => void): boolean {
     const key = this.#windows.has(kind) || this.#windows.size < MAX_KINDS ? kind : ALL_OTHERS;
     const window = this.#windows.get(key);
@@ -42,7 +41,7 @@ export class RepeatLimit {
     return false;
   }
 
-  /** For a program that ends before the open periods do. */
+  /** Reports what the open periods have held back: for the end of the program. */
   summarizeOpen(): void {
     for (const window of [...this.#windows.values()]) window.summarize();
   }

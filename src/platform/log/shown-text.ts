@@ -1,6 +1,6 @@
 /**
- * What of a configuration people and logs may see. Secrets end up in it: a password in a URL, a Secret as the file, a
- * token as a value.
+ * What people and logs may see of a configuration, into which secrets slip: a password in a URL, a Secret as the file,
+ * a token as a value.
  */
 
 /** Characters. Longer values are described. */
@@ -12,22 +12,19 @@ export const MASK = '…';
 /** Characters. Longer texts are not read. */
 const MAX_READ_LENGTH = 10_000;
 
-/** A valid URL without its query and user. Applying it twice changes nothing. */
+/** A URL without its query and user. */
 export function shownUrl(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname}${search === '' ? '' : `?${MASK}`}`;
 }
 
-/** Ids of applications and tenants, but some keys look alike. */
+/** Ids of applications, but some keys look alike. */
 const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 
-/** A path, or a URL up to its first slash: its parts are judged separately. */
+/** The parts of a path are judged separately. */
 const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
-/**
- * Names of settings that say where a secret is or how it is sent, and their neighbours: the secret itself may have been
- * put there.
- */
+/** Settings that say where a secret is or how it is sent, and their neighbours: it may have been put there instead. */
 const OF_PLACES = /(?:dir|directory|(?<!pro)file)$/;
 const OF_WAYS =
   /^(?:tokensidecar)?(?:clientauth|existingauthorization|tokentype|whentokenunavailable|loglevel|accesslog)$/;
@@ -39,25 +36,20 @@ const PLACE =
 const WAY = /^(?:[A-Za-z_-]+|\d{1,3})$/;
 const NAME = /^[\w .,:/+&-]+$/;
 
-/** Elsewhere three words are most likely a passphrase. */
+/** Elsewhere three words may be a passphrase. */
 const OF_WORDS = /scope$/;
 const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["']?$/;
 
-/** The part after a user and password. */
 const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
 
-/**
- * From a URL's slashes to an @ that is part of a path, query or fragment: the host is certain, since it has a dot and
- * no colon.
- */
+/** An @ after the host, which is certain: it has a dot and no colon. */
 const BEHIND_HOST = /^\/\/(?:[\w-]+(?:\.[\w-]+)+|localhost|\[[\da-f:.]+\])[/?#](?!.*(?:\/\/|[\s:,"'\\]))/is;
 
-/** In an HTTP field, with or without its name. */
 const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
 const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
 
 /**
- * A value as messages may show it; undefined if it has to be described instead.
+ * Undefined if the value has to be described instead.
  * @param key its setting, such as `credentials[0].dir` or `--ca-file`.
  */
 export function shownValue(value: string, key = ''): string | undefined {
@@ -70,12 +62,12 @@ export function shownValue(value: string, key = ''): string | undefined {
   return shown.length > MAX_SHOWN_LENGTH || shown === MASK ? undefined : shown;
 }
 
-/** `credentialsdir`, for `credentials[0].egressProxy.credentialsDir` and `--credentials-dir` alike. */
+/** `credentialsdir`, for `egressProxy.credentialsDir` and `--credentials-dir`. */
 function nameOfSetting(key: string): string {
   return (key.split('.').at(-1) as string).replace(/[^A-Za-z]/g, '').toLowerCase();
 }
 
-/** A secret may be a single word, so only paths and plain words are shown in such a setting. */
+/** A secret may be one word, so only paths and plain words are shown. */
 function isSecretInItsPlace(value: string, setting: string): boolean {
   if (value === '') return false;
   return (
@@ -86,7 +78,7 @@ function isSecretInItsPlace(value: string, setting: string): boolean {
 }
 
 /**
- * `"ftp://x"`, or only the kind of text.
+ * `"ftp://x"`, or the kind of text.
  * @param key its setting.
  */
 export function quoted(value: string, key?: string): string {
@@ -97,7 +89,7 @@ export function quoted(value: string, key?: string): string {
 function withoutSecrets(text: string): string {
   return (
     text
-      // User and password end at the last @: a password may hold any character.
+      // User and password end at the last @, since a password may hold any character.
       .replace(/\/\/.*@/gs, (user) => (BEHIND_HOST.test(user) ? user : `//${MASK}@`))
       .replace(
         /^(["']?)[^/]*@(.*)$/s,
@@ -122,7 +114,7 @@ function withoutSecretParts(word: string): string {
 
 interface ShownLine {
   readonly text: string;
-  /** The index in `text` for a column of the line, both from 0. */
+  /** Maps a column of the line to an index in `text`, both from 0. */
   place(column: number): number;
 }
 
@@ -132,23 +124,22 @@ interface Piece {
   readonly shown: string;
 }
 
-/** A quoted or plain scalar, an alias or anchor, a comment, or one character of punctuation. */
+/** A scalar, alias, anchor, comment, or one character of punctuation. */
 const TOKEN =
   /[-?:](?=\s|$)|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|(?<=^|\s)#.*$|[^\s"'#[\]{},][^[\]{},]*?(?=\s*(?::(?:\s|$)|,|\]|\}|\s#|$))|\S/g;
 
 const MAX_KEY_LENGTH = 40;
 
-/** Characters. Longer lines take too long to parse, and are not shown. */
+/** Characters. Longer lines are not shown. */
 const MAX_LINE_LENGTH = 10_000;
 
 /**
- * Shows keys, punctuation, and the values of known keys. Other values and comments may be secrets.
+ * Shows keys, punctuation, and the values of known keys; anything else may be secret.
  * @param outer the key under which the whole line stands.
  */
 export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
   if (line.length > MAX_LINE_LENGTH) return { text: MASK, place: () => 0 };
   const pieces: Piece[] = [];
-  /** Brackets that are still open. */
   const open: string[] = [];
   let key = outer;
   for (const match of line.matchAll(TOKEN)) {
@@ -159,7 +150,7 @@ export function shownLine(line: string, isKnown: (key: string) => boolean, outer
     if (isPunctuation) {
       if (token === '{' || token === '[') open.push(token);
       if (token === '}' || token === ']') open.pop();
-      // The entries of a list stand under the list's key, those of a mapping under their own.
+      // A list's entries stand under its key, a mapping's under their own.
       if (token === '{' || token === '}' || (token === ',' && open.at(-1) === '{')) key = undefined;
       pieces.push({ from, to, shown: token });
       continue;
@@ -200,7 +191,6 @@ function assemble(line: string, pieces: readonly Piece[]): ShownLine {
     place(column) {
       const piece = starts.findLast(({ from }) => from <= column);
       if (piece === undefined) return column;
-      // Columns inside a replaced piece have no counterpart.
       const inside = column - piece.from;
       return (
         piece.at +
@@ -212,7 +202,7 @@ function assemble(line: string, pieces: readonly Piece[]): ShownLine {
   };
 }
 
-/** A tab becomes one space, so that columns agree. */
+/** Blanks for each gap, so that columns agree. */
 function blank(gap: string): string {
   return gap.replace(/./g, ' ');
 }
@@ -220,21 +210,18 @@ function blank(gap: string): string {
 /** Characters. Shorter words are shown. */
 const MAX_WORD_LENGTH = 19;
 
-/** Without the mark of omitted text. */
 const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*+$/@[\](){}<>"'|…]/;
 
-/** As settings write them. */
 const IPV6 = /^(?=(?:[^:]*:){2})[\da-f:.[\]/]+(?::\d{1,5})?$/i;
 
-/** Of the pieces of a key in groups, `AB12-3CD4-…`, more than this mix letters and digits. */
+/** A key in groups, `AB12-3CD4-…`, has more pieces that mix letters and digits. */
 const MAX_MIXED_SHARE = 2 / 3;
 
-/** Average characters of a piece with letters: names have more, passwords fewer. */
+/** Names have longer pieces than passwords. */
 const MIN_PIECE_LENGTH = 2.5;
 
 /**
- * Whether a text looks like a token, a key or a generated password. A long text is shown only if it consists of words,
- * names, addresses and small numbers.
+ * A long text is shown only if it consists of words, names, addresses and small numbers.
  * @param word without white space.
  */
 function looksSecret(word: string): boolean {
@@ -258,7 +245,7 @@ function isPlain(piece: string): boolean {
   return letters !== undefined && isOfWords(letters);
 }
 
-/** `sidecar`, `SIDECAR`, `apiURL`: few humps for its length, and as many vowels as words have. */
+/** `sidecar`, `SIDECAR`, `apiURL`: few humps, and as many vowels as words have. */
 function isOfWords(letters: string): boolean {
   const humps = letters.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
   const isLong = humps.some((hump) => hump.length > MAX_WORD_LENGTH);

@@ -5,26 +5,24 @@ import type { Clock } from '../time/clock.ts';
 
 export interface DirectoryWatchOptions {
   readonly clock: Clock;
-  /** Look this often anyway: some file systems lose notifications. */
+  /** Some file systems lose notifications. */
   readonly pollMs: number;
-  /** Called when `by` changes; it begins with notification. */
+  /** Called when `by` changes from notification. */
   readonly onMode?: (mode: WatchMode) => void;
   readonly watch?: typeof watch;
 }
 
-/** If the system gives no watch, `code` says why. */
 export type WatchMode = { readonly by: 'notification' } | { readonly by: 'polling'; readonly code: string };
 
-/** The kubelet's swap causes several notifications, and one look should see all. */
+/** The kubelet's swap causes several notifications. */
 const SETTLE_MS = 20;
 
-/** How often to compare the path with what is watched: a watch follows its directory, not the path. */
+/** How often to look which directory is at the path: a watch follows its directory. */
 const COMPARE_MS = 500;
 
 /**
- * Calls `look` soon after a change in `directory`, and every `pollMs`; `look` finds out whether anything changed. The
- * directory is watched, since a watched file goes silent with the kubelet's first swap. Another directory at the path
- * is noticed, too.
+ * Calls `look` soon after a change, and every `pollMs`; it finds out whether anything changed. Watches the directory,
+ * since a watched file goes silent with the kubelet's first swap.
  * @returns a function that ends the watch.
  */
 export function watchDirectory(
@@ -45,7 +43,7 @@ export function watchDirectory(
   function attach(): void {
     watcher?.close();
     watcher = undefined;
-    // The next comparison sees a change between this and the watch.
+    // A change before the watch is seen by the next comparison.
     watched = identityNow(directory);
     try {
       watcher = watchPath(directory, { persistent: false }, settle);
@@ -75,7 +73,7 @@ export function watchDirectory(
     });
   }
 
-  /** Off the event loop, one at a time: the file system may hang. */
+  /** Not on the event loop, since the file system may hang. */
   async function compare(): Promise<void> {
     const now = await identity(directory);
     if (hasEnded) return;
@@ -97,7 +95,6 @@ export function watchDirectory(
   };
 }
 
-/** Which directory is at the path, with its last change; or why none is seen. */
 function identity(directory: string): Promise<string> {
   return stat(directory).then(identityOf, unseen);
 }

@@ -1,11 +1,10 @@
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 export interface CredentialsMetrics {
-  /** A reading differs from the last. `result` is `success`, or the unusable state. */
+  /** @param result `success`, or the unusable state. */
   reloaded(credential: string, result: string): void;
-  /** @param atMs wall time of the reading in use. */
+  /** @param atMs wall time. */
   loaded(credential: string, atMs: number): void;
-  /** False if changes are polled for. */
   watched(credential: string, byNotification: boolean): void;
 }
 

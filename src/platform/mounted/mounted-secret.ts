@@ -1,6 +1,6 @@
 /**
- * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped atomically. All files are read
- * through one resolved `..data`, and so have the same version.
+ * The kubelet swaps the `..data` link of a mounted Secret atomically. Files read through one resolved `..data` have the
+ * same version.
  */
 
 import { constants } from 'node:fs';
@@ -25,10 +25,7 @@ export interface UnusableSecret {
   readonly detail: string;
 }
 
-/**
- * Reads files of a mounted Secret or a plain directory as UTF-8, without one trailing line end, which editors leave.
- * Never throws.
- */
+/** As UTF-8, without a trailing line end. Never throws. */
 export async function readMountedSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -46,7 +43,7 @@ export type MountedFile = string | UnusableSecret;
 
 export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
 
-/** Some may be missing. All are of one version. */
+/** Some may be missing. */
 async function readMountedFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -55,7 +52,7 @@ async function readMountedFiles<const Name extends string>(
   for (;;) {
     const files = await readVersion(version, directory, names);
     if (Object.values<MountedFile>(files).every((file) => typeof file === 'string')) return files;
-    // The kubelet removes the old version after a swap, so a failure may only mean that a newer one is there.
+    // The kubelet removes the old version after a swap.
     const newer = await currentVersion(directory);
     if (newer === version) return files;
     version = newer;
@@ -72,7 +69,7 @@ async function readVersion<Name extends string>(
   return files as Record<Name, MountedFile>;
 }
 
-/** Compares content, since the kubelet rewrites files without changing them. */
+/** The kubelet rewrites files without changing them. */
 function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   if (a.state !== 'loaded' || b.state !== 'loaded') {
     return a.state !== 'loaded' && b.state !== 'loaded' && sameFile(a, b);
@@ -94,12 +91,12 @@ async function currentVersion(directory: string): Promise<string> {
   try {
     return await realpath(join(directory, '..data'));
   } catch {
-    // A plain directory, or none, which reading its files will report.
+    // A plain directory, or none.
     return directory;
   }
 }
 
-/** @param shownAs the path as the user mounted it, for messages. */
+/** @param shownAs the path for messages. */
 async function readBounded(path: string, shownAs: string): Promise<string | UnusableSecret> {
   try {
     // Non-blocking, so that a named pipe is refused below.
@@ -135,27 +132,25 @@ function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
   return value === '' ? { state: 'empty', detail: `${shownAs} is empty` } : value;
 }
 
-/** A file that a grant needs cannot be used. The message names it and holds no content. */
+/** Its message names the file and holds no content. */
 export class UnusableFile extends Error {}
 
-/** Always the newest reading; announces changes of content. */
 interface LiveReading<Reading> {
   readonly directory: string;
   current(): Reading;
-  /** Reads again. Resolves when `current` is as new as this call and changes are announced. Never rejects. */
+  /** Resolves when `current` is as new as this call. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: Reading) => void): () => void;
   close(): void;
 }
 
-/** Every file is needed. */
 type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
 
 /** Some may be missing. */
 type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
 
-/** Reads once, then watches. Never rejects: a missing Secret is a reading, too. */
+/** Never rejects: a missing Secret is a reading, too. */
 export async function openLiveSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -204,7 +199,7 @@ async function follow<Reading>(
   }
 
   const unwatch = watchDirectory(directory, options, () => void look());
-  // There may have been a change between the first reading and the watch.
+  // A change may have come before the watch.
   await look();
 
   return {

@@ -4,15 +4,15 @@ import { basename, join } from 'node:path';
 
 export interface KubeletSecret {
   readonly directory: string;
-  /** Swaps in a new version atomically and removes the old one. Only the first version's names count. */
+  /** Swaps in a new version atomically. Ignores new names. */
   update(values: SecretValues): Promise<void>;
 }
 
 export type SecretValues = Readonly<Record<string, string | Buffer>>;
 
 /**
- * Lays a Secret out in an empty directory as the kubelet does (pkg/volume/util/atomic_writer): each file is a link into
- * `..data`, a link to this version's directory that is swapped by rename. A failure leaves nothing behind.
+ * Lays a Secret out as the kubelet does (pkg/volume/util/atomic_writer): files are links into `..data`, which is
+ * swapped by rename. A failure leaves nothing behind.
  * @param names of all files; one without a value is a link to nothing.
  */
 export async function layOutSecret(
@@ -27,7 +27,7 @@ export async function layOutSecret(
   async function update(next: SecretValues): Promise<void> {
     const version = join(directory, `..version_${randomUUID()}`);
     try {
-      // The parent directory says who may read.
+      // Who may read depends on the parent directory.
       await mkdir(version);
       for (const [name, value] of Object.entries(next)) {
         await writeFile(join(version, name), value, { mode: 0o440 });
@@ -35,7 +35,6 @@ export async function layOutSecret(
       await symlink(basename(version), newData);
       await rename(newData, data);
     } catch (error) {
-      // A full disk must not fill further.
       await remove([newData, version]);
       throw error;
     }

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { FairRing } from '../limits/fair-queue.ts';
 
-/** Resolves to false if the caller leaves before its turn. @param address the caller's. */
+/** Resolves to false if the caller leaves first. @param address the caller's. */
 type AnswersInTurn = (response: ServerResponse, address: string) => Promise<boolean>;
 
 /**
- * Begins one answer per turn of the event loop, fairly by address. Node accepts one connection a turn, so a crowd of
- * answers would delay new ones for seconds (docs/decisions/0034).
+ * Begins one answer per turn of the event loop, fairly by address. Node accepts one connection a turn, so a crowd would
+ * delay it for seconds (docs/decisions/0034).
  */
 export function answersInTurn(): AnswersInTurn {
   const waiting = new FairRing<() => void>();
@@ -37,7 +37,7 @@ export function answersInTurn(): AnswersInTurn {
         resolve(true);
       };
       waiting.add(address, begin);
-      // Older Nodes do not tell a response that waits behind another one.
+      // Older Nodes do not tell a waiting response.
       socket.once('close', onClose);
     });
   };

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net';
 import { http } from './node-http.ts';
 
-/** A body may come in this many pieces of any size, */
+/** A body may come in so many pieces of any size, */
 const ANY_PIECES = 64;
 
-/** and in one more for each so many bytes. */
+/** and one more for each so many bytes. */
 const PIECE_BYTES = 256;
 
 /**
- * To be passed as `IncomingMessage` to Node's server. Node keeps each chunk or TLS record until it is read: one octet
- * takes 300 bytes and a microsecond. Too many pieces end the connection.
+ * For Node's option `IncomingMessage`. Node keeps each chunk or TLS record until it is read: a piece of one octet takes
+ * 300 bytes and a microsecond. Too many pieces end the connection.
  */
 export class BoundedRequest extends http.IncomingMessage {
   #pieces = 0;
@@ -27,13 +27,13 @@ export class BoundedRequest extends http.IncomingMessage {
   }
 }
 
-/** Node's parser. It makes no piece if the callback of that number is missing. */
+/** Node's parser makes no piece if the callback is missing. */
 interface Parser {
   [callback: number]: unknown;
   readonly constructor: { readonly kOnBody?: number };
 }
 
-/** Up to 10 000 pieces more may have come. The parser is reused once this connection is closed. */
+/** Up to 10 000 pieces may have come. The parser is reused after this connection. */
 function tellNoMore(socket: Socket & { readonly parser?: Parser | null }): void {
   const { parser } = socket;
   const onBody = parser?.constructor.kOnBody;

@@ -1,4 +1,4 @@
-/** Makes all connections of the product: to the first of a host's addresses that answers (RFC 8305). */
+/** Connects to the first of a host's addresses that answers (RFC 8305). */
 
 import type { LookupAddress } from 'node:dns';
 import type { Agent } from 'node:http';
@@ -9,14 +9,13 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import { serverNameOf } from './address.ts';
 import { ownLookup } from './lookups.ts';
 
-/** If the race cannot be run, Node tries the addresses one by one, each for this long. */
+/** Node tries each address for this long if the race cannot be run. */
 const NODE_ATTEMPT_MS = 1000;
 
 interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: number | string | null | undefined;
   readonly lookup?: LookupFunction | undefined;
-  /** Lowers the delay between attempts. */
   readonly autoSelectFamilyAttemptTimeout?: number | undefined;
 }
 
@@ -27,19 +26,16 @@ interface Means {
 
 const MEANS: Means = { clock: systemClock, takeOver: findTakeOver() };
 
-/** `net.connect` by the product's rules. Do not wrap the socket in TLS before it is connected. */
+/** Do not wrap the socket in TLS before it is connected. */
 export function connectTcp(options: TcpNetConnectOpts, means: Means = MEANS): Socket {
   return raced(options, connect, means);
 }
 
-/** `tls.connect` by the product's rules. */
 export function connectTls(options: ConnectionOptions, means: Means = MEANS): TLSSocket {
   const named = { ...options, servername: serverNameOf(options.servername ?? options.host ?? '') };
-  // The caller's stream is connected already.
   return named.socket === undefined ? raced(named, connectOverTls, means) : connectOverTls(named);
 }
 
-/** Has an HTTP or HTTPS agent connect by these rules. */
 export function byTheRules<A extends Agent>(agent: A): A {
   const make = agent.createConnection.bind(agent);
   agent.createConnection = (options) => {
@@ -75,7 +71,6 @@ function raced<O extends Destination, S extends Socket>(
         connect: ({ address }) => connect({ host: address, port: Number(port) }),
         onWon(winner, address) {
           end = () => {};
-          // It closes in a later turn than it is given up in.
           if (socket === undefined || socket.destroyed) {
             winner.destroy();
             return;
@@ -98,10 +93,9 @@ function raced<O extends Destination, S extends Socket>(
   return socket;
 }
 
-/** The last one begins two seconds after the first. */
 const MAX_ADDRESSES = 8;
 
-/** Each address once, the families in turn, beginning with the first one's (RFC 8305 §4). */
+/** The families in turn, beginning with the first address's (RFC 8305 §4). */
 export function addressesInTurn(found: readonly LookupAddress[]): readonly LookupAddress[] {
   const distinct = found.filter(
     ({ address }, index) => found.findIndex((other) => other.address === address) === index,
@@ -119,20 +113,18 @@ export function addressesInTurn(found: readonly LookupAddress[]): readonly Looku
 const ATTEMPT_DELAY_MS = 250;
 
 interface RaceOptions {
-  /** At least one, in the order of the attempts. */
+  /** At least one, in order. */
   readonly addresses: readonly LookupAddress[];
-  /** Between attempts. */
   readonly delayMs: number;
   readonly connect: (address: LookupAddress) => Socket;
   readonly clock: Clock;
-  /** Called in the winner's `connect` event, before anything is read. */
+  /** Called in the `connect` event, before anything is read. */
   readonly onWon: (winner: Socket, address: LookupAddress) => void;
   readonly onLost: (error: Error) => void;
 }
 
 /**
- * Connects to the first address that answers (RFC 8305 §5). After the delay the next attempt joins, after a failure at
- * once. Losers are destroyed.
+ * The next attempt joins after the delay, or after a failure at once (RFC 8305 §5).
  * @returns gives up every attempt.
  */
 export function race({ addresses, delayMs, connect, clock, onWon, onLost }: RaceOptions): () => void {
@@ -160,7 +152,7 @@ export function race({ addresses, delayMs, connect, clock, onWon, onLost }: Race
       onWon(attempt, address);
     });
     attempt.on('error', (error) => {
-      // Ignores attempts that were given up.
+      // An attempt that was given up.
       if (!attempts.delete(attempt)) return;
       errors.push(error);
       if (next < addresses.length) begin();
@@ -173,13 +165,13 @@ export function race({ addresses, delayMs, connect, clock, onWon, onLost }: Race
   return end;
 }
 
-/** Has the code of the first error, as in Node. */
+/** With the code of the first, as in Node. */
 function allOf(errors: readonly Error[]): Error {
   const reasons = errors.map(({ message }) => message).join('; ');
   return Object.assign(new AggregateError(errors, reasons), { code: systemCodeOf(errors[0]) });
 }
 
-// Node can begin a connection anew within a socket, but does not offer it. This uses its inner symbol and handle.
+// Node can begin a connection anew within a socket, but only by an inner symbol and handle.
 
 interface ConnectRequest {
   oncomplete(
@@ -194,7 +186,6 @@ interface ConnectRequest {
 interface Handle {
   connect(request: ConnectRequest): number;
   connect6(request: ConnectRequest): number;
-  /** Of TLS. */
   enableSessionCallbacks?(): void;
 }
 
@@ -203,7 +194,7 @@ interface Parts {
   ssl?: Handle | null;
 }
 
-/** Gives `winner`'s connection, still unread, to `socket`, which waits for an address and connects once it has one. */
+/** Gives `winner`'s connection, still unread, to `socket`, which waits for an address. */
 type TakeOver = (socket: Socket, winner: Socket) => void;
 
 /** Undefined on a Node that keeps its parts elsewhere. */
@@ -233,7 +224,7 @@ function takeOver(socket: Socket, winner: Socket, reinitialize: symbol): void {
 
 /** Node forgets these when it begins anew. */
 function keepTls(socket: TLSSocket, parts: Parts): void {
-  // Ends it with the connection, not at garbage collection.
+  // It ends with the connection, not at garbage collection.
   parts.ssl = parts._handle;
   if (socket.listenerCount('session') > 0) parts._handle?.enableSessionCallbacks?.();
 }

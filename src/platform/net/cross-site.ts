@@ -1,6 +1,6 @@
 /**
- * Recognizes requests of another site's page, for each listener that a browser may reach. Either the browser's fields
- * or the host name tell: such a page can make its own name resolve to here (DNS rebinding).
+ * Recognizes requests of another site's page by the browser's fields or the host name: a page can make its own name
+ * resolve to here (DNS rebinding).
  */
 
 import { isIP } from 'node:net';
@@ -16,7 +16,7 @@ export interface Caller {
   readonly site: string | undefined;
 }
 
-/** `another_site`: the browser says so. `foreign_name`: the host may be somebody else's name. */
+/** `foreign_name`: the host may be somebody else's name. */
 export type CrossSite = 'another_site' | 'foreign_name';
 
 /**
@@ -32,12 +32,11 @@ export function crossSite(caller: Caller, isOwnName: (host: string) => boolean):
   return isAddressOrLoopback(host) || isOwnName(host) ? undefined : 'foreign_name';
 }
 
-/** Nobody can make these mean another machine. */
 export function isAddressOrLoopback(host: string): boolean {
   return isIP(host) !== 0 || isLoopbackHost(host);
 }
 
-/** Lower-case, without port, brackets and final dot; empty if it cannot be read. */
+/** Lower-case, without port, brackets and final dot; empty if unreadable. */
 export function hostOf(authority: string | undefined): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(authority?.toLowerCase() ?? '') ?? [];

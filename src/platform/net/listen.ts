@@ -1,12 +1,10 @@
-/** What all listeners share. */
-
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import type { Clock } from '../time/clock.ts';
 import { EVERY_ADDRESS, formatAddress, type ListenAddress } from './address.ts';
 
-/** Connections that wait to be accepted: Linux's default. A caller beyond it retries after a second or more. */
+/** Linux's default. Beyond it, a caller retries after a second or more. */
 const MAX_WAITING = 4096;
 
 /**
@@ -22,7 +20,7 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
       reject(new SidecarError('configuration', message, { cause: error }));
     };
     server.once('error', onError);
-    // Naming `::` fails on a machine without IPv6; without a host, Node uses it where it exists.
+    // Naming `::` fails on a machine without IPv6.
     const host = listen.host === EVERY_ADDRESS ? {} : { host: listen.host };
     server.listen({ ...host, port: listen.port, backlog: MAX_WAITING }, () => {
       server.off('error', onError);
@@ -40,7 +38,7 @@ export function closeAtOnce(server: HttpServer): Promise<void> {
   });
 }
 
-/** `too_large` as soon as that is known; `aborted` if the caller leaves. Never rejects. */
+/** `aborted` if the caller leaves. Never rejects. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -64,7 +62,7 @@ export function readBody(
   });
 }
 
-/** Ends the connection unless the whole answer has left in time. No timeout of Node's ends a slow reader. */
+/** Ends the connection unless the whole answer has left in time. Node's timeouts spare a slow reader. */
 export function endUnlessAnswered(response: ServerResponse, withinMs: number, clock: Clock): void {
   // The response lets go of its socket when it ends.
   const { socket } = response.req;
@@ -74,5 +72,5 @@ export function endUnlessAnswered(response: ServerResponse, withinMs: number, cl
   );
 }
 
-/** Names the sidecars that a request has passed, so that a loop is seen (docs/decisions/0003). */
+/** Shows that a request has come back (docs/decisions/0003). */
 export const HOP_FIELD = 'token-sidecar-hop';

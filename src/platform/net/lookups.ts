@@ -1,4 +1,4 @@
-/** Lookups of names, shared by all who ask at the moment. Slow names take a bounded part of those that run at once. */
+/** Lookups shared by all who ask at the moment. Slow names take a bounded part of them. */
 
 import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -7,15 +7,14 @@ import { type Clock, systemClock } from '../time/clock.ts';
 
 interface LookupBounds {
   readonly atOnce: number;
-  /** Under way at once for one party. */
   readonly ofParty: number;
-  /** Under way at once for one name. The last is shared for as long as it takes. */
+  /** The last is shared for as long as it takes. */
   readonly ofName: number;
-  /** Lookups under way beyond which a party known to be late must wait. One party has all but one of them. */
+  /** If more are under way, a party known to be late waits. One party has all but one of them. */
   readonly late: number;
 }
 
-/** DNS takes no thread and repeats lost questions, and the configuration bounds the names. */
+/** DNS takes no thread and repeats lost questions. */
 export const DNS_BOUNDS: LookupBounds = {
   atOnce: Number.POSITIVE_INFINITY,
   ofParty: Number.POSITIVE_INFINITY,
@@ -24,12 +23,11 @@ export const DNS_BOUNDS: LookupBounds = {
 };
 
 /**
- * A longer lookup is late, and is shared with nobody new if another may begin: its question may be lost, which the
- * system notices only after seconds.
+ * A late lookup's question may be lost, which the system notices after seconds. It is shared with nobody new if another
+ * may begin.
  */
 const LATE_MS = 1000;
 
-/** Bounds what many changes of the configuration leave. */
 const MAX_LATE_PARTIES = 1000;
 
 type Told = Parameters<LookupFunction>[2];
@@ -48,15 +46,14 @@ interface Lookup {
   beganAtMs: number;
 }
 
-/** Lookups of one kind. Remembers only names that are looked up or waited for. */
 export class SharedLookups {
   readonly #lookup: LookupFunction;
   readonly #bounds: LookupBounds;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #underWay: Lookup[] = [];
-  /** The longest first; somebody waits for each. */
+  /** Somebody waits for each. */
   readonly #inLine: Lookup[] = [];
-  /** Parties whose last lookup was late and found nothing; the oldest first. */
+  /** Their last lookup was late and found nothing; the oldest first. */
   readonly #lateParties = new Set<string>();
 
   constructor(lookup: LookupFunction, bounds: LookupBounds, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
@@ -66,10 +63,9 @@ export class SharedLookups {
   }
 
   /**
-   * Calls back with the answer of a lookup that is under way or will begin.
    * @param told is called in a turn of its own.
-   * @param party whose share it takes; several names of one origin may have one.
-   * @returns forgets `told`, which is not called any more.
+   * @param party whose share it takes; names of one origin may have one.
+   * @returns forgets `told`.
    */
   ask(hostname: string, options: LookupOptions, told: Told, party: string = hostname): () => void {
     const waiting: Waiting = { told };
@@ -100,7 +96,6 @@ export class SharedLookups {
     return lookup;
   }
 
-  /** Beside an unanswered one of the same name. */
   #mayBeginAnother(last: Lookup, underWay: number, party: string): boolean {
     return (
       this.#isLate(last) &&
@@ -146,7 +141,7 @@ export class SharedLookups {
     const [error] = answer;
     this.#rememberWhetherLate(lookup, error === null);
     for (const waiting of lookup.waiting) {
-      // In turns of their own, so that one that throws does not stop the others.
+      // One that throws does not stop the others.
       process.nextTick(() => {
         if (lookup.waiting.delete(waiting)) waiting.told(...answer);
       });
@@ -154,7 +149,7 @@ export class SharedLookups {
     this.#beginNext();
   }
 
-  /** If it was found, only its first question was lost. */
+  /** A late answer may only mean a lost question, so the party is not remembered for it. */
   #rememberWhetherLate(lookup: Lookup, found: boolean): void {
     this.#lateParties.delete(lookup.party);
     if (found || !this.#isLate(lookup)) return;
@@ -208,10 +203,9 @@ function asksTheSame(lookup: Lookup, hostname: string, { family, hints, all }: L
   );
 }
 
-// The system's lookups cannot be cancelled, and hold a thread while name servers are silent. Upstreams have their own
-// threads, so that tokens never wait for them.
+// The system's lookups hold a thread while name servers are silent. Upstreams have their own threads, so that tokens
+// never wait for them.
 
-/** Threads for the names of upstreams, and for all others. */
 export function sharesOf(threads: number): { readonly own: LookupBounds; readonly upstreams: LookupBounds } {
   const own = Math.max(1, Math.floor(threads / 3));
   return { own: boundsWithin(own), upstreams: boundsWithin(Math.max(1, threads - own)) };

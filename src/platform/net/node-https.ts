@@ -1,2 +1,2 @@
-/** No import statement, so that no future export can load fetch when it is linked (node-http.ts). */
+/** Without an import statement, no future export can load fetch (node-http.ts). */
 export const https = process.getBuiltinModule('node:https');

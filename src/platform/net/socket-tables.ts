@@ -6,34 +6,30 @@ import { isIPv4, type Socket } from 'node:net';
 import { endianness } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 
-/** Of this network namespace, which the containers of a pod share. */
+/** Of this network namespace. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
-/** The kernel gives a page at a time. */
 const PIECE_BYTES = 4096;
 
-/** There is no table: on another system, or without this address family. Other errors pass. */
+/** On another system, or without this address family. Other errors pass. */
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
 
 /** `whole`: all was read. `broken`: less. `absent`: there is no table. */
 type TablesRead = 'whole' | 'broken' | 'absent';
 
-/** Reads the tables piece by piece. */
 export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<TablesRead>;
 
 interface KernelSocket {
-  /** Whether a process holds it. */
   readonly isOpen: boolean;
   /** Sent but not acknowledged, and received but not read. */
   readonly queuedBytes: number;
 }
 
-/** The end that comes first in a name. */
 type End = 'ours' | 'peers';
 
 /**
- * How the tables name an end of a connection: its address and port, then the peer's. A socket for both families is
- * listed by its mapped address. Empty if the socket is closed.
+ * An end's address and port, then the peer's. A socket for both families is listed by its mapped address. Empty if the
+ * socket is closed.
  */
 export function socketNames(
   { localAddress, localPort, remoteAddress, remotePort }: Socket,
@@ -53,10 +49,7 @@ export function socketNames(
   return [nameOf(here, there)];
 }
 
-/**
- * Finds sockets in the text of the tables, which comes in pieces. Other rows, perhaps tens of thousands, cost only a
- * look at their name.
- */
+/** Finds sockets in the text of the tables. There may be tens of thousands of other rows. */
 export class SocketSearch {
   readonly #names: ReadonlySet<string>;
   readonly #found = new Map<string, KernelSocket>();
@@ -77,7 +70,6 @@ export class SocketSearch {
     this.#rest = text.slice(at);
   }
 
-  /** What was found by any of these names. */
   socket(names: readonly string[]): KernelSocket | undefined {
     for (const name of names) {
       const socket = this.#found.get(name);
@@ -86,10 +78,7 @@ export class SocketSearch {
     return undefined;
   }
 
-  /**
-   * ` 12: 0100007F:3AE8 0100007F:D2F0 01 00000000:00000000 …`: number, both ends, state, both queues, and later the
-   * inode.
-   */
+  /** `  12: 0100007F:3AE8 0100007F:D2F0 01 00000000:00000000 …`: number, ends, state, queues, later the inode. */
   #readRow(row: string, start: number, end: number): void {
     const nameStart = row.indexOf(':', start) + 2;
     const nameEnd = row.indexOf(' ', row.indexOf(' ', nameStart) + 1);
@@ -103,7 +92,7 @@ export class SocketSearch {
   }
 }
 
-/** Takes another thread tens of milliseconds if there are many sockets. */
+/** Takes another thread tens of milliseconds for many sockets. */
 export async function readSocketTables(take: (piece: Buffer) => void): Promise<TablesRead> {
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   const reads: TablesRead[] = [];
@@ -111,7 +100,7 @@ export async function readSocketTables(take: (piece: Buffer) => void): Promise<T
   return allOf(reads);
 }
 
-/** In one turn of the event loop: a busy process would take seconds for a page a turn. */
+/** A busy process would take seconds for a page a turn. */
 export function readSocketTablesAtOnce(take: (piece: Buffer) => void): TablesRead {
   return allOf(
     TABLES.map((path) => {
@@ -155,12 +144,11 @@ function portInHex(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, '0');
 }
 
-/** `::ffff:0:0/96`, for IPv4 on a socket for both families. */
+/** `::ffff:0:0/96` */
 export const MAPPED: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
-/** A mapped address gives the octets of IPv4. */
 export function octetsOf(address: string): number[] {
   if (isIPv4(address)) return address.split('.').map(Number);
   const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
@@ -177,7 +165,7 @@ export function octetsOf(address: string): number[] {
   return mapped ? octets.slice(MAPPED.length) : octets;
 }
 
-/** The kernel prints addresses as 32-bit numbers in the machine's byte order. */
+/** In 32-bit numbers of the machine's byte order. */
 export function inHex(octets: readonly number[]): string {
   let hex = '';
   for (let at = 0; at < octets.length; at += 4) {

@@ -1,4 +1,4 @@
-/** How a process ends: what asks it to, how it shares out its time, and what it leaves for the kubelet. */
+/** How a process ends, and what it leaves for the kubelet. */
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -8,15 +8,15 @@ import type { Logger } from '../log/logger.ts';
 export interface Shutdown {
   /** Aborts when the process is asked to end. A second signal ends it at once. */
   readonly signal: AbortSignal;
-  /** Asks from inside, for `POST /quitquitquit`. */
+  /** For `POST /quitquitquit`. */
   request(): void;
-  /** From now on SIGHUP calls back instead of ending the process, except on a terminal, which it says is closed. */
+  /** SIGHUP calls back instead of ending the process, except on a terminal, which it says is closed. */
   takeHangups(callback: () => void): void;
 }
 
 /**
- * The first SIGTERM or SIGINT aborts, the second ends the process at once. The exit status is 0, since a Job whose
- * sidecar ends with 143 counts as failed. SIGHUP aborts unless a command takes it; a closing terminal sends several.
+ * SIGTERM and SIGINT abort, the second time they end the process at once. The exit status is 0: a Job whose sidecar
+ * ends with 143 counts as failed. A closing terminal sends several SIGHUPs, which only abort.
  */
 export function listenForShutdown(process: NodeJS.Process): Shutdown {
   const abort = new AbortController();
@@ -37,7 +37,6 @@ export function listenForShutdown(process: NodeJS.Process): Shutdown {
   };
 }
 
-/** At once if it has aborted. */
 export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -46,20 +45,19 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
 }
 
 interface DrainShares {
-  /** How long new connections are still accepted. */
+  /** How long new connections are accepted. */
   readonly delayMs: number;
-  /** The least time for requests in flight after that. */
+  /** The least time for requests in flight. */
   readonly drainMs: number;
-  /** For the last spans. */
   readonly spansMs: number;
 }
 
 /** Left for the spans of requests that the drain cut off. */
 const KEPT_FOR_SPANS_MS = 1000;
-/** Of the whole time, at most. */
+/** Of the whole time. */
 const PART_FOR_SPANS = 0.2;
 
-/** Of the time that remains after spans. */
+/** Of the time without spans. */
 const PART_FOR_DRAIN = 0.2;
 
 /** @param drainDelayMs shortened if time is short. */
@@ -73,16 +71,16 @@ export function drainShares(
   return { delayMs: Math.min(drainDelayMs, restMs - drainMs), drainMs, spansMs };
 }
 
-/** Where the kubelet finds an ended container's message. Writable even on a read-only file system. */
+/** The kubelet reads it. Writable even on a read-only file system. */
 export const TERMINATION_LOG = '/dev/termination-log';
 
 /** The kubelet takes 4096 bytes. */
 const MAX_MESSAGE_LENGTH = 2048;
 
-/** Only an existing file is read by anybody. Non-blocking, so that a pipe is not waited for. */
+/** Nobody reads it unless it exists. Non-blocking, so that a pipe is not waited for. */
 const FLAGS = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
 
-/** Never rejects, since the log has the message as well. */
+/** Never rejects. */
 export async function leaveTerminationMessage(path: string, message: string, log?: Logger): Promise<void> {
   try {
     const file = await open(path, FLAGS);

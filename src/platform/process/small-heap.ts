@@ -3,15 +3,14 @@ import { setFlagsFromString } from 'node:v8';
 const POOL_BYTES = 8 * 1024;
 
 /**
- * Keeps the process's memory near what is alive.
+ * Keeps memory near what is alive.
  *
- * - No pretenuring: while hundreds wait for answers, V8's optimized code would allocate heads in the old generation,
- *   where tens of MB stay until a full collection.
- * - Between full collections the heap grows by a fifth or 8 MB instead of fourfold.
- * - V8 frees Maglev's code on another thread, when idle. On a busy core it piles up: 6 to 9 MB.
- * - Node cuts small buffers from pieces of 64 KiB, which one held buffer keeps whole. Pieces of 8 KiB are as fast.
+ * - Pretenuring would put heads that wait for answers into the old generation: tens of MB until a full collection.
+ * - The heap grows by a fifth or 8 MB between full collections, instead of fourfold.
+ * - V8 frees Maglev's code only on an idle thread: 6 to 9 MB pile up on a busy core.
+ * - A small buffer keeps the piece from which it is cut: 64 KiB by default.
  *
- * Call it once everything is loaded: earlier, the flags make Node recompile its code cache, which takes 25 ms.
+ * Call it once everything is loaded: earlier, the flags make Node recompile its code cache (25 ms).
  */
 export function keepHeapSmall(): void {
   Buffer.poolSize = POOL_BYTES;

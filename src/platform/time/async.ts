@@ -1,5 +1,3 @@
-/** Waiting: for a turn of the event loop, a promise, work of another, or the next attempt. */
-
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
@@ -11,7 +9,7 @@ export function pauseEvery(steps: number): () => Promise<void> | undefined {
   return () => (++done % steps === 0 ? nextTurn() : undefined);
 }
 
-/** `late` after `ms`. The promise goes on, and the caller must watch its rejection. */
+/** The promise goes on, and the caller must watch its rejection. */
 export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promise<T | 'late'> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve('late'));
@@ -19,7 +17,6 @@ export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promis
   });
 }
 
-/** Callers share the work that is under way for their key. */
 export class SingleFlight<T> {
   readonly #underWay = new Map<string, Promise<T>>();
 
@@ -59,12 +56,11 @@ export function doublingMs(failures: number, { firstMs, maxMs }: Doubling): numb
 
 const BACKOFF: Doubling = { firstMs: 1000, maxMs: 30_000 };
 
-/** Full jitter: up to 1 s after the first failure, 2 s after the second, … 30 s. */
+/** Up to 1 s after the first failure, 2 s after the second, … 30 s. */
 export function backoffMs(failures: number, random: () => number): number {
   return random() * doublingMs(Math.max(0, failures - 1), BACKOFF);
 }
 
-/** Resolves after `delayMs`, or when the signal aborts. */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

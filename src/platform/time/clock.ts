@@ -1,22 +1,21 @@
-/** Everything that waits or expires takes a Clock, so that tests move time by hand. */
+/** Everything that waits takes a Clock, so that tests move time by hand. */
 
-/** On both clocks, because either can be wrong. */
+/** Either clock can be wrong. */
 export interface Instant {
   /** Never steps; its zero is arbitrary. */
   readonly monotonicMs: number;
-  /** Since the Unix epoch; an administrator or a resumed VM may step it. */
+  /** An administrator or a resumed VM may step it. */
   readonly wallMs: number;
 }
 
 export interface Clock {
   now(): Instant;
-  /** For the path of every request. */
   monotonicMs(): number;
-  /** Calls back once, after `delayMs` at the earliest. Does not keep the process alive. Returns the cancel function. */
+  /** Does not keep the process alive. Returns the cancel function. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Longer delays overflow Node's timers and fire at once. */
+/** Node fires longer delays at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -33,7 +32,7 @@ export function later(instant: Instant, durationMs: number): Instant {
   return { monotonicMs: instant.monotonicMs + durationMs, wallMs: instant.wallMs + durationMs };
 }
 
-/** By either clock: a suspended machine's monotonic clock stands still, and the wall clock may be stepped. */
+/** By either clock: one may stand still, the other be stepped. */
 export function isPast(deadline: Instant, now: Instant): boolean {
   return now.monotonicMs >= deadline.monotonicMs || now.wallMs >= deadline.wallMs;
 }

@@ -1,5 +1,3 @@
-/** Follows mounted certificates: a listener's own, and the authorities of its callers. */
-
 import { basename, dirname } from 'node:path';
 import type { PeerCertificate } from 'node:tls';
 import { messageOf } from '../errors.ts';
@@ -18,9 +16,9 @@ import {
 
 export interface CertificateFiles {
   readonly certFile: string;
-  /** In the same directory, so that both are read in the same version. */
+  /** In the same directory, so that both are of one version. */
   readonly keyFile: string;
-  /** Names the certificate in messages. */
+  /** For messages. */
   readonly key: string;
 }
 
@@ -76,11 +74,10 @@ export interface ClientVerification {
   authorities(): string;
   /** Returns a function that stops it. */
   onChange(listener: () => void): () => void;
-  /** Whether the certificate of a verified connection has a name that may call. */
   accepts(socket: { getPeerCertificate(): PeerCertificate }): boolean;
 }
 
-/** An empty list accepts any certificate of the CA. */
+/** An empty list accepts any name. */
 function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
   if (names.length === 0) return true;
   const subject: string | string[] | undefined = certificate.subject?.CN;
@@ -90,15 +87,14 @@ function hasAllowedName(certificate: PeerCertificate, names: readonly string[]):
 
 interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly log: Logger;
-  /** Called for each bundle that was read, including the first. */
   readonly onReload?: (result: 'loaded' | 'refused') => void;
 }
 
 export interface ClientFiles {
   readonly caFile: string;
-  /** Common names that may call; any if empty. */
+  /** Any if empty. */
   readonly names: readonly string[];
-  /** Names the file in messages. */
+  /** For messages. */
   readonly key: string;
 }
 

@@ -1,4 +1,4 @@
-/** The certificate that a listener shows its callers. Whatever its source offers, the last good one stays. */
+/** Whatever its source offers, the last good certificate stays. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
@@ -19,14 +19,13 @@ export interface ServingCertificate {
 }
 
 export interface CertificateSource {
-  /** Undefined until there is a first one. */
   current(): ServingCertificate | undefined;
   /** Returns a function that stops it. */
   onChange(listener: (certificate: ServingCertificate) => void): () => void;
   close(): Promise<void>;
 }
 
-/** The certificate, or what is wrong with certificate and key; never the key itself. */
+/** The certificate or a complaint, never with the key. */
 export function parseServingCertificate(cert: string, key: string): ServingCertificate | string {
   let leaf: X509Certificate;
   let others: X509Certificate[];
@@ -68,7 +67,7 @@ export function outsideValidity(
   return nowMs < expiresAtMs ? undefined : `it ended ${new Date(expiresAtMs).toISOString()}`;
 }
 
-/** Why the listener cannot be used now; undefined if it can. */
+/** Undefined if it can be used. */
 export function certificateMissing(
   certificate: ServingCertificate | undefined,
   nowMs: number,
@@ -79,7 +78,6 @@ export function certificateMissing(
 export interface CertificateMetrics {
   /** @param expiresAtMs Unix time. */
   certificateLoaded(expiresAtMs: number): void;
-  /** One was offered, but is not served. */
   certificateRefused(): void;
 }
 
@@ -90,19 +88,16 @@ export interface ServedCertificateOptions {
 }
 
 interface ServedCertificate extends Omit<CertificateSource, 'close'> {
-  /**
-   * Serves it from now on. Only a certificate that is valid now replaces a valid one; one that is not valid yet waits.
-   */
+  /** Only a certificate that is valid now replaces a valid one. One that is not valid yet waits. */
   offer(certificate: ServingCertificate): void;
-  /** Notes that an offered certificate is unusable. */
   refuse(why: string): void;
   close(): void;
 }
 
-/** Timers follow the monotonic clock, a certificate's validity the wall clock. */
+/** Timers follow the monotonic clock, validity the wall clock. */
 const MAX_SLEEP_MS = 15_000;
 
-/** @param first served whatever its time; readiness reports if it is of no use. */
+/** @param first served whatever its time. */
 export function createServedCertificate(
   { clock, metrics, log }: ServedCertificateOptions,
   first?: ServingCertificate,
@@ -135,7 +130,6 @@ export function createServedCertificate(
     else cancelWait = clock.after(Math.min(leftMs, MAX_SLEEP_MS), () => waitFor(certificate));
   }
 
-  /** One that throws does not stop the others. */
   function tell(listener: (certificate: ServingCertificate) => void, certificate: ServingCertificate): void {
     try {
       listener(certificate);

@@ -9,9 +9,8 @@ type CertificateUser = { readonly route: string } | { readonly credential: strin
 
 export interface CertificateMetrics {
   /**
-   * A file is in use from now on.
    * @param file its key in a mounted Secret, or its setting.
-   * @param role an identity expires with the first certificate of its chain, trust with the last.
+   * @param role an identity expires with the first certificate, trust with the last.
    * @param pem one certificate or several.
    */
   inUse(user: CertificateUser, file: string, role: 'identity' | 'trust', pem: string): void;
@@ -24,13 +23,10 @@ interface FileInUse {
   readonly pem: string;
 }
 
-/** Called after a fault. Unparsable certificates are none. */
+/** Unparsable certificates are no fault. */
 type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
 
-/**
- * Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds` and `…_not_before_timestamp_seconds`; once per
- * registry.
- */
+/** Once per registry. */
 export function createCertificateMetrics(registry: Registry, onUnread: OnUnread): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
   const reader = new ValidityReader();
@@ -38,9 +34,8 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   const waiting = new Map<string, FileInUse>();
   let reading: Promise<void> | undefined;
 
-  /** Scrapes wait for it, requests do not. Never rejects. */
+  /** Never rejects. */
   async function readWaiting(): Promise<void> {
-    // Includes files that are added meanwhile.
     for (const [key, one] of waiting) {
       await nextTurn();
       try {
@@ -56,7 +51,6 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   async function read(key: string, one: FileInUse): Promise<void> {
     const { user, file, role, pem } = one;
     const validity = await reader.read(pem);
-    // The content has changed, and comes later.
     if (waiting.get(key)?.pem !== pem) return;
     waiting.delete(key);
     if (validity === undefined) return;
@@ -82,7 +76,6 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   return {
     inUse(user, file, role, pem) {
       const key = JSON.stringify([user, file]);
-      // Moves it to the end of the line.
       waiting.delete(key);
       waiting.set(key, { user, file, role, pem });
       reading ??= readWaiting();
@@ -90,7 +83,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   };
 }
 
-/** A file whose validity cannot be read loses its series, and is logged. */
+/** Logs a file whose validity cannot be read, and drops its series. */
 export function loggedCertificateMetrics(registry: Registry, log: Logger): CertificateMetrics {
   return createCertificateMetrics(registry, (err, user, file) =>
     log.error({ ...user, file, err }, 'how long a file of certificates is valid could not be read'),
@@ -110,15 +103,13 @@ interface BundleValidity {
 /** A few milliseconds. */
 const CERTIFICATES_AT_ONCE = 20;
 
-/** Routes share a few, which are read again with each new connection. */
+/** Routes share a few. */
 const MAX_BUNDLES = 64;
 
-/** Reads bundles in parts, and once per content. */
 export class ValidityReader {
-  /** By the hash of the bundle. */
   readonly #known = new LruMap<string, BundleValidity | 'unstated'>({ max: MAX_BUNDLES });
 
-  /** Undefined if no certificate states it: the file's user reports that. One call at a time. */
+  /** Undefined if no certificate states it. One call at a time. */
   async read(pem: string): Promise<BundleValidity | undefined> {
     const hash = createHash('sha256').update(pem).digest('base64');
     const known = this.#known.get(hash);

@@ -48,7 +48,7 @@ const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
 const CURVE = { namedCurve: 'P-256' };
 
-/** X.520. */
+/** X.520's limit. */
 const MAX_COMMON_NAME = 64;
 
 export function newKeyPair(): Promise<KeyPair> {
@@ -60,7 +60,6 @@ export function newKeyPairNow(): KeyPair {
   return generateKeyPairSync('ec', CURVE);
 }
 
-/** As PEM. */
 export function signCertificate(content: CertificateContent, issuerKey: KeyObject): string {
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
@@ -86,7 +85,6 @@ export function validity(fromMs: number, toMs: number): Validity {
   return new Validity({ notBefore: new Date(fromMs), notAfter: new Date(toMs) });
 }
 
-/** Cut to the permitted length. */
 export function commonName(text: string): Name {
   const value = new AttributeValue({ utf8String: text.slice(0, MAX_COMMON_NAME) });
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
@@ -119,7 +117,7 @@ function publicKeyInfo(key: KeyObject): SubjectPublicKeyInfo {
   return AsnConvert.parse(key.export({ type: 'spki', format: 'der' }), SubjectPublicKeyInfo);
 }
 
-/** Any value unique to the key will do (RFC 7093 §2). */
+/** Any value unique to the key (RFC 7093 §2). */
 function keyIdentifier(key: KeyObject): ArrayBuffer {
   return toArrayBuffer(
     createHash('sha256')

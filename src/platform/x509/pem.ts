@@ -1,5 +1,3 @@
-/** Certificates in PEM, and the name of the sidecar's root. */
-
 import { X509Certificate } from 'node:crypto';
 
 /** The certificates of a bundle, complete or not, without the text between them (RFC 7468 §2). */
@@ -12,13 +10,12 @@ export function blocksOf(bundle: string): string[] {
   });
 }
 
-/** The octets of a certificate, without the text around it. */
 export function derOf(pem: string): Buffer {
   const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
   return Buffer.from(base64, 'base64');
 }
 
-/** In order, without anything else. @param most the number that is parsed. */
+/** @param most the number that is parsed. */
 export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY): X509Certificate[] {
   return blocksOf(bundle)
     .slice(0, most)
@@ -31,7 +28,7 @@ export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY):
     });
 }
 
-/** The bundle of authorities as given, or what is wrong with it. */
+/** The bundle as given, or what is wrong with it. */
 export function parseAuthorities(pem: string): { readonly pem: string } | string {
   const blocks = blocksOf(pem);
   if (blocks.length === 0) return 'it holds no PEM certificate';
@@ -43,5 +40,5 @@ export function parseAuthorities(pem: string): { readonly pem: string } | string
   }
 }
 
-/** A space and a mark of the sidecar's start follow. A root of this name with another mark is from an earlier start. */
+/** A mark of the sidecar's start follows. Roots with another mark are from earlier starts. */
 export const INTERCEPTION_ROOT = 'token-sidecar root';

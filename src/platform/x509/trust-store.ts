@@ -17,7 +17,6 @@ function tagged(tag: number, ...content: readonly Buffer[]): Buffer {
 
 const sequence = (...content: readonly Buffer[]): Buffer => tagged(SEQUENCE, ...content);
 
-/** Members in the order of their octets. */
 const set = (...content: readonly Buffer[]): Buffer => tagged(SET, ...content);
 
 /** `[number]`, explicit. */
@@ -29,16 +28,15 @@ const octetString = (content: Buffer): Buffer => tagged(OCTET_STRING, content);
 /** @param value from 0 to 127. */
 const smallInteger = (value: number): Buffer => tagged(INTEGER, Buffer.from([value]));
 
-/** For text in the basic multilingual plane. */
+/** Basic multilingual plane only. */
 const bmpString = (text: string): Buffer => tagged(BMP_STRING, Buffer.from(text, 'utf16le').swap16());
 
-/** @param dotted such as `1.2.840.113549.1.7.1`. */
+/** Such as `1.2.840.113549.1.7.1`. */
 function objectIdentifier(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
   return tagged(OBJECT_IDENTIFIER, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
 }
 
-/** Seven bits per octet, all but the last marked. */
 function base128(value: number): number[] {
   const octets = [value % 128];
   for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) {
@@ -58,13 +56,13 @@ const DATA = objectIdentifier('1.2.840.113549.1.7.1');
 const CERTIFICATE_BAG = objectIdentifier('1.2.840.113549.1.12.10.1.3');
 const X509_CERTIFICATE = objectIdentifier('1.2.840.113549.1.9.22.1');
 const FRIENDLY_NAME = objectIdentifier('1.2.840.113549.1.9.20');
-/** Tells Java that a certificate is trusted, not part of a chain. */
+/** Java trusts it as an authority, not as part of a chain. */
 const TRUSTED_KEY_USAGE = objectIdentifier('2.16.840.1.113894.746875.1.1');
 const ANY_EXTENDED_KEY_USAGE = objectIdentifier('2.5.29.37.0');
 
 /**
- * A trust store for the JVM: PKCS #12 (RFC 7292 §4) with only certificates, which are public. It is not encrypted and
- * has no integrity check, so any password opens it.
+ * PKCS #12 for the JVM (RFC 7292 §4), neither encrypted nor with an integrity check: certificates are public, and any
+ * password opens it.
  * @param certificates PEM.
  */
 export function trustStoreOf(certificates: readonly string[]): Buffer {
