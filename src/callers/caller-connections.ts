@@ -7,20 +7,15 @@ import type { Clock } from '../platform/time/clock.ts';
 
 interface CallerConnections {
   /**
-   * Counts a connection until it closes. Above the bound the one longest without a request gives way, at the address
-   * with the most. If the newcomer's address ties for the most, an answered connection gives way or, without any, the
-   * newcomer.
+   * Above the bound, the connection longest without a request gives way, at the address with the most. If the
+   * newcomer's address ties, an answered one gives way or, without any, the newcomer.
    */
   admit(socket: Socket): void;
-  /**
-   * Marks a connection as busy. If it already is, or if answers wait to be read, it ends the connection and returns
-   * false.
-   */
+  /** Returns false and ends the connection if it is already busy, or if answers wait to be read. */
   begin(socket: Socket): boolean;
   end(socket: Socket): void;
   /** The answer has left, or never will. */
   left(socket: Socket): void;
-  /** Reports the TLS socket on an admitted connection, after its handshake. */
   secured(socket: Socket): void;
   /** Closes connections on which no byte of a request has come. */
   closeUnused(): void;
@@ -33,16 +28,16 @@ interface Connection {
   /** Set after the handshake. */
   secure?: Socket;
   state: 'waiting' | 'busy' | 'answered';
-  /** Requests begun whose answers have not left. */
+  /** Requests whose answers have not left. */
   unread: number;
 }
 
-/** The next request may come before Node tells that the answer has left. */
+/** Node may tell late that an answer has left. */
 const MAX_UNREAD = 2;
 
 interface CallerConnectionsOptions {
   readonly most: number;
-  /** `displaced` gave way, `sent_ahead` had a request before it could have one. */
+  /** `displaced` gave way; `sent_ahead` had a request too early. */
   readonly onDropped: (reason: 'displaced' | 'sent_ahead') => void;
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -52,7 +47,7 @@ export function boundCallerConnections({
   onDropped,
   log,
 }: CallerConnectionsOptions): CallerConnections {
-  /** By address and port; the most recently used comes last. */
+  /** The most recently used comes last. */
   const connections = new Map<string, Connection>();
 
   /** @returns undefined if the new connection itself gives way. */
@@ -71,7 +66,6 @@ export function boundCallerConnections({
     return candidates.find(({ state }) => state !== 'busy') ?? candidates[0];
   }
 
-  /** Whether there is room for a connection from this address. */
   function makeRoom(newcomer: string): boolean {
     if (connections.size < most) return true;
     const victim = victimOf(newcomer);
@@ -83,7 +77,6 @@ export function boundCallerConnections({
     return true;
   }
 
-  /** Moves a connection to the end. */
   function mark(socket: Socket, state: Connection['state']): void {
     const key = keyOf(socket);
     const connection = connections.get(key);
@@ -109,7 +102,7 @@ export function boundCallerConnections({
     begin(socket) {
       const connection = connections.get(keyOf(socket));
       if (connection?.state === 'busy' || connection?.unread === MAX_UNREAD) {
-        // Once a connection: the rest of what was read comes here, too.
+        // Called again for the rest of what was read.
         if (!socket.destroyed) {
           onDropped('sent_ahead');
           log.warn(
@@ -144,22 +137,21 @@ export function boundCallerConnections({
   };
 }
 
-/** Equal for a TCP socket and the TLS socket on it. */
+/** Equal for a TCP socket and its TLS socket. */
 function keyOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
 interface DrainOptions {
-  /** How long to serve on, while Services still send requests there. */
+  /** How long to serve on, while Services still send requests. */
   readonly delayMs: number;
-  /** For requests in flight after that. */
+  /** For requests in flight. */
   readonly timeoutMs: number;
-  /** For callers that then ask elsewhere. */
+  /** Whether unused connections are closed after the delay: for callers that then ask elsewhere. */
   readonly closeUnused: boolean;
   readonly clock: Clock;
 }
 
-/** Resolves once the server accepts nothing and its last connection has ended. */
 export async function drain(
   server: Server,
   connections: CallerConnections,

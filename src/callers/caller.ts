@@ -4,33 +4,32 @@ export interface ServiceAccountCaller {
   readonly kind: 'service_account';
   readonly namespace: string;
   readonly serviceAccount: string;
-  /** Absent if the token is bound to no pod. */
+  /** Absent if bound to no pod. */
   readonly pod?: { readonly name: string; readonly uid: string };
 }
 
-/** One text per pod, or per service account without a pod. Names contain no slash. */
+/** One text per pod, or per service account without a pod. */
 export function callerKey({ namespace, serviceAccount, pod }: ServiceAccountCaller): string {
   return `${namespace}/${serviceAccount}/${pod?.uid ?? ''}`;
 }
 
-/** Proven by a client certificate with one URI of this scheme (the X.509-SVID standard, §2). */
+/** A certificate with one such URI (X.509-SVID, §2). */
 export interface SpiffeCaller {
   readonly kind: 'spiffe';
   /** `spiffe://trust-domain/path` */
   readonly uri: string;
 }
 
-/** Proven by any other client certificate. */
 export interface CertificateCaller {
   readonly kind: 'certificate';
   readonly by: 'dns_names' | 'common_name';
-  /** DNS names in lower case or, if there are none, the only common name. */
+  /** Lower-case DNS names or, without any, the only common name. */
   readonly names: readonly string[];
 }
 
 /**
- * - `refused`: the proof is never good.
- * - `unavailable`: it cannot be judged now, and may be good after `retryAfterMs`.
+ * - `refused`: never good.
+ * - `unavailable`: cannot be judged before `retryAfterMs`.
  *
  * Both have the caller if the cluster's signature is right.
  */

@@ -29,7 +29,7 @@ export function createCallerMetrics(registry: Registry): CallerMetrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
     registers,
   });
-  // They start at zero, so that the first event shows as an increase.
+  // So that the first event shows as an increase.
   for (const result of ['accepted', 'unavailable']) verdicts.inc({ result, reason: '' }, 0);
   for (const reason of REFUSED_PROOFS) verdicts.inc({ result: 'refused', reason }, 0);
   for (const result of ['confirmed', 'denied', 'unavailable', 'queue_full']) reviews.inc({ result }, 0);

@@ -1,6 +1,5 @@
 /**
- * Verifies a projected service account token by itself. Only the API server knows whether its pod still lives: see
- * `service-account-verifier.ts`.
+ * Verifies a token by itself. Only the API server knows whether its pod still lives: see `service-account-verifier.ts`.
  */
 
 import {
@@ -24,7 +23,6 @@ import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
 type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
   | { readonly kind: 'refused'; readonly reason: RefusedProof }
-  /** The key is unknown, and newer ones cannot be read now. */
   | { readonly kind: 'keys_unavailable'; readonly retryAfterMs: number };
 
 export interface ServiceAccountClaims {
@@ -38,7 +36,7 @@ const MAX_LENGTH = 8192;
 /** API servers sign with these (KEP-740). All are asymmetric. */
 const ALGORITHMS = ['RS256', 'ES256', 'ES384', 'ES512'];
 
-/** Between the API server's clock and ours; expiry gets none. */
+/** Between clocks. A token's expiry gets none. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 const PREFIX = 'system:serviceaccount:';
@@ -55,10 +53,7 @@ const clusterClaims = v.object({
   }),
 });
 
-/**
- * Never throws for the token's content.
- * @param audience the only one allowed, since receivers of a token with several could show it to each other.
- */
+/** @param audience the only one allowed: receivers of a token with several could show it to each other. */
 export async function verifyServiceAccountToken(
   token: string,
   { keys, audience, now }: { readonly keys: ClusterKeys; readonly audience: string; readonly now: Instant },
@@ -76,8 +71,8 @@ export async function verifyServiceAccountToken(
 }
 
 /**
- * Base64url has one text for octets (RFC 7515 §2), but decoders accept others. Tokens are remembered by text, so each
- * variant would cost a review.
+ * Decoders accept several texts for the same octets. Tokens are remembered by text, so each would cost a review (RFC
+ * 7515 §2).
  */
 function isCanonical(token: string): boolean {
   const parts = token.split('.', 4);
@@ -126,7 +121,7 @@ async function payloadByNewest(
   }
 }
 
-/** The cluster may have changed its keys. A token of another issuer, or without a key id, is ignored. */
+/** Then the cluster may have changed its keys. */
 function isOfUnknownKey(error: unknown, token: string, { issuer }: KeySet): boolean {
   if (!(error instanceof errors.JWKSNoMatchingKey)) return false;
   return typeof decodeProtectedHeader(token).kid === 'string' && decodeJwt(token).iss === issuer;
@@ -209,16 +204,15 @@ type NewestKeys =
   | {
       readonly kind: 'read';
       readonly set: KeySet;
-      /** When keys may be read again, if the reading began before this request. */
+      /** Set if the reading began before this request: a newer one may have the key. */
       readonly nextInMs?: number;
     }
   /** They cannot be read, or were read a moment ago. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 interface ClusterKeys {
-  /** Undefined until they have been read. The last reading stays while the API server is away. */
+  /** The last reading stays while the API server is away. */
   current(): KeySet | undefined;
-  /** For a token with an unknown key. */
   newest(): Promise<NewestKeys>;
   close(): void;
 }
@@ -227,10 +221,10 @@ interface ClusterKeysOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** How long a removed key may stay in use while the API server answers. */
+/** A removed key may stay in use for so long. */
 const READ_EVERY_MS = 300_000;
 
-/** Between readings for tokens with unknown keys. */
+/** For tokens with unknown keys. */
 const READINGS_APART_MS = 10_000;
 
 const TIMEOUT_MS = 5000;
@@ -239,7 +233,7 @@ const ASK_SOON_MS = 1000;
 
 const discovery = v.object({ issuer: v.pipe(v.string(), v.nonEmpty()) });
 
-/** Keeps the keys that verify; a symmetric one does not belong there. */
+/** Symmetric keys do not belong there. */
 const keys = v.object({
   keys: v.pipe(
     v.array(v.looseObject({ kty: v.string(), kid: v.optional(v.string()) })),
@@ -251,7 +245,7 @@ const keys = v.object({
   ),
 });
 
-/** Without a key id, any key that fits would be tried. Clusters always set it. */
+/** Otherwise any key that fits would be tried. */
 function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
   const find = createLocalJWKSet(set);
   return async (header, jws) => {
@@ -260,16 +254,12 @@ function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
   };
 }
 
-/**
- * The cluster's signing keys, by discovery from the API server (KEP-1393). Both documents come over its trusted
- * connection: `jwks_uri` may lead to a bucket that this pod cannot reach.
- */
+/** By discovery from the API server itself (KEP-1393): `jwks_uri` may lead to a bucket that this pod cannot reach. */
 export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
   const { clock, random, log } = options;
   const abort = new AbortController();
   let current: KeySet | undefined;
   let known = '';
-  /** Its beginning. */
   let last: { readonly at: Instant; readonly succeeded: boolean } | undefined;
   let reading: Promise<boolean> | undefined;
 
@@ -302,7 +292,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
       return true;
     } catch (error) {
       log.warn({ err: error }, "the cluster's keys cannot be read, the last ones stay");
-      // Counted from its end, since it may have taken the full timeout.
+      // Counted from the reading's end, since it may have taken the full timeout.
       last = { at: clock.now(), succeeded: false };
       return false;
     }

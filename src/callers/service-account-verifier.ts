@@ -1,7 +1,6 @@
 /**
- * Identifies the owner of a service account token: verified with the cluster's keys, then by a TokenReview, which is
- * cached. A later review finds that a pod is deleted. While the API server does not answer, the last verdict stays for
- * a bounded time.
+ * Verifies a token with the cluster's keys, then by a TokenReview, which is cached. Later reviews find deleted pods.
+ * While the API server is away, the last verdict stays for a bounded time.
  */
 
 import { hash } from 'node:crypto';
@@ -27,7 +26,7 @@ interface KnownVerdict {
 
 export interface ServiceAccountVerifier {
   /**
-   * Rejects only for faults of the program; answers within 11 s.
+   * Answers within 11 s; rejects only for faults of the program.
    * @param token never logged, and kept only as its SHA-256.
    */
   verify(token: string): Promise<Verdict>;
@@ -38,23 +37,18 @@ export interface ServiceAccountVerifier {
 }
 
 interface ServiceAccountVerifierOptions extends BackoffOptions {
-  /** The only audience that tokens may have. */
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
-  /** `CROWD` by default. */
   readonly crowd?: CrowdLimits;
 }
 
-/** Unknown tokens at one moment. */
 export interface CrowdLimits {
-  /** Examined. */
   readonly mostAtOnce: number;
-  /** Reviewed. */
   readonly line: FairQueueLimits & { readonly mostWaitingOfOne: number };
 }
 
-/** Room for a rollout of two thousand pods in one namespace, and as much for the others. */
+/** Room for two thousand pods of one namespace, and as much for others. */
 const REVIEW_LINE = {
   atOnce: 16,
   mostWaiting: 4000,
@@ -66,13 +60,12 @@ export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
 
 const REVIEWED_FOR_MS = 60_000;
 
-/** If no new one can be had. */
+/** How long a review is trusted if no new one can be had. */
 const REVIEWED_AT_MOST_MS = 300_000;
 
-/** How long a token with an older review waits for the next. */
+/** How long a token with an older review waits. */
 const WAIT_FOR_NEXT_MS = 1000;
 
-/** Without another review. */
 const DENIED_FOR_MS = 10_000;
 
 const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
@@ -85,7 +78,6 @@ export function createServiceAccountVerifier(
   const keys = followClusterKeys(api, options);
   const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
-  /** By hash: concurrent calls with the same token share one verdict. */
   const underWay = new SingleFlight<Verdict>();
 
   async function look(token: string, hash: string): Promise<Verdict> {
@@ -193,7 +185,6 @@ interface ConfirmedToken {
   readonly kind: 'confirmed';
   readonly caller: ServiceAccountCaller;
   readonly expiresAt: Instant;
-  /** By the API server. */
   readonly reviewedAt: Instant;
 }
 
@@ -205,10 +196,7 @@ interface DeniedToken {
 
 interface KnownTokens {
   get(hash: string): KnownToken | undefined;
-  /**
-   * Drops useless tokens and, if there is still no room, the oldest token of a caller with many, or else the oldest of
-   * all.
-   */
+  /** If there is no room, drops the oldest token of a caller with many, or else the oldest. */
   set(hash: string, token: KnownToken, now: Instant): void;
   delete(hash: string): void;
   readonly size: number;
@@ -218,19 +206,18 @@ interface KnownTokens {
 const MAX_KNOWN = 20_000;
 
 /**
- * A caller with this many tokens makes room for its own next one; with more, for others' too. A pod needs two for each
- * volume, since the kubelet replaces a token once in its life. All holders of tokens without a pod count as one caller.
+ * Above it, a caller's tokens make room for others'. A pod needs two for each volume. Holders of tokens without a pod
+ * count as one caller.
  */
 const KEPT_OF_ONE_CALLER = 8;
 
 /**
- * Remembers tokens by hash. A caller with many tokens makes room for the others.
- * @param usefulForMs how long a token is remembered after its last review.
+ * Remembers tokens by hash.
+ * @param usefulForMs after the last review.
  */
 export function createKnownTokens(usefulForMs: number): KnownTokens {
-  /** In the order of `set`. */
   const tokens = new Map<string, KnownToken>();
-  /** A caller's only token, or all in the order of `set`. A set of one would double the memory. */
+  /** The only token, or all in order. A set of one would double the memory. */
   const ofCallers = new Map<string, string | Set<string>>();
   /** Callers with more than `KEPT_OF_ONE_CALLER`; the longest so comes first. */
   const withMany = new Set<string>();
@@ -268,7 +255,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
       : !isPast(token.until, now);
   }
 
-  /** The order is by age, so nothing useless follows a useful one. */
+  /** Nothing useless follows a useful one, since the order is by age. */
   function forgetUseless(now: Instant): void {
     for (const [hash, token] of tokens) {
       if (isUseful(token, now)) return;
@@ -308,7 +295,7 @@ type ReviewOutcome =
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 interface TokenReviews {
-  /** Never rejects. Answers within 6 s: 3 s in line and 3 s for the request. */
+  /** Never rejects; answers within 6 s. */
   review(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome>;
 }
 
@@ -321,7 +308,6 @@ interface TokenReviewsOptions extends BackoffOptions {
 
 const TIMEOUT_MS = 3000;
 
-/** After a failure. */
 const PAUSE = { firstMs: 100, maxMs: 2000 };
 
 const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
@@ -340,7 +326,7 @@ const answer = v.object({
 });
 type Status = v.InferOutput<typeof answer>['status'];
 
-/** TokenReviews (authentication.k8s.io/v1): a limited number at once, in turns by namespace. */
+/** Reviews take turns by namespace. */
 function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
   const line = new FairQueue(clock, options.line);
@@ -387,7 +373,7 @@ function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): T
         return unavailable();
       }
       try {
-        // The reviews before it may have failed while it waited.
+        // Earlier reviews may have failed meanwhile.
         if (!isPast(pausedUntil, clock.now())) return unavailable();
         return await ask(token, caller);
       } finally {
