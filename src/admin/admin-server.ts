@@ -1,4 +1,4 @@
-/** The admin listener: a table of paths. A connection has one request, so that nobody holds a place between two. */
+/** A table of paths. A connection has one request, so that nobody holds a place between two. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -24,13 +24,12 @@ export interface AdminEndpoint {
   readonly loopbackOnly?: boolean;
   readonly audience?: Audience;
   /**
-   * Awaited before the request is answered. Bounded; never rejects.
+   * Awaited before the answer. Bounded; never rejects.
    * @param whenGone takes a function to call if the caller leaves.
    */
   due?(whenGone: (leave: () => void) => void): Promise<void>;
   /**
-   * For an answer that takes time to make. Callers with the same path, `isLocal` and variant share it, and one is made
-   * at a time. Has only a few values.
+   * For an answer that takes time. Callers with the same path, `isLocal` and variant share it. Must have few values.
    */
   variant?(request: AdminRequest): string;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
@@ -40,7 +39,7 @@ interface AdminRequest {
   /** Empty if absent. */
   readonly accept: string;
   readonly query: URLSearchParams;
-  /** Whether the caller may change something: it comes from this pod or machine, and not through a proxy. */
+  /** Whether the caller may change something: from this pod or machine, and not through a proxy. */
   readonly isLocal: boolean;
 }
 
@@ -51,19 +50,18 @@ interface AdminServer {
 
 interface AdminOptions {
   readonly clock?: Clock;
-  /** Lower-case names under which people may come, besides those that are always trusted. */
+  /** Lower-case names, besides those that are always trusted. */
   readonly hosts?: readonly string[];
   readonly metrics?: AdminMetrics;
 }
 
-/** From the head of a request to the last byte of its answer. */
+/** From the head of a request to its whole answer. */
 const ANSWER_MS = 20_000;
 
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 
 /**
- * Serves `endpoints` by path until closed. HEAD is answered like GET; an unknown path gets 404, another method 405, a
- * page of another site 403.
+ * HEAD is answered like GET; an unknown path gets 404, another method 405, a page of another site 403.
  * @throws {SidecarError} `configuration` if the address cannot be listened on.
  */
 export async function startAdminServer(
@@ -138,7 +136,7 @@ async function answerRequest(
   if (endpoint.loopbackOnly === true && !isOnLoopback) {
     return plain(403, 'loopback callers only');
   }
-  // Through a proxy in the pod (a sidecar, a mesh, nginx) other callers seem to come from loopback.
+  // Through a proxy in the pod, others seem to come from loopback.
   const isForwarded = Object.keys(request.headers).some((name) => FORWARDED.test(name));
   if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
@@ -159,7 +157,7 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] as string;
 }
 
-/** Fields by which a proxy is recognized: our own mark, RFC 7239, RFC 9110 §7.6.3, and those of common proxies. */
+/** Our own mark, RFC 7239, RFC 9110 §7.6.3, and those of common proxies. */
 const FORWARDED = new RegExp(`^(?:${HOP_FIELD}|forwarded|via|x-forwarded-.*|x-real-ip|x-envoy-.*|l5d-.*)$`);
 
 /** Without 127.0.0.6, which Istio's proxy uses for requests from other pods. */
@@ -185,7 +183,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
 /** Usual callers need a dozen. */
 const MAX_CONNECTIONS = 192;
 
-/** For addresses that already have a connection. The other places are for addresses that have none. */
+/** For addresses that already have a connection. */
 const MAX_FURTHER = 32;
 
 /** From the connection to the head of its request. */
@@ -196,24 +194,23 @@ interface Connection {
   readonly address: string;
   /** Whether its address had another one when it came. */
   readonly isFurther: boolean;
-  /** Cancels the wait for its request; undefined once that has come. */
+  /** Undefined once the request has come. */
   asked: (() => void) | undefined;
 }
 
 class AdminConnections {
-  /** Few enough to search. A `Map` would keep closed ones until a full collection (docs/decisions/0027). */
+  /** A `Map` would keep closed ones until a full collection (docs/decisions/0027). */
   readonly #open: Connection[] = [];
 
   readonly #clock: Clock;
   readonly #refused: () => void;
 
-  /** @param refused is called for each that finds no place. */
   constructor(clock: Clock, refused: () => void) {
     this.#clock = clock;
     this.#refused = refused;
   }
 
-  /** Closes the socket at once if there is no place for it. A connection that has a place keeps it. */
+  /** Closes the socket at once if there is no place. */
   add(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
     const ofAddress = this.#open.filter((each) => each.address === address).length;
@@ -227,7 +224,7 @@ class AdminConnections {
       socket,
       address,
       isFurther: ofAddress > 0,
-      // If the process was stopped, reads what came meanwhile first.
+      // A stopped process reads first what came meanwhile.
       asked: this.#clock.after(REQUEST_WITHIN_MS, () =>
         setImmediate(() => {
           if (connection.asked !== undefined) socket.destroy();
@@ -241,7 +238,7 @@ class AdminConnections {
     });
   }
 
-  /** Reports a request. False if it is not the connection's first. */
+  /** False if it is not the connection's first request. */
   begin(socket: Socket): boolean {
     const connection = this.#open.find((each) => each.socket === socket);
     if (connection?.asked === undefined) return false;
@@ -251,13 +248,13 @@ class AdminConnections {
   }
 }
 
-/** The pause after a rendering, as a multiple of its duration: at most a twentieth of the time is spent on them. */
+/** Answers take at most a twentieth of the time. */
 const REST_TIMES = 19;
 
-/** Bounds the pause, because the duration may include a stopped process or a used-up CPU quota. */
+/** The process may have been stopped, or out of CPU quota. */
 const MAX_REST_MS = 1000;
 
-/** Answers that take time to make, one after another. Callers who wait for one name share it. */
+/** Callers who wait for one name share its answer. */
 export class Renderings<Answer> {
   readonly #clock: Clock;
   /** By name; not begun yet. */
@@ -269,10 +266,7 @@ export class Renderings<Answer> {
     this.#clock = clock;
   }
 
-  /**
-   * Resolves with what `make` returns, or what it returned to another caller who waited for that name.
-   * @param name one of a few: each may have one waiting.
-   */
+  /** @param name one of a few: each may have one waiting. */
   share(name: string, make: () => Answer | Promise<Answer>): Promise<Answer> {
     const awaited = this.#next.get(name);
     if (awaited !== undefined) return awaited;

@@ -1,6 +1,6 @@
 /**
- * Who may use the admin listener. Browsers are checked: a page of another site may make one ask here, by a
- * port-forward's address or by DNS rebinding.
+ * Who may use the admin listener. A page of another site may make a browser ask here, by a port-forward's address or
+ * DNS rebinding.
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -15,15 +15,14 @@ const REASONS: Readonly<Record<CrossSite, string>> = {
 const BROWSER_FIELDS = ['origin', 'referer', 'upgrade-insecure-requests', 'sec-fetch-site', 'sec-ch-ua'];
 
 /**
- * Who an answer is made for.
  * - `programs`: any host name; browsers are recognized by their fields.
- * - `people`: the host name is always checked, since a page can leave out most browser fields.
+ * - `people`: the host name is always checked: a page can leave out most fields.
  * - `everybody`: public anyway.
  */
 export type Audience = 'programs' | 'people' | 'everybody';
 
 /**
- * Why a request is refused, as a sentence for the caller; undefined if it may pass.
+ * A sentence; undefined if the request may pass.
  * @param hosts lower-case names that the operator trusts.
  */
 export function whyRefused(
@@ -52,7 +51,7 @@ export function whyRefused(
 
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
-/** A link that a person follows: the page that links cannot read the answer (Fetch Metadata, resource isolation). */
+/** The page that links cannot read the answer (Fetch Metadata, resource isolation). */
 function isOpened(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   return (
     method === 'GET' &&
@@ -71,7 +70,7 @@ function isBrowser(headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** Nobody outside can make such a name resolve to this listener. */
+/** Nobody outside can make it resolve to here. */
 function isClusterName(host: string): boolean {
   return /^[a-z0-9-]+$/.test(host) || /\.(svc|cluster\.local)$/.test(host);
 }

@@ -4,7 +4,7 @@ import type { AdminEndpoint } from './admin-server.ts';
 /** By name and labels as in Prometheus text. */
 type Exemplars = ReadonlyMap<string, string>;
 
-/** Answers in Prometheus text, or in OpenMetrics if the scraper prefers it. Only OpenMetrics has exemplars. */
+/** Prometheus text, or OpenMetrics with exemplars if the scraper prefers it. */
 export function metricsEndpoint(
   registry: Registry,
   exemplars: () => Exemplars = () => new Map(),
@@ -25,9 +25,7 @@ export function metricsEndpoint(
   };
 }
 
-/**
- * The library's own rendering renames the registered metrics permanently, which breaks the next scrape for plain text.
- */
+/** The library's rendering renames registered metrics permanently, which breaks the next scrape for plain text. */
 function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
   const lines = text.split('\n').flatMap((line) => {
@@ -39,7 +37,7 @@ function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   return `${lines.join('\n')}\n# EOF\n`;
 }
 
-/** Whether Accept ranks OpenMetrics at least as high as plain text (RFC 9110 §12.5.1). */
+/** RFC 9110 §12.5.1 */
 function prefersOpenMetrics(accept: string): boolean {
   const openMetrics = qualityOf('application/openmetrics-text', accept);
   return (

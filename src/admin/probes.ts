@@ -1,12 +1,10 @@
-/** The probes of a sidecar, and what each means to the kubelet. */
-
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type AdminEndpoint, json, plain } from './admin-server.ts';
 
 export interface Health {
   /** What keeps it from serving; empty if nothing does. */
   missing(): readonly MissingPart[];
-  /** Whether every credential has had a token, even if that has since expired. */
+  /** Even if the tokens have since expired. */
   started(): boolean;
   draining(): boolean;
   /** If absent, `/startupz` answers at once. */
@@ -16,15 +14,13 @@ export interface Health {
 export interface MissingPart {
   readonly part: string;
   readonly name: string;
-  /** Never holds a secret. */
   readonly detail: string;
 }
 
 /**
- * - `/livez`: the event loop turns. Independent of the identity provider, since a restart would not heal that.
+ * - `/livez`: the event loop turns, whatever the identity provider does: a restart would not heal that.
  * - `/readyz`: requests would be served now.
- * - `/startupz`: the first token has come, so the app may start; never false again. It waits a moment for a start that
- *   is near.
+ * - `/startupz`: the first token has come; never false again. Waits a moment for it.
  */
 export function probes(
   health: Health,
@@ -55,17 +51,17 @@ export function probes(
 /** Less than the kubelet's timeout of a second. */
 const MOMENT_MS = 800;
 
-/** Resolves after the start or the moment, or when the caller has gone. */
+/** Resolves after the start or the moment, or when the caller leaves. */
 function startSoon(
   { started, draining, whenStarted }: Health,
   clock: Clock,
 ): (whenGone: (leave: () => void) => void) => Promise<void> {
-  /** Few enough to search; no Set (docs/decisions/0027). */
+  /** No Set (docs/decisions/0027). */
   const waiting: (() => void)[] = [];
   let isAwaited = false;
 
   function awaitStart(start: Promise<void>): void {
-    // Once for all probes, since a handler stays on a promise until it settles.
+    // A handler stays on a promise until it settles.
     if (isAwaited) return;
     isAwaited = true;
     void start.then(() => {
@@ -91,7 +87,7 @@ function startSoon(
   };
 }
 
-/** `POST /quitquitquit`: a Job's main container reports that it is done, if the sidecar is not a native one. */
+/** For a Job's main container that is done, if the sidecar is not a native one. */
 export function quitEndpoint(quit: () => void): AdminEndpoint {
   return {
     method: 'POST',

@@ -8,7 +8,7 @@ export interface AdminMetrics {
   connectionRefused(): void;
 }
 
-/** The version that runs and what it costs, under the names of every Prometheus exporter. */
+/** Under the names of every Prometheus exporter. */
 export function registerProcessMetrics(
   registry: Registry,
   logLosses: LogLosses = { output: 0, repeated: 0 },
@@ -120,9 +120,9 @@ const WINDOW_MS = 15_000;
 /** How long a window is reported, to every reader. */
 const TOLD_MS = 60_000;
 
-/** How long the event loop is busy at a stretch. Measuring never wakes an idle loop. */
+/** How long the event loop is busy at a stretch. Never wakes an idle loop. */
 function registerEventLoop(registry: Registry, nowMs: () => number): void {
-  // The interval counts only if Node cannot sample by iteration.
+  // The interval counts only without sampling by iteration.
   const delays = monitorEventLoopDelay({ samplePerIteration: true, resolution: 1000 });
   delays.enable();
   let beganAtMs = nowMs();
@@ -158,11 +158,11 @@ function registerEventLoop(registry: Registry, nowMs: () => number): void {
 
 export interface MemoryUse {
   readonly residentBytes: number;
-  /** Without shared program text or files; undefined outside Linux. */
+  /** Without program text or files; undefined outside Linux. */
   readonly anonymousBytes: number | undefined;
 }
 
-/** Reads the kernel's figures (proc(5), `/proc/pid/status`). */
+/** From proc(5). */
 export function readMemoryUse(): MemoryUse {
   return { residentBytes: process.memoryUsage.rss(), anonymousBytes: readAnonymousBytes() };
 }

@@ -1,5 +1,3 @@
-/** Runs a program that serves the cluster over TLS, from its start to the end of its drain. */
-
 import type { CommandContext } from '../config/command.ts';
 import { createLogger, type Logger, type LogLevel } from '../platform/log/logger.ts';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
@@ -24,9 +22,8 @@ export interface Surroundings {
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
-  /** Whether the program has been asked to end. */
   readonly isEnding: () => boolean;
-  /** Ends a part that has started: called in reverse order, after the listener's drain. */
+  /** Called in reverse order, after the listener's drain. */
   readonly closeAtEnd: (close: () => Promise<void> | void) => void;
 }
 
@@ -35,9 +32,8 @@ export interface Started {
     readonly address: ListenAddress;
     drain(delayMs: number, timeoutMs: number): Promise<void>;
   };
-  /** What keeps the program from serving. */
   readonly missing: () => readonly MissingPart[];
-  /** Facts for the log line that says where it listens. */
+  /** For the log line that says where it listens. */
   readonly told: Readonly<Record<string, unknown>>;
 }
 
