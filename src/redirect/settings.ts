@@ -39,7 +39,6 @@ export const REDIRECT_SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** For one pod's table. */
 const MAX_RANGES = 64;
 
 type RedirectRequest =
@@ -98,9 +97,9 @@ function addressRange(text: string): AddressRange | undefined {
   return prefix <= bits ? { family: version, address: octets, prefix } : undefined;
 }
 
-/** In any notation (RFC 4291 §2.2). */
+/** Of an address in any notation (RFC 4291 §2.2). */
 function octetsOf(address: string): Buffer {
-  // In brackets, URL normalizes the address, without an IPv4 part.
+  // URL normalizes an address in brackets, without an IPv4 part.
   const [front = '', back] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text: string | undefined) => (text === undefined || text === '' ? [] : text.split(':'));
   const [before, after] = [groups(front), groups(back)];

@@ -8,8 +8,8 @@ import { SidecarError } from '../../platform/errors.ts';
 const KEPT: object[] = [];
 
 /**
- * Found in the running program, whatever the C library's file is called.
- * @param user the feature that needs them, for the error.
+ * Found in the running program, whatever the library's file is called.
+ * @param user the feature that needs them.
  * @throws {SidecarError} `configuration` if Node lacks this interface, or has it switched off.
  */
 export function cFunctions<const Signatures extends FunctionDefinitions>(
@@ -22,7 +22,7 @@ export function cFunctions<const Signatures extends FunctionDefinitions>(
 }
 
 /**
- * Reads the error name of the last C call, such as `EAGAIN`.
+ * Of the last C call, such as `EAGAIN`.
  * @throws {SidecarError} `configuration` if C functions cannot be called.
  */
 export function lastErrorReader(user: string): () => string {

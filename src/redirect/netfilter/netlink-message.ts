@@ -1,4 +1,4 @@
-/** Messages to the kernel's nftables (linux/netlink.h, linux/netfilter/nfnetlink.h). */
+/** nftables' messages (linux/netlink.h, linux/netfilter/nfnetlink.h). */
 
 import { endianness } from 'node:os';
 
@@ -10,7 +10,6 @@ const NETFILTER_HEADER_BYTES = 4;
 const NFNL_SUBSYS_NFTABLES = 10;
 const NLA_F_NESTED = 0x8000;
 
-/** Not nftables' own types. */
 const BATCH_BEGIN = 0x10;
 const BATCH_END = 0x11;
 export const NLMSG_ERROR = 2;
@@ -35,7 +34,7 @@ export interface Message {
   /** NFPROTO_*; 0 by default. */
   readonly family?: number;
   readonly attributes?: readonly Buffer[];
-  /** Names it in errors. */
+  /** For errors. */
   readonly what: string;
 }
 
@@ -50,8 +49,8 @@ export function nftMessage(
 }
 
 /**
- * The kernel applies the messages as a whole, and reports the refused ones in order. Only the last is acknowledged,
- * since all would not fit into the socket.
+ * The kernel applies all or nothing, and reports the refused messages in order. Acknowledgements of all would not fit
+ * into the socket.
  */
 export function batch(messages: readonly Message[]): readonly Message[] {
   return [
@@ -63,7 +62,6 @@ export function batch(messages: readonly Message[]): readonly Message[] {
   ];
 }
 
-/** @param sequence refers to the message in the kernel's answer. */
 export function encodeMessage(
   { type, flags, family = 0, attributes = [] }: Message,
   sequence: number,
@@ -81,7 +79,7 @@ export function encodeMessage(
   return message;
 }
 
-/** Length and type, then the content, padded to four octets. */
+/** Length, type and content, padded to four octets. */
 export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   const said = Buffer.concat(content);
   const length = 4 + said.length;
@@ -100,7 +98,7 @@ export function text(value: string): Buffer {
   return Buffer.from(`${value}\0`, 'latin1');
 }
 
-/** In network order, as nftables encodes its numbers. */
+/** Network order, for nftables' numbers. */
 export function number32(value: number): Buffer {
   const octets = Buffer.alloc(4);
   octets.writeInt32BE(value | 0);
@@ -113,7 +111,7 @@ export function number16(value: number): Buffer {
   return octets;
 }
 
-/** In the machine's order: for netlink headers, and registers with the kernel's own numbers. */
+/** The machine's order, for headers and the kernel's numbers. */
 export function native32(value: number): Buffer {
   const octets = Buffer.alloc(4);
   if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
@@ -138,7 +136,6 @@ export function native16(value: number): Buffer {
 export interface Answer {
   readonly type: number;
   readonly sequence: number;
-  /** Everything after its header. */
   readonly body: Buffer;
 }
 
@@ -156,7 +153,7 @@ export function readAnswers(octets: Buffer): readonly Answer[] {
   return answers;
 }
 
-/** The first text attribute of this type; undefined if there is none. */
+/** Undefined if there is none. */
 export function textIn(body: Buffer, kind: number): string | undefined {
   for (let at = NETFILTER_HEADER_BYTES; at + 4 <= body.length; ) {
     const length = readNative16(body, at);

@@ -1,4 +1,4 @@
-/** A conversation with the kernel's netfilter (netlink(7)). */
+/** See netlink(7). */
 
 import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../../platform/errors.ts';
@@ -26,12 +26,12 @@ const SOL_NETLINK = 270;
 const NETLINK_NO_ENOBUFS = 5;
 const EPERM = 1;
 
-/** The kernel answers synchronously, so this ends only what would never end. */
+/** Ends only what would never end, since the kernel answers synchronously. */
 const PATIENCE_SECONDS = 5;
 
 const ANSWER_BYTES = 64 * 1024;
 
-/** More than the largest table has rules, or a machine chains. */
+/** More than any table or machine has. */
 const MAX_ANSWERS = 10_000;
 
 export class NetlinkSocket implements Disposable {
@@ -60,7 +60,7 @@ export class NetlinkSocket implements Disposable {
     const timeout = Buffer.alloc(16);
     native64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
-    // If not all refusals fit, the first can be read as usual.
+    // The first refusals can be read as usual then.
     this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();
@@ -69,7 +69,7 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Sends the messages as one, and waits for their acknowledgements.
+   * Waits for the acknowledgements.
    * @throws {SidecarError} `configuration` that names the refused message and the reason.
    */
   change(messages: readonly Message[]): void {
@@ -87,10 +87,7 @@ export class NetlinkSocket implements Disposable {
     }
   }
 
-  /**
-   * All objects of a type.
-   * @throws {SidecarError} `configuration` if the kernel does not tell.
-   */
+  /** @throws {SidecarError} `configuration` if the kernel does not tell. */
   list(message: Message): readonly Answer[] {
     this.#send([message]);
     const all: Answer[] = [];

@@ -1,4 +1,4 @@
-/** Netfilter's SO_ORIGINAL_DST (linux/netfilter_ipv4.h and linux/netfilter_ipv6/ip6_tables.h). */
+/** SO_ORIGINAL_DST (linux/netfilter_ipv4.h, linux/netfilter_ipv6/ip6_tables.h). */
 
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../platform/net/address.ts';
@@ -10,12 +10,12 @@ const SOL_IPV6 = 41;
 /** The same number for both families. */
 const SO_ORIGINAL_DST = 80;
 
-/** Of `sockaddr_in6`, the larger one. */
+/** The size of `sockaddr_in6`, the larger one. */
 const ADDRESS_BYTES = 28;
 const IPV4_BYTES = 16;
 
 /**
- * Finds the address to which the app connected; undefined if the kernel knows none, such as for a direct connection.
+ * Undefined if the kernel knows none, such as for a direct connection.
  * @throws {SidecarError} `configuration` if the kernel cannot be asked.
  */
 export function openOriginalDestination(): (accepted: Socket) => ListenAddress | undefined {
@@ -36,12 +36,12 @@ export function openOriginalDestination(): (accepted: Socket) => ListenAddress |
   };
 }
 
-/** `sockaddr_in` or `sockaddr_in6`: family, port in network order, for IPv6 the flow, then the address. */
+/** Family, port in network order, for IPv6 the flow, then the address. */
 export function readAddress(address: Buffer, family: 4 | 6): ListenAddress {
   const port = address.readUInt16BE(2);
   if (family === 4) return { host: [...address.subarray(4, 8)].join('.'), port };
   const groups = Array.from({ length: 8 }, (_, index) => address.readUInt16BE(8 + 2 * index).toString(16));
-  // In canonical form (RFC 5952), so that it can be compared.
+  // RFC 5952, so that it can be compared.
   return { host: new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1), port };
 }
 

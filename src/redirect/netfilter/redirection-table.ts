@@ -20,10 +20,7 @@ export const TABLE = 'token-sidecar';
 /** NFPROTO_INET: for IPv4 and IPv6. */
 const INET = 1;
 const LOCAL_OUT = 3;
-/**
- * RFC 4291 §2.5.6. Cannot be redirected, since loopback's replies find no way back, and the destination's link is not
- * known.
- */
+/** RFC 4291 §2.5.6. Not redirected: loopback's replies find no way back, and the destination's link is not known. */
 const LINK_LOCAL: AddressRange = {
   family: 6,
   address: Buffer.from('fe800000000000000000000000000000', 'hex'),
@@ -32,16 +29,13 @@ const LINK_LOCAL: AddressRange = {
 const CREATED = FLAGS.request | FLAGS.create;
 
 export interface Redirection {
-  /** Of the sidecar's listener. */
   readonly port: number;
-  /** TCP. */
   readonly capturedPorts: readonly PortRange[];
-  /** A client that tries QUIC there falls back to TCP at once. */
+  /** A client that tries QUIC falls back to TCP at once. */
   readonly refusedUdpPorts: readonly PortRange[];
-  /** Neither captured nor refused. */
   readonly excludedPorts: readonly PortRange[];
   readonly excludedRanges: readonly AddressRange[];
-  /** The sidecar's own user, whose connections are left alone. */
+  /** The sidecar's own, whose connections are left alone. */
   readonly exemptUser: number;
 }
 
@@ -53,7 +47,6 @@ interface Chain {
   readonly rules: readonly Expression[];
 }
 
-/** Replaces an existing table as a whole. */
 export function installation(redirection: Redirection): readonly Message[] {
   return batch([...removed(), newTable(), ...chainsFor(redirection).flatMap(chain)]);
 }
@@ -135,9 +128,9 @@ function chain({ name, type, priority, rules }: Chain): readonly Message[] {
   ];
 }
 
-// The parts of a rule (linux/netfilter/nf_tables.h).
+// Parts of rules (linux/netfilter/nf_tables.h).
 
-/** Of 16 octets, for the compared value. */
+/** Holds the compared value of up to 16 octets. */
 const REGISTER = 1;
 const VERDICT_REGISTER = 0;
 
@@ -145,7 +138,7 @@ const META = { outgoingType: 9, user: 10, family: 15, protocol: 16 } as const;
 const COMPARE = { equal: 0, atMost: 3, atLeast: 5 } as const;
 const HEADER = { network: 1, transport: 2 } as const;
 
-/** ARPHRD_LOOPBACK: the interface's type, since its name may differ. */
+/** ARPHRD_LOOPBACK. The interface's name may differ. */
 const LOOPBACK = 772;
 const PROTOCOL = { tcp: 6, udp: 17 } as const;
 /** NFPROTO_IPV4 and NFPROTO_IPV6. */
@@ -157,7 +150,6 @@ const RETURN = -5;
 const REJECT_BOTH_FAMILIES = 2;
 const PORT_UNREACHABLE = 1;
 
-/** One or a few that belong together. */
 type Expression = Buffer;
 
 interface PortRange {
@@ -169,7 +161,6 @@ export interface AddressRange {
   readonly family: 4 | 6;
   /** 4 or 16 octets. */
   readonly address: Buffer;
-  /** In bits. */
   readonly prefix: number;
 }
 
@@ -195,12 +186,11 @@ function payload(header: number, offset: number, length: number): Expression {
   return expression('payload', attribute(1, number32(REGISTER)), ...place);
 }
 
-/** Matches the owner of the socket. */
 function ofUser(user: number): Expression {
   return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
 }
 
-/** Matches traffic to this machine, by whatever address. */
+/** By whatever address. */
 function toLoopback(): Expression {
   return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
 }
@@ -254,7 +244,6 @@ function leave(): Expression {
   return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
 }
 
-/** On loopback. */
 function redirectTo(port: number): Expression {
   return Buffer.concat([
     expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),

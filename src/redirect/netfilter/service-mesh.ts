@@ -1,4 +1,4 @@
-/** Recognizes a service mesh that takes the same connections, by chains of nftables and of the older iptables. */
+/** Whether a service mesh takes the same connections. */
 
 import { readFileSync } from 'node:fs';
 import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
@@ -8,7 +8,6 @@ import { FLAGS, type Message, NFT, native32, nftMessage, readNative32, textIn } 
 const TABLE_NAME = 1;
 const CHAIN_NAME = 3;
 
-/** Names of iptables' chains and nftables' tables. */
 const MESHES: readonly (readonly [mesh: string, names: RegExp])[] = [
   ['Istio', /^(?:ISTIO_|istio)/],
   ['Linkerd', /^(?:PROXY_INIT_|linkerd)/],
@@ -17,7 +16,6 @@ const MESHES: readonly (readonly [mesh: string, names: RegExp])[] = [
 /** Usually including those of iptables. */
 export const ALL_CHAINS: Message = nftMessage(NFT.getChain, FLAGS.request | FLAGS.dump, 0, 'to list chains');
 
-/** @param chains the kernel's description of each. */
 export function meshOfChains(chains: readonly { readonly body: Buffer }[]): string | undefined {
   return meshOfNames(chains.flatMap(({ body }) => [textIn(body, TABLE_NAME), textIn(body, CHAIN_NAME)]));
 }
@@ -26,9 +24,9 @@ export function meshOfNames(names: readonly (string | undefined)[]): string | un
   return MESHES.find(([, known]) => names.some((name) => name !== undefined && known.test(name)))?.[0];
 }
 
-// Chains of the older iptables, which nftables does not list (linux/netfilter_ipv4/ip_tables.h).
+// nftables does not list the older iptables' chains (linux/netfilter_ipv4/ip_tables.h).
 
-/** The tables ever created in this network namespace. */
+/** Of this network namespace. */
 const TABLES = '/proc/self/net/ip_tables_names';
 const NAT = 'nat';
 
@@ -38,14 +36,14 @@ const SOL_IP = 0;
 const IPT_SO_GET_INFO = 64;
 const IPT_SO_GET_ENTRIES = 65;
 
-/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, and their size. */
+/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, their size. */
 const INFO_BYTES = 84;
 const SIZE_OFFSET = 80;
 const NAME_BYTES = 32;
-/** `ipt_get_entries`: the name and the size, padded. */
+/** `ipt_get_entries`: name and size, padded. */
 const ENTRIES_HEAD_BYTES = 40;
 
-/** Far more than any mesh installs. */
+/** More than any mesh installs. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -74,7 +72,7 @@ export function legacyNatChains(): readonly string[] {
     if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {
       throw unreadable();
     }
-    // A chain begins with an entry that holds its name of at most 29 octets.
+    // Such an entry holds the chain's name of at most 29 octets.
     return [...entries.toString('latin1').matchAll(/[A-Za-z][A-Za-z0-9_-]{2,28}/g)].map(([name]) => name);
   } finally {
     close(fd);
