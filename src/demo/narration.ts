@@ -3,13 +3,10 @@
 import { styleText } from 'node:util';
 
 interface Narration {
-  /** Takes the log's JSON lines. */
   write(logLine: string): void;
-  /** What the person at the keyboard did. */
   say(text: string): void;
-  /** What the app sees. */
   tellOfApp(text: string, isWell: boolean): void;
-  /** Appends a remark to each line from now on. */
+  /** To each line from now on. */
   add(remark: () => string): void;
 }
 
@@ -19,7 +16,7 @@ const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', 
 
 const FAILED = 'request not completed';
 
-/** One or two sentences per event. A continuing failure is told once, and again after something has changed. */
+/** A continuing failure is told again only after something has changed. */
 export function narrate(print: (line: string) => void): Narration {
   let remark: (() => string) | undefined;
   let goingOn: string | undefined;
@@ -54,7 +51,7 @@ export function narrate(print: (line: string) => void): Narration {
   };
 }
 
-/** In colour on a terminal, unless NO_COLOR or its type forbids it. */
+/** Unless NO_COLOR or the terminal's type forbids it. */
 function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
 }
@@ -68,10 +65,8 @@ function format(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** The fields of a log line, besides its text, level and time. */
 type Facts = Readonly<Record<string, unknown>>;
 
-/** By the cause of the grant. */
 const GRANTED: Readonly<Record<string, string>> = {
   startup: 'The sidecar got its first token',
   scheduled: 'The sidecar renewed the token ahead of its end',
@@ -120,7 +115,7 @@ function next(facts: Facts): string {
   return facts['nextInMs'] === undefined ? '' : `; the sidecar asks again in ${seconds(facts['nextInMs'])}`;
 }
 
-/** `0.3 s`, `12 s`; below a tenth of a second in milliseconds. */
+/** `0.3 s`, `12 s`, `80 ms`. */
 export function seconds(ms: unknown): string {
   const given = Number(ms);
   if (given < 100) return `${Math.round(given)} ms`;

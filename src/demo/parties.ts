@@ -1,5 +1,3 @@
-/** Whom the demo puts around its sidecar: an app, an API, and the line to the provider. */
-
 import type { IncomingMessage } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
@@ -16,7 +14,7 @@ interface CallingApp {
 const INTERVAL_MS = 200;
 
 /**
- * Calls `url` five times a second without a token, and counts failures.
+ * Calls five times a second, without a token.
  * @param onRefused called when answers become 401, and when they are 200 again.
  */
 export function keepCalling(url: string, clock: Clock, onRefused: (refused: boolean) => void): CallingApp {
@@ -69,7 +67,6 @@ interface ProtectedApi {
 
 interface ProtectedApiOptions {
   readonly listen: ListenAddress;
-  /** Finds the key that signed a token. */
   readonly keys: JWTVerifyGetKey;
   readonly issuer: string;
   readonly audience: string;
@@ -77,7 +74,7 @@ interface ProtectedApiOptions {
   readonly refuses?: () => boolean;
 }
 
-/** Verifies signature, issuer, audience and expiry of each request's token. Its answer tells callers who they are. */
+/** Verifies each request's token, and tells callers who they are. */
 export async function startProtectedApi(options: ProtectedApiOptions): Promise<ProtectedApi> {
   const server = http.createServer(async (request, response) => {
     request.resume();
@@ -122,17 +119,14 @@ function describeCaller(claims: JWTPayload): unknown {
   };
 }
 
-/** Can be cut and slowed down while both ends keep running. */
 interface ProviderLine {
-  /** The port stays the same while the line is cut. */
+  /** Constant while the line is cut. */
   readonly address: ListenAddress;
-  /** Connections lead there from now on. */
   leadTo(provider: ListenAddress): void;
-  /** Ends every connection; new ones are refused. */
+  /** New ones are refused. */
   cut(): Promise<void>;
-  /** @throws {SidecarError} `configuration` if the address has been taken meanwhile. */
+  /** @throws {SidecarError} `configuration` if the address has been taken. */
   mend(): Promise<void>;
-  /** Delays what the provider sends. */
   delay(delayMs: number): void;
 }
 
@@ -152,7 +146,6 @@ export async function openProviderLine(listen: ListenAddress, clock: Clock): Pro
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
     }
-    // The end follows, and is passed on.
     caller.on('error', () => undefined);
     caller.once('close', () => callee.destroy());
     callee.on('error', () => caller.destroy());

@@ -170,7 +170,7 @@ export const demo: Command = {
         {
           async changeSecret() {
             const next = newSecret();
-            // The provider forgets the old secret at once, as Keycloak does without a rotation policy.
+            // As Keycloak does without a rotation policy.
             clients.replace(clientsWith(next, tokenLifetimeMs));
             return next;
           },
@@ -201,7 +201,7 @@ export const demo: Command = {
       narration.say('The demo ends.');
       return 0;
     } catch (error) {
-      // Listeners that are already open would count as addresses in use.
+      // Our own listeners would count as other programs'.
       for (const close of closers.splice(0).reverse()) await close();
       const { explainConflicts } = await import('../config/address-conflicts.ts');
       await explainConflicts(
@@ -270,11 +270,10 @@ Status page: ${adminAt}/    Ctrl-C ends. What the sidecar does:
 `;
 }
 
-/** The parts of the demo that a mishap befalls. */
 interface Stage {
-  /** At the issuer. */
+  /** Gives the client another secret at the issuer. */
   changeSecret(): Promise<string>;
-  /** Into the mounted Secret, as the kubelet does. */
+  /** Puts it into the mounted Secret, as the kubelet does. */
   mountSecret(clientSecret: string): Promise<void>;
   cutProvider(): Promise<void>;
   mendProvider(): Promise<void>;
@@ -288,7 +287,6 @@ interface Controls {
   readonly keys: Readonly<Record<'r' | 'w' | 'p' | 's' | 'u', () => void>>;
   /** As `r` does. */
   rotate(): void;
-  /** Resolves once every action begun is done. */
   settled(): Promise<unknown>;
 }
 
@@ -306,7 +304,7 @@ function createControls(stage: Stage, clientSecret: string, slowMs: number): Con
   let isRefused = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** A key held down begins nothing before the last action has ended. */
+  /** One after the other, even if a key is held down. */
   function inTurn(action: () => Promise<string>): void {
     last = last.then(action).then(
       (sentence) => stage.say(sentence),

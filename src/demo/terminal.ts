@@ -1,24 +1,20 @@
-/** The demo's terminal: single keys, and whether npm, which started it there, is gone. */
-
 import { readFileSync } from 'node:fs';
 import type { ReadStream } from 'node:tty';
 import type { Clock } from '../platform/time/clock.ts';
 
-/** By the character that the key sends. */
 type Keys = Readonly<Record<string, () => void>>;
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
 const ESCAPE = '\x1b';
 
-/** Of arrow and function keys (ECMA-48 §5.4, and `O` with one letter). */
+/** Sequences of arrow and function keys (ECMA-48 §5.4, and `O` with one letter). */
 const OTHER_KEYS = new RegExp(String.raw`${ESCAPE}(?:\[[0-9;]*[@-~]|O.|.)?`, 'g');
 
 /**
- * Takes single keys from a terminal until the returned function is called. In the background, reading would stop the
- * program.
- * @param quit called on Ctrl-C and Ctrl-D, which are no signals in this mode, and when the terminal closes.
- * @returns undefined if there is no keyboard.
+ * Takes single keys, but none in the background, where reading would stop the program.
+ * @param quit called on Ctrl-C, Ctrl-D, and when the terminal closes.
+ * @returns a function that ends it; undefined if there is no keyboard.
  */
 export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => void) | undefined {
   const terminal = stdin as ReadStream;
@@ -31,7 +27,6 @@ export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => v
   }
   terminal.setRawMode(true);
   terminal.on('data', onData);
-  // The window was closed.
   terminal.once('end', quit);
   terminal.once('error', quit);
   return () => {
@@ -42,11 +37,11 @@ export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => v
   };
 }
 
-/** By proc(5), the terminal's process group is this one's; true without /proc. */
+/** By proc(5); true without it. */
 function isInForeground(): boolean {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');
-    // The name in parentheses may hold anything; after it come state, parent, group, session, terminal and its group.
+    // The name in parentheses may hold anything. Then come state, parent, group, session, terminal and its group.
     const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return group === foreground;
   } catch {
@@ -57,8 +52,7 @@ function isInForeground(): boolean {
 const LOOK_MS = 250;
 
 /**
- * Calls back when npm, which started this process, is gone. npm starts a shell that starts us, and a signal to npm
- * alone ends neither.
+ * Calls back when npm is gone: it starts a shell that starts us, and a signal to npm alone ends neither.
  * @returns a function that ends the watch.
  */
 export function whenStarterGone(
@@ -77,12 +71,12 @@ export function whenStarterGone(
   return () => cancel();
 }
 
-/** npm is the grandparent if the shell has not become the program. */
+/** The grandparent is npm if the shell has not become the program. */
 function ancestors(): string {
   return `${process.ppid} ${parentOf(process.ppid)}`;
 }
 
-/** By proc(5); equal for all without it. */
+/** By proc(5); constant without it. */
 function parentOf(pid: number): string {
   try {
     // State and parent follow the last parenthesis.
