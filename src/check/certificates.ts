@@ -1,5 +1,3 @@
-/** Certificates in files, what is said of one, and the sidecar's root. */
-
 import { X509Certificate } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { getCACertificates, rootCertificates } from 'node:tls';
@@ -13,10 +11,7 @@ const MAX_CERTIFICATES = 500;
 
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
-/**
- * The configuration has made sure that they are certificates.
- * @param identityFile a client certificate in the mounted Secret.
- */
+/** @param identityFile a client certificate in the mounted Secret. */
 export async function examineCertificateFiles(
   { caFile, certFile }: Pick<TlsConfig, 'caFile' | 'certFile'>,
   identityFile: string | undefined,
@@ -31,7 +26,7 @@ export async function examineCertificateFiles(
   return await Promise.all([...authorities, ...own]);
 }
 
-/** @param counts of authorities any valid one will do; of a chain the first is the client's own. */
+/** @param counts of authorities any valid certificate counts, of a chain the client's own. */
 async function examineFile(
   path: string,
   counts: 'any' | 'first',
@@ -81,7 +76,7 @@ function lifeLeft(validity: Validity): number {
 
 const DAY_MS = 86_400_000;
 
-/** Fewer days, or less than a fifth of a shorter life, need attention. */
+/** Fewer days, or a fifth of a shorter life, need attention. */
 const ATTENTION_DAYS = 14;
 const ATTENTION_OF_LIFE = 0.2;
 
@@ -102,7 +97,7 @@ function dateOf(ms: number): string {
   return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString().slice(0, 10);
 }
 
-/** `61 days left`, or since when it is invalid. */
+/** `61 days left` */
 export function describeValidity(validity: Validity): string {
   switch (validity.state) {
     case 'ended':
@@ -133,7 +128,7 @@ export function commonName(name: string | undefined): string {
   return '(no name)';
 }
 
-/** Only printable text, since it comes from whoever answers. */
+/** A certificate's text comes from whoever answers. */
 const MAX_NAME_LENGTH = 80;
 
 function shown(text: string): string {
@@ -141,7 +136,7 @@ function shown(text: string): string {
   return plain.length > MAX_NAME_LENGTH ? `${plain.slice(0, MAX_NAME_LENGTH)}…` : plain;
 }
 
-/** Whose list contains an authority. @param caFile replaces all other lists. */
+/** @param caFile replaces all other lists. */
 export function trustedBy(root: X509Certificate, caFile: string | undefined): string {
   if (caFile !== undefined) return `of ${caFile}`;
   const own = root.raw.toString('base64');
@@ -151,19 +146,17 @@ export function trustedBy(root: X509Certificate, caFile: string | undefined): st
   return isIn(getCACertificates('extra')) ? 'of NODE_EXTRA_CA_CERTS' : "of the system's list";
 }
 
-/** As left for apps. */
 export function sidecarRootIn(directory: string): string {
   return join(directory, 'ca.crt');
 }
 
-/** @throws if there is none that can be read. */
+/** @throws if none can be read. */
 export async function readSidecarRoot(directory: string): Promise<X509Certificate> {
   return new X509Certificate(await readBoundedFile(sidecarRootIn(directory), MAX_PEM_BYTES));
 }
 
 /**
- * Whether the sidecar itself has shown this chain in place of the host. Judged by signatures, since anybody can use its
- * name.
+ * Judged by signatures, since anybody can use the sidecar's name.
  * @param chain the server's own first.
  */
 export async function isShownBySidecar(

@@ -1,4 +1,4 @@
-/** Whether a clear-text port speaks HTTP/2 with prior knowledge (RFC 9113 §3.3), as `protocol: h2c` requires. */
+/** Whether a port speaks HTTP/2 with prior knowledge (RFC 9113 §3.3). */
 
 import type { Socket } from 'node:net';
 import { formatAddress } from '../platform/net/address.ts';
@@ -13,12 +13,11 @@ import {
 } from './examination.ts';
 import type { StepName } from './steps.ts';
 
-/** An HTTP/2 server sends its SETTINGS once it has the preface (RFC 9113 §3.4). */
+/** A server sends its SETTINGS once it has the preface (RFC 9113 §3.4). */
 const GREETING_MS = 2000;
 
 const NOT_HTTP2 = 'ERR_HTTP2_ERROR';
 
-/** `gone`: why the connection ended. */
 type Answer = 'HTTP/2' | 'another protocol' | { readonly gone: string };
 
 /** Undefined if HTTP/2 is spoken. */

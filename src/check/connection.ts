@@ -1,5 +1,3 @@
-/** Connections to examined servers, through a proxy if there is one. */
-
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { EgressProxyConfig } from '../config/config.ts';
@@ -8,7 +6,7 @@ import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { type Destination, type Examination, inTime } from './examination.ts';
 
-/** Undefined if the host is reached without one. */
+/** Undefined without a proxy. */
 export async function proxyOnTheWay({
   egressProxy,
   host,
@@ -18,7 +16,7 @@ export async function proxyOnTheWay({
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
 }
 
-/** @param why in the words of wordsFor. */
+/** @param why from wordsFor. */
 export function remedyForNoConnection(why: string): string {
   return connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
 }
@@ -44,7 +42,7 @@ export async function openStream(
     const tunnel = { proxy, host, port, withinMs, clock, connectTcp, onStands };
     stream = new EgressTunnel(tunnel) as unknown as Socket;
   }
-  // Once connected, its reader gets the error.
+  // Once it is connected, its reader gets the error.
   stream.on('error', stands.reject);
   try {
     await inTime(stands.promise, examination, withinMs);
@@ -56,7 +54,7 @@ export async function openStream(
 }
 
 /**
- * TLS with the sidecar's own offer. The caller closes it, and then the stream.
+ * The caller closes it, and then the stream.
  * @param trust `anybody` if the caller judges the certificate and sends nothing.
  * @throws if no handshake succeeds in time, and for strangers unless `anybody`; wordsFor says why.
  */
@@ -76,7 +74,7 @@ export async function secure(
     ...material,
     ALPNProtocols: [...offers],
     minVersion: 'TLSv1.2',
-    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
+    // NODE_TLS_REJECT_UNAUTHORIZED must not show tokens to strangers.
     rejectUnauthorized: trust === 'the trusted',
   });
   socket.once('secureConnect', secured.resolve);

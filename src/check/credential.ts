@@ -1,4 +1,4 @@
-/** Follows a credential from its files to its token, on the sidecar's own way. */
+/** Follows a credential from its files to its token. */
 
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
@@ -25,7 +25,7 @@ import { describeClock, describeToken, skewOf } from './token-facts.ts';
 
 export interface ExaminedCredential {
   readonly findings: readonly Finding[];
-  /** To send to upstreams; only in memory. */
+  /** Only in memory. */
   readonly token: string | undefined;
 }
 
@@ -45,7 +45,6 @@ export async function examineCredential(
   if (secret.state !== 'loaded' && !findings.some((finding) => 'failure' in finding)) {
     findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
   }
-  // The sidecar does not start without it.
   findings.push(...(await examineTokenFile(config, about(`credential ${config.name}`))));
   if (secret.state !== 'loaded' || examination.isOffline) return ended;
   const asked = config.tokenUrl ?? config.issuerUrl;
@@ -155,7 +154,7 @@ function notInTime(asked: string, of: About): Finding {
   return of.failure('token', 'provider_unavailable', detail, remedy);
 }
 
-/** Shown because it reveals a realm in the base URL; its query is not. */
+/** The URL reveals a realm in the base URL. Its query is hidden. */
 function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
   if (tokenUrl === undefined) return [];
   const grant = config.grant?.type ?? 'client_credentials';
@@ -168,7 +167,6 @@ function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of:
   ];
 }
 
-/** It may be incomplete. */
 function describeDiscovery(
   { clientAuth }: CredentialConfig,
   metadata: IssuerMetadata | undefined,

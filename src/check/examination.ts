@@ -1,5 +1,3 @@
-/** What is examined, with what means, and what is found. */
-
 import type { LookupFunction } from 'node:net';
 import type { EgressProxyConfig, TlsConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
@@ -9,11 +7,11 @@ import { STEPS, type StepName } from './steps.ts';
 
 export interface Examination {
   readonly clock: Clock;
-  /** Aborts when the time for all steps is up, which closes what is open. */
+  /** Aborts when the time for all steps is up. */
   readonly signal: AbortSignal;
   /** Examine only configuration and files. */
   readonly isOffline: boolean;
-  /** Set if hosts are captured, since the pod's hosts file leads their names to the sidecar. */
+  /** Set if hosts are captured: the hosts file leads them to the sidecar. */
   readonly lookup?: LookupFunction;
 }
 
@@ -21,7 +19,7 @@ export interface Examination {
 class TooLate extends Error {}
 
 /**
- * The outcome of `begun`. If it is late, `abandon` ends what is going on.
+ * `abandon` ends what is late.
  * @throws {TooLate} after `withinMs`, or once the examination's time is up.
  */
 export async function inTime<T>(
@@ -47,10 +45,10 @@ export async function inTime<T>(
   }
 }
 
-/** Egress code is loaded only where it is used. */
+/** The class is loaded only where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** Prefers the system's code, since a library's message may quote its input. */
+/** Prefers the system's code: a message may quote its input. */
 export function wordsFor(error: unknown): string {
   if (error instanceof TooLate) return error.message;
   if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
@@ -59,7 +57,7 @@ export function wordsFor(error: unknown): string {
 
 export interface Destination {
   readonly protocol: 'http' | 'https';
-  /** As dialled; IPv6 without brackets. */
+  /** IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
   readonly tls: TlsConfig;
@@ -67,17 +65,17 @@ export interface Destination {
   readonly identity?: { readonly cert: string; readonly key: string };
   /** HTTP versions to offer in the handshake. */
   readonly offers: readonly string[];
-  /** To be chosen, or spoken without a choice over `http`. */
+  /** The version it has to choose or, over `http`, to speak. */
   readonly mustSpeak?: 'h2' | 'h2c';
   readonly egressProxy?: EgressProxyConfig;
   /** For the lookup, the connection and the handshake each. */
   readonly withinMs: number;
   readonly lookup?: LookupFunction;
-  /** Set if the sidecar ends apps' TLS and so may answer in place of a host. */
+  /** Set if the sidecar ends apps' TLS: it may answer in place of a host. */
   readonly trustDirectory?: string;
 }
 
-/** Which part has to be mended; each is an exit status in `exit-status.ts`. */
+/** Each is an exit status in `exit-status.ts`. */
 export type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
 /** Never holds a token, a secret or a client's id. */
@@ -93,12 +91,11 @@ export type Finding = {
   | { readonly verdict: 'failure'; readonly remedy: string; readonly failure: Failure }
 );
 
-/** Makes the findings about one thing. */
 export interface About {
   ok(step: StepName, detail: string): Finding;
   /**
    * @param remedy a clause.
-   * @param failure if the step could not finish, so that what builds on it is not tried.
+   * @param failure if what builds on the step is not tried.
    */
   warning(step: StepName, detail: string, remedy: string, failure?: Failure): Finding;
   /** A warning if the pod starts without it. */
@@ -106,7 +103,7 @@ export interface About {
 }
 
 /**
- * @param subject `credential shop`; undefined for the program as a whole.
+ * @param subject `credential shop`; undefined for the program.
  * @param isOptional the pod starts without it.
  */
 export function about(subject: string | undefined, isOptional = false): About {

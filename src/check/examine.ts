@@ -1,5 +1,3 @@
-/** Runs all steps of all parts, and looks at the listeners. */
-
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../config/address-conflicts.ts';
 import type { Config } from '../config/config.ts';
 import { policiesOf } from '../config/entries.ts';
@@ -13,7 +11,7 @@ import { about, type Examination, type Finding, fewAtOnce } from './examination.
 import { askStatus } from './running.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';
 
-/** @param probes paths to request, by the route's name. */
+/** @param probes paths to request, by route. */
 export async function examine(
   config: Config,
   probes: ReadonlyMap<string, string>,
@@ -40,10 +38,9 @@ export function examineTime({ signal }: Pick<Examination, 'signal'>): Finding[] 
   return [about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy)];
 }
 
-/** An address may be free, or held by the sidecar or another program. */
 export async function examineListeners(config: Config, examination: Examination): Promise<Finding[]> {
   const findings: Finding[] = [];
-  // One at a time, since two may have the same port by mistake.
+  // One at a time: two may have the same port by mistake.
   for (const listener of sidecarListeners(config)) {
     findings.push(await examineListener(listener, config, examination));
   }
@@ -58,7 +55,7 @@ async function examineListener(
   const of = about(what);
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
-  // An address of the sidecar stays free in case it restarts now.
+  // An address of the sidecar is not tried, in case it restarts now.
   const holder = await holderOf(address, examination.signal);
   const ours = of.ok('listener', `${where}: the sidecar listens there`);
   if (holder !== undefined && (await isSidecar(holder, config, examination))) return ours;
@@ -80,7 +77,7 @@ async function examineListener(
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');
 }
 
-/** By its command line or, if that is hidden, its admin listener's answer. */
+/** By its command line, or its admin listener's answer. */
 async function isSidecar(
   holder: Holder | undefined,
   { admin, gateway }: Config,
@@ -90,7 +87,6 @@ async function isSidecar(
   return commandOf(holder) === (gateway === undefined ? 'proxy' : 'gateway');
 }
 
-/** With the credentials that nothing uses. */
 function examineConfiguration(config: Config): Finding[] {
   const { credentials, routes } = config;
   const used = new Set(policiesOf(config).map(({ credential }) => credential));
@@ -123,7 +119,6 @@ export function examineTracing(
   ];
 }
 
-/** Without values. */
 export function invalidConfiguration(problems: readonly Problem[]): Finding[] {
   return problems.map((problem) => {
     const { key, expected, place } = problem;

@@ -1,4 +1,4 @@
-/** Hosts whose TLS ends in the sidecar: whether an app's connection arrives there, is trusted, and gets its token. */
+/** Hosts whose TLS ends in the sidecar. */
 
 import { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -23,13 +23,12 @@ import {
 interface InterceptionOptions {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Requested from each host; without it nothing is requested. */
+  /** Requested from each host, if set. */
   readonly path: string | undefined;
   /** Undefined if the system has no users. */
   readonly user: number | undefined;
 }
 
-/** A list has no more. */
 const MAX_HOSTS = 100;
 
 const WITHIN_MS = 5000;
@@ -63,7 +62,7 @@ export async function examineInterception(
   return [found, ...trust, ...looked.flat()];
 }
 
-/** Exact names, since a pattern has no name to try. */
+/** A pattern has no name to try. */
 function hostsOf({ forwardProxy, capture, redirect, listen }: Config): readonly Looked[] {
   const proxied = forwardProxy?.connect === 'intercept' ? forwardProxy.allow : [];
   const isExact = ({ host }: { readonly host: string }) => isName(host) && !host.startsWith('*.');
@@ -90,7 +89,7 @@ async function examineHost(
   { path, user }: InterceptionOptions,
   examination: Examination,
 ): Promise<Finding[]> {
-  // A host that was not reached in time is not the one to mend.
+  // If the time is up, the host is not what has to be mended.
   if (examination.signal.aborted) return [];
   const { host, port, way } = looked;
   const of = about(`host ${host}`);
@@ -164,16 +163,14 @@ interface AppDestination {
 
 interface OpenedAsApp {
   readonly socket: TLSSocket;
-  /** Whether the sidecar's authority issued it. */
   readonly isOurs: boolean;
   readonly issuer: string;
   readonly address: string;
 }
 
-/** Of an answer's head. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
-/** Uses the system's lookup with the hosts file, as apps do. */
+/** With the hosts file, as apps do. */
 function openAsApp(
   { host, port, way }: AppDestination,
   root: X509Certificate,
@@ -181,7 +178,6 @@ function openAsApp(
   const sockets: Socket[] = [];
   const keep = <S extends Socket>(socket: S): S => {
     sockets.push(socket);
-    // The awaited promise reports it.
     socket.on('error', () => {});
     return socket;
   };
@@ -227,7 +223,6 @@ async function throughProxy(socket: Socket, authority: string): Promise<Socket> 
   return socket;
 }
 
-/** With the sidecar's own code if it answers itself. */
 async function requestAsApp(
   socket: TLSSocket,
   { host, port }: AppDestination,
@@ -268,9 +263,7 @@ async function eventOf(socket: Socket, event: 'connect' | 'secureConnect'): Prom
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-type Trust =
-  /** The file contains the sidecar's root. */
-  { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
+type Trust = { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
 
 /** A bundle of public roots has fewer. */
 const MAX_CERTIFICATES = 2000;
@@ -283,7 +276,6 @@ async function examineTrust(
 ): Promise<Finding[]> {
   const of = about('interception');
   const set = TRUST_VARIABLES.flatMap(({ name }) => (env[name] ? [[name, env[name]] as const] : []));
-  // Most of them name the same bundle.
   const files = [...new Set(set.map(([, file]) => file))];
   const trusts = await fewAtOnce(files, (file) => trustBy(file, root));
   const judged = new Map(set.map(([name, file]) => [name, trusts[files.indexOf(file)] as Trust] as const));
@@ -333,7 +325,7 @@ function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Find
   });
 }
 
-/** A program that heeds both prefers lower case. */
+/** Programs prefer the lower-case spelling. */
 const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY'] as const;
 const DIRECT_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
 
@@ -353,7 +345,7 @@ function proxyFindings(
       .map(({ host }) => [name, host]);
   });
   return [
-    // The address may contain a password, so it is not shown.
+    // The address may contain a password.
     ...other.map(([name]) =>
       of.warning('overriding', `${name} names another proxy than the sidecar's`, `set it to http://${own}`),
     ),

@@ -1,4 +1,4 @@
-/** Common mistakes about providers, recognized by their effects. */
+/** Common mistakes about providers. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
@@ -6,7 +6,7 @@ import { datesProof } from '../token/client/client-authentication.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
-/** A remedy never contains anything of the client's secret. */
+/** A remedy never contains the secret. */
 interface GrantCase {
   readonly url: URL;
   readonly config: CredentialConfig;
@@ -15,14 +15,13 @@ interface GrantCase {
   readonly client?: { readonly id?: string | undefined; readonly secret?: string | undefined };
   /** How far this machine's clock is ahead of the provider's. */
   readonly skewMs?: number | undefined;
-  /** The methods in the metadata. */
+  /** Those in the provider's metadata. */
   readonly offered?: readonly string[] | undefined;
 }
 
-/** An answer without a token. Its text may repeat a secret and is not shown. */
+/** Its text may repeat a secret and is not shown. */
 interface Refusal {
   readonly status: number;
-  /** Without parameters, lower-case. */
   readonly mediaType: string;
   /** RFC 6749 §5.2. */
   readonly error?: string | undefined;
@@ -47,13 +46,11 @@ interface Mistake {
 
 interface KnownMistake {
   readonly name: string;
-  /** Visible in the URL alone. */
   readonly byUrl?: true;
-  /** Undefined if the case is not this mistake. */
+  /** Undefined for other cases. */
   remedy(found: GrantCase): string | undefined;
 }
 
-/** Keycloak's layout of realms. */
 const REALM_PATH = /^(?<base>.*?)\/realms\/(?<realm>[^/]+)\/protocol\/openid-connect\/token$/;
 
 function isRejected(refusal: Refusal | undefined): boolean {
@@ -241,7 +238,6 @@ function isEncodedText(value: string | undefined): boolean {
   return /^[\x20-\x7e]+\n?$/.test(Buffer.from(value, 'base64').toString('latin1'));
 }
 
-/** A mistake that the URL alone shows. */
 export function mistakeInUrl(found: Pick<GrantCase, 'url' | 'config'>): Mistake | undefined {
   return firstOf(
     KNOWN.filter(({ byUrl }) => byUrl === true),
@@ -249,7 +245,6 @@ export function mistakeInUrl(found: Pick<GrantCase, 'url' | 'config'>): Mistake 
   );
 }
 
-/** The mistake that a refusal shows. */
 export function mistakeOf(found: GrantCase): Mistake | undefined {
   return firstOf(KNOWN, found);
 }

@@ -1,5 +1,3 @@
-/** A credential's files: present, readable, and not mounted by mistake. */
-
 import { access, constants, open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
@@ -10,7 +8,6 @@ import { readMountedSecret, type UnusableSecret } from '../platform/mounted/moun
 import { credentialFiles } from '../token/credentials.ts';
 import type { About, Finding } from './examination.ts';
 
-/** Other programs' names for the same things. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   client_id: ['id', 'username', 'user', 'appid', 'application_id', 'key_id'],
   client_secret: ['secret', 'password', 'clientsecret', 'key', 'secret_value'],
@@ -21,7 +18,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
 const MAX_ENTRIES = 1000;
 const MAX_KEYS_SHOWN = 8;
 
-/** A finding for each unusable or odd file, or one that all is well. */
+/** At least one finding. */
 export async function examineMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
   const { directory } = config;
   const names = credentialFiles(config);
@@ -32,7 +29,7 @@ export async function examineMountedFiles(config: CredentialConfig, of: About): 
   return findings.length > 0 ? findings : [of.ok('mounted_secret', directory)];
 }
 
-/** Writes nothing: a running sidecar may have its token there. */
+/** Writes nothing: a sidecar may have its token there. */
 export async function examineTokenFile({ output }: CredentialConfig, of: About): Promise<Finding[]> {
   if (output?.file === undefined) return [];
   const { path } = output.file;
@@ -94,7 +91,6 @@ function remedyFor(
   }
 }
 
-/** Undefined if it cannot be listed. */
 async function entriesOf(directory: string): Promise<readonly string[] | undefined> {
   const entries: string[] = [];
   try {
@@ -108,7 +104,6 @@ async function entriesOf(directory: string): Promise<readonly string[] | undefin
   return entries.sort();
 }
 
-/** The entry that `name` probably meant. */
 export function nearName(name: string, entries: readonly string[]): string | undefined {
   const others = entries.filter((entry) => entry !== name);
   const [wanted, known] = [plain(name), (OTHER_NAMES[name] ?? []).map(plain)];
@@ -117,13 +112,12 @@ export function nearName(name: string, entries: readonly string[]): string | und
     others.find((entry) => plain(entry).replace(/(?:txt|json|b64|base64)$/, '') === wanted) ??
     others.find((entry) => known.includes(plain(entry))) ??
     nearestName(name, others);
-  // `client_id` cannot be what was meant by `client_secret`.
+  // Another file's own name cannot have been meant.
   return found === undefined || Object.hasOwn(OTHER_NAMES, found)
     ? undefined
     : (shownValue(found) ?? undefined);
 }
 
-/** The keys that a Secret may have. */
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 
 function plain(name: string): string {
@@ -174,10 +168,9 @@ async function odditiesOfFile(path: string): Promise<Oddity[]> {
   ];
 }
 
-/** Of the mount table. */
 const MAX_MOUNT_BYTES = 1024 * 1024;
 
-/** By proc(5), which lists real names, not links (`/var/run`); false if that cannot be seen. */
+/** By proc(5), which lists real names, not links (`/var/run`). */
 async function isMountPoint(path: string): Promise<boolean> {
   try {
     const own = join(await realpath(dirname(path)), basename(path));

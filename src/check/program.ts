@@ -100,7 +100,7 @@ export const check: Command = {
             isOffline,
           );
     const findings = await look().catch(async (error: unknown) => {
-      // Readers of the JSON also learn that nothing could be examined.
+      // Readers of the JSON also learn why nothing was examined.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
       const { invalidConfiguration } = await import('./examine.ts');
       return invalidConfiguration(error.problems);
@@ -202,7 +202,7 @@ async function inTheTime(
   }
 }
 
-/** @throws {ConfigurationError} with `problems` and the file's own, if one is given. */
+/** @throws {ConfigurationError} with `problems` and the file's own. */
 async function adminAddress(given: ProxyValues, problems: Problem[]): Promise<ListenAddress> {
   if (given.config !== undefined) return reachableAddress((await loadConfig(given, problems)).admin.listen);
   const address = readValue(given['admin-listen'], listenAddress, problems);

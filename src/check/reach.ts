@@ -1,4 +1,4 @@
-/** The way to a server: its name, a connection, TLS. Only handshakes are sent. */
+/** The way to a server. Only handshakes are sent. */
 
 import { X509Certificate } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns';
@@ -37,13 +37,11 @@ interface ReachSteps {
 
 interface Reached {
   readonly findings: readonly Finding[];
-  /** Whether a request would get there. */
   readonly isReached: boolean;
   /** Empty if a proxy resolves the name. */
   readonly addresses: readonly string[];
 }
 
-/** OpenSSL's codes for an answer that is not TLS. */
 const CODES_OF_CLEAR = [
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_SSL_PACKET_LENGTH_TOO_LONG',
@@ -81,7 +79,7 @@ export async function reach(
 
   if (protocol === 'http') {
     way.stream.destroy();
-    // The reply to a TLS greeting on another connection distinguishes TLS from HTTP.
+    // TLS and HTTP reply differently to a greeting on another connection.
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
       const other =
@@ -105,13 +103,11 @@ export async function reach(
   return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
 }
 
-/** Loaded only if a route speaks clear-text HTTP/2. */
 async function examineHttp2(...what: Parameters<typeof examineClearHttp2>): Promise<Finding | undefined> {
   const loaded = await import('./clear-http2.ts');
   return loaded.examineClearHttp2(...what);
 }
 
-/** Further addresses are only counted. */
 const MAX_ADDRESSES_SHOWN = 4;
 
 async function findName(
@@ -151,7 +147,6 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
   });
 }
 
-/** Reports openStream's failures as findings. */
 async function openWay(
   to: Destination,
   proxy: EgressProxyConfig | undefined,
@@ -201,7 +196,7 @@ function brokenHandshake(error: unknown, to: Destination, step: StepName, of: Ab
 
 const MAX_CHAIN_LENGTH = 10;
 
-/** The server's own first, as far as both sides know it. */
+/** The server's own first. */
 function chainOf(socket: TLSSocket): X509Certificate[] {
   const chain: X509Certificate[] = [];
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
@@ -212,7 +207,7 @@ function chainOf(socket: TLSSocket): X509Certificate[] {
   return chain;
 }
 
-/** @param socket after its handshake, with the certificate not yet judged. */
+/** @param socket with the certificate not yet judged. */
 async function describeTls(
   socket: TLSSocket,
   { host, tls: { caFile, serverName }, mustSpeak, trustDirectory }: Destination,
@@ -263,7 +258,7 @@ function remedyFor(code: string, name: string): string {
 
 const GREETING_MS = 2000;
 
-/** An alert shows TLS as well as a handshake does. */
+/** An alert is as good as a handshake. */
 async function speaksTls(
   { host, port, lookup, withinMs }: Destination,
   examination: Examination,
@@ -278,7 +273,6 @@ async function speaksTls(
   try {
     return await inTime(answered.promise, examination, Math.min(GREETING_MS, withinMs));
   } catch {
-    // It does not answer a TLS greeting.
     return false;
   } finally {
     socket.destroy();

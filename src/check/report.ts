@@ -13,7 +13,6 @@ const MARKS = {
 /** Characters. Longer names push their details aside. */
 const WIDEST_NAME = 48;
 
-/** A line for each finding, with its remedy below, and a summary. */
 export function formatTable(findings: readonly Finding[], { colour }: { readonly colour: boolean }): string {
   const paint = (style: Style, text: string) =>
     colour ? styleText(style, text, { validateStream: false }) : text;
@@ -40,10 +39,7 @@ function some(number: number, what: string): string | undefined {
   return number === 0 ? undefined : `${number} ${what}${number === 1 ? '' : 's'}`;
 }
 
-/**
- * `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }`; verdicts are ok, warning and
- * failure.
- */
+/** `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }` */
 export function formatJson(findings: readonly Finding[]): string {
   return `${JSON.stringify({ findings }, null, 2)}\n`;
 }

@@ -1,5 +1,3 @@
-/** A running sidecar, by its own report at its admin listener. */
-
 import * as v from 'valibot';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import { http } from '../platform/net/node-http.ts';
@@ -34,7 +32,7 @@ function describeStatus(status: SidecarStatus, of: About): Finding[] {
     problems.filter((problem) => problem.about?.kind === kind && problem.about.name === name);
   const names = new Set(status.routes.map(({ name }) => name));
   const ofOthers = problems.filter((problem) => kindOf(problem) === 'sidecar');
-  // Hosts of the forward proxy and captured ones count as routes with other names.
+  // Hosts that are captured or of the forward proxy count as routes with other names.
   const ofHosts = problems.filter(
     (problem) => kindOf(problem) === 'route' && !names.has(problem.about?.name ?? ''),
   );
@@ -50,7 +48,7 @@ function describeStatus(status: SidecarStatus, of: About): Finding[] {
 
 type Kind = 'credential' | 'route' | 'configuration' | 'sidecar';
 
-/** A newer sidecar may have kinds that are not known here. */
+/** A newer sidecar may have other kinds. */
 function kindOf({ about: subject }: SidecarProblem): Kind {
   const known: readonly Kind[] = ['credential', 'route', 'configuration'];
   return known.find((kind) => kind === subject?.kind) ?? 'sidecar';
@@ -93,7 +91,7 @@ function describeConfiguration({ configuration, verdict }: SidecarStatus, of: Ab
     const next = state === 'waiting' ? 'the next one waits for its tokens' : 'it is what the file says';
     return [of.ok('running_configuration', `generation ${generation} of ${plain(file)}: ${next}`)];
   }
-  // The first of the file's errors says more than that there are some.
+  // The first error of the file says more than that there are some.
   const [first = ''] = errors?.split('\n') ?? [];
   return problems.map((problem) => {
     const told = first === '' ? problem : { ...problem, why: first };
@@ -148,7 +146,6 @@ function describeTraffic(problem: SidecarProblem, route: string): Finding {
 
 const MAX_TEXT_LENGTH = 1000;
 
-/** Another program's text as one line. */
 function plain(text: string): string {
   // The ellipsis marks masked text.
   return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, MAX_TEXT_LENGTH);
@@ -178,7 +175,7 @@ const WITHIN_MS = 5000;
 
 const credentialSchema = v.object({
   name: v.string(),
-  /** `exchanged` if requests' own tokens are exchanged, and none is held. */
+  /** `exchanged` if none is held. */
   tokens: v.optional(v.string()),
   expiresInSeconds: v.optional(v.number()),
   lastFailure: v.optional(v.object({ result: v.string() })),
@@ -209,7 +206,6 @@ const configurationSchema = v.object({
   errors: v.optional(v.string()),
 });
 
-/** What is used of `/api/status`. */
 const statusSchema = v.object({
   version: v.string(),
   uptimeSeconds: v.number(),
@@ -221,7 +217,7 @@ const statusSchema = v.object({
 });
 
 type SidecarStatus = v.InferOutput<typeof statusSchema>;
-/** Parts of a sentence: what fails, since when, and what happens next. */
+/** Parts of a sentence: what fails, since when, what happens next. */
 type SidecarProblem = v.InferOutput<typeof problemSchema>;
 
 export async function askStatus(

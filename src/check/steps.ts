@@ -1,4 +1,4 @@
-/** The steps of `check`, for the program, the reference page and the tests. */
+/** Used by the program, the reference page and the tests. */
 
 export interface StepDescription {
   /** Follows the subject in the output: `credential shop: token`. */

@@ -1,4 +1,4 @@
-/** Facts about a token. No detail holds the token itself. */
+/** No detail holds the token. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
@@ -12,7 +12,7 @@ interface Granted {
   readonly lifetimeMs: number;
   /** Undefined for a mounted token. */
   readonly answer: EndpointAnswer | undefined;
-  /** Never shown; undefined if the client has none. */
+  /** Never shown. */
   readonly clientId: string | undefined;
 }
 
@@ -75,7 +75,7 @@ function lifetime(
 
 const MAX_SHOWN = 12;
 
-/** Shows a provider's text in one plain line, without possible secrets and the client's id. */
+/** Hides possible secrets and the client's id. */
 interface Shown {
   name(name: string): string;
   list(names: readonly string[]): string;

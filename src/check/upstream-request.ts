@@ -1,5 +1,3 @@
-/** An upstream's answers to a GET without and with a token. Loaded only with a path to request. */
-
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts';
@@ -26,7 +24,7 @@ interface ProbedUpstream {
 
 interface Answer {
   readonly status: number;
-  /** Of the challenge (RFC 6750 §3.1). */
+  /** RFC 6750 §3.1 */
   readonly error: string | undefined;
 }
 
@@ -114,7 +112,7 @@ interface Injected {
 
 const NOTHING: Injected = { fields: {}, query: undefined };
 
-/** Where the route puts the token. Assumes that a placeholder is its whole field. */
+/** A placeholder is assumed to be its whole field. */
 function injected(inject: readonly Injection[] | undefined, token: string): Injected {
   if (inject === undefined) return { fields: { authorization: `Bearer ${token}` }, query: undefined };
   const parameters: string[] = [];
@@ -138,12 +136,12 @@ function withQuery(target: string, query: string | undefined): string {
 
 interface Connection {
   readonly socket: Socket;
-  /** Chosen in the handshake; undefined without TLS. */
+  /** Undefined without TLS. */
   readonly alpnProtocol: string | undefined;
   close(): void;
 }
 
-/** It may carry a token, so certificates are judged as the sidecar does. */
+/** It may carry a token, so certificates are judged. */
 async function openConnection(to: Destination, examination: Examination): Promise<Connection> {
   const stream = await openStream(to, await proxyOnTheWay(to), examination);
   if (to.protocol === 'http') {

@@ -1,5 +1,3 @@
-/** Whether upstreams can be reached and, given a path, how they answer to a token. */
-
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
 import { DEFAULT_PORTS } from '../config/values.ts';
@@ -13,11 +11,10 @@ interface ExaminedUpstream {
   readonly subject: string;
   readonly policy: ForwardingPolicy;
   readonly upstream: Upstream;
-  /** Requested without and with a token; below the upstream's own path. */
+  /** Below the upstream's own path. */
   readonly probe?: string | undefined;
 }
 
-/** Without patterns, which lead nowhere yet. */
 export function upstreamsOf(
   { routes, forwardProxy, capture, redirect }: Config,
   probes: ReadonlyMap<string, string>,
@@ -33,7 +30,6 @@ export function upstreamsOf(
   const intercepts = forwardProxy?.connect === 'intercept';
   const listed = [
     ...(forwardProxy?.allow ?? []).map((policy) => ({ policy, isTls: policy.upgradeToTls || intercepts })),
-    // TLS connections leave over TLS, whatever is allowed in clear.
     ...(redirect?.hosts ?? []).map((policy) => ({ policy, isTls: true })),
   ];
   const destinations = listed
