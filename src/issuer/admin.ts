@@ -3,9 +3,9 @@ import { probes } from '../admin/probes.ts';
 import type { Issuer } from './issuer.ts';
 
 /**
- * The admin listener's paths besides metrics: probes; public keys at `/jwks` and Keycloak's path; discovery (OpenID
- * Connect, RFC 8414). An issuer exists only once it serves, so nothing is missing.
- * @param adminUrl where others reach this listener, for `jwks_uri`; without it there is no discovery.
+ * Probes, public keys at `/jwks` and Keycloak's path, and discovery (OpenID Connect, RFC 8414). Nothing can be missing,
+ * since an issuer exists only once it serves.
+ * @param adminUrl where others reach this listener; without it there is no discovery.
  */
 export function issuerAdminEndpoints(
   issuer: Issuer,
@@ -47,7 +47,7 @@ function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Re
     jwks_uri: jwksUri,
     grant_types_supported: ['client_credentials'],
     token_endpoint_auth_methods_supported: ['client_secret_basic'],
-    // Required, although there are neither an authorization endpoint nor ID tokens.
+    // Required, although there is neither an authorization endpoint nor an ID token.
     response_types_supported: [],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(jwks().keys.map(({ alg }) => alg))],

@@ -1,7 +1,4 @@
-/**
- * Limits wrong attempts to authenticate. Clients that are verified at once never come here, so a flood locks none of
- * them out.
- */
+/** Limits wrong attempts. Clients that are verified at once never come here, so a flood locks none of them out. */
 
 import { isIPv6 } from 'node:net';
 import { type Rate, TokenBuckets } from '../platform/limits/token-bucket.ts';
@@ -9,32 +6,29 @@ import type { Clock } from '../platform/time/clock.ts';
 import { sha256 } from './clients.ts';
 
 interface AttemptLimits {
-  /**
-   * @param clientId registered or not.
-   * @returns the attempt or, if there were too many, in how many seconds to retry.
-   */
+  /** @returns the attempt or, if there were too many, in how many seconds to retry. */
   begin(address: string, clientId: string): Attempt | { readonly retryAfterSeconds: number };
-  /** For a request that waits for the outcome of an attempt with the same field. */
+  /** For a request that waits for an attempt with the same field. */
   join(address: string): Attempt | { readonly retryAfterSeconds: number };
 }
 
 /**
- * Counts against the client id at that address and, once failed, against the address. A joined attempt has a limit of
- * its own.
+ * Counts against the client id at that address and, once failed, against the address. A joined attempt has its own
+ * limit.
  */
 interface Attempt {
   failed(): void;
-  /** It was right, or never judged: it no longer counts. */
+  /** It no longer counts. */
   forgiven(): void;
 }
 
 const OF_CLIENT: Rate = { burst: 10, perSecond: 1 };
-/** Many clients share a gateway's address, but a scan for client ids has one, too. */
+/** All clients behind a gateway share one address. */
 const OF_ADDRESS: Rate = { burst: 100, perSecond: 10 };
-/** Joiners wait as long as a wrong secret does. Rollouts behind a gateway join. */
+/** Rollouts behind a gateway join. */
 const OF_JOINERS: Rate = { burst: 256, perSecond: 10 };
 
-/** Of each kind; beyond that the least recently used is dropped. */
+/** Of each kind, the least recently used is dropped. */
 const MAX_KEPT = 4096;
 
 export function createAttemptLimits(clock: Clock): AttemptLimits {
@@ -44,7 +38,7 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   return {
     begin(address, clientId) {
       const network = networkOf(address);
-      // Bounded, unlike ids.
+      // An id may be long, its hash is short.
       const client = `${network} ${sha256(clientId).toString('base64')}`;
       const nowMs = clock.monotonicMs();
       const waitMs = Math.max(addresses.waitMs(network, nowMs), clients.waitMs(client, nowMs));
@@ -69,12 +63,11 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   };
 }
 
-/** An IPv4 address, or the /64 of an IPv6 address, since one host may have all of it. */
+/** One host may have the whole /64 of an IPv6 address. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   if (!isIPv6(address)) return address;
-  // In an address without `::`, the one at the end stands for no group.
   const whole = `${address.replace(/%.*$/, '').toLowerCase()}::`;
   const [head, tail] = whole.split('::').map(groupsOf) as [string[], string[]];
   const zeros = Array<string>(8 - head.length - tail.length).fill('0');

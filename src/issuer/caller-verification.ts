@@ -1,6 +1,6 @@
 /**
- * Identifies the caller. A right secret that is kept in clear, or known from scrypt, is admitted at once. Any other
- * attempt counts against limits, takes its turn at scrypt, and is answered at a time that reveals nothing.
+ * Identifies the caller. A right secret that is kept in clear, or known from scrypt, is admitted at once. Other
+ * attempts count against limits, wait for scrypt, and are answered at a time that reveals nothing.
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -16,30 +16,26 @@ import { type DerivationQueue, DerivationQueueFull, type ScryptHash } from './se
 
 interface AuthenticationOutcome {
   readonly client: Client | Refusal;
-  /** The registered client that was named, even with a wrong secret. Only such an id may be logged. */
+  /** Set even if the secret was wrong. Only such an id may be logged. */
   readonly named?: string;
 }
 
-/** One reading of the field. */
 interface Claim {
   readonly client: Client | undefined;
   readonly secret: string;
 }
 
-/** Only scrypt can decide it. */
 interface OpenClaim {
   readonly client: Client;
   readonly secret: string;
   readonly hash: ScryptHash;
 }
 
-/** What is known without scrypt. */
 type Standing =
   | { readonly kind: 'right'; readonly client: Client }
-  /** `open` is empty if the secret is known to be wrong. */
+  /** Empty if the secret is known to be wrong. */
   | { readonly kind: 'doubtful'; readonly open: readonly OpenClaim[] };
 
-/** Takes the Authorization field, and the IP address it came from. */
 export type CallerVerification = (
   field: string | undefined,
   address: string,
@@ -50,7 +46,7 @@ const MALFORMED = new Refusal('invalid_client', 'the Authorization header is not
 const WRONG = new Refusal('invalid_client', 'the client id or the client secret is wrong');
 const BUSY = new Refusal('temporarily_unavailable', 'too many requests are waiting to be authenticated', 1);
 
-/** Compared with if there is no secret; no secret has this digest. */
+/** No secret has this digest. */
 const NO_DIGEST = Buffer.alloc(32);
 const NO_SALT = Buffer.alloc(16);
 const HASH_BYTES = 32;
@@ -66,7 +62,7 @@ export function createCallerVerification(
   const key = randomBytes(32);
 
   let clients: ClientSet | undefined;
-  /** By set, so that nobody joins a check against clients that have since been replaced. */
+  /** Nobody joins a check against replaced clients. */
   let checks = new SingleFlight<Client | undefined>();
 
   return async (field, address) => {
@@ -85,10 +81,10 @@ export function createCallerVerification(
     const known = claims.find(({ client }) => client !== undefined)?.client;
     const named = known === undefined ? {} : { named: known.clientId };
     const startedAtMs = clock.monotonicMs();
-    // A rollout's pods come at once with the same field, and share one check.
+    // A rollout's pods send the same field at once, and share a check.
     const same = createHmac('sha256', key).update(field).digest('base64');
     const isFirst = checks.get(same) === undefined;
-    // The last reading, so that another encoding of an id counts as the same name.
+    // Another encoding of an id counts as the same name.
     const attempt = isFirst ? limits.begin(address, last.clientId) : limits.join(address);
     if ('retryAfterSeconds' in attempt) {
       if (isFirst) settleInSpareTime(standing.open);
@@ -122,7 +118,7 @@ export function createCallerVerification(
     return current;
   }
 
-  /** The clients may have been replaced during the check. */
+  /** The clients may have been replaced meanwhile. */
   function stillRight(
     checked: Client | undefined,
     set: ClientSet,
@@ -134,7 +130,6 @@ export function createCallerVerification(
     return standing.kind === 'right' ? standing.client : undefined;
   }
 
-  /** Remembers scrypt's verdicts. */
   async function verify(
     open: readonly OpenClaim[],
     set: ClientSet,
@@ -147,7 +142,7 @@ export function createCallerVerification(
         const derived = await queue.derive(asker, secret, hash.salt, hash.cost, hash.hash.length);
         if (learn(hash, secret, derived)) return client;
       }
-      // On an idle service every wrong secret costs the same work.
+      // When idle, every wrong secret costs the same work.
       if (open.length === 0 && set.dearestCost !== undefined) {
         await queue.deriveIfIdle('', NO_SALT, set.dearestCost, HASH_BYTES);
       }
@@ -157,9 +152,7 @@ export function createCallerVerification(
     }
   }
 
-  /**
-   * A caller told to retry may have the right secret amid a flood of wrong ones. Idle time finds out before it returns.
-   */
+  /** Amid a flood, a caller told to retry may have the right secret. Idle time finds out before it returns. */
   function settleInSpareTime(open: readonly OpenClaim[]): void {
     const settle = async (): Promise<void> => {
       for (const { secret, hash } of open) {
@@ -177,13 +170,13 @@ export function createCallerVerification(
   }
 }
 
-/** Takes the same time whoever is named, except for a right secret. */
+/** Takes the same time for all but a right secret. */
 function judge(claims: readonly Claim[], memory: DerivationMemory): Standing {
   const open: OpenClaim[] = [];
   let right: Client | undefined;
   for (const { client, secret } of claims) {
     const digest = sha256(secret);
-    // Always two comparisons of each kind, since a client may have two secrets.
+    // Always two comparisons of each kind, so that time reveals nothing.
     for (const stored of [client?.secrets[0], client?.secrets[1]]) {
       const clear = timingSafeEqual(stored?.kind === 'sha256' ? stored.digest : NO_DIGEST, digest);
       const hash = stored?.kind === 'scrypt' ? stored.hash : undefined;
@@ -210,7 +203,7 @@ interface ClaimedCredentials {
 }
 
 /**
- * Readings of a Basic field: as it stands (RFC 7617 §2) and, if different, form-decoded (RFC 6749 §2.3.1). None unless
+ * The readings of the field: as it stands (RFC 7617 §2) and, if different, form-decoded (RFC 6749 §2.3.1). None unless
  * it is the canonical Base64 of UTF-8 text with a colon; the first colon separates.
  */
 export function readBasicCredentials(field: string): readonly ClaimedCredentials[] {
@@ -236,13 +229,13 @@ export function readBasicCredentials(field: string): readonly ClaimedCredentials
 }
 
 /**
- * A fixed time after a wrong secret came, or whole steps later: it does not reveal whether the client exists or how its
- * secret is kept.
+ * Wrong secrets are answered a fixed time after the request, or whole steps later. This reveals neither whether the
+ * client exists nor how its secret is kept.
  */
 interface WrongAnswerTime {
-  /** @param startedAtMs when the request came (monotonic). */
+  /** @param startedAtMs monotonic. */
   wait(startedAtMs: number): Promise<void>;
-  /** A check with scrypt took this long with its wait: the fixed time grows to cover it, up to a bound. */
+  /** The fixed time grows to cover such a check, up to a bound. */
   took(durationMs: number): void;
 }
 
@@ -270,23 +263,22 @@ function wholeSteps(ms: number): number {
 }
 
 interface DerivationMemory {
-  /** Takes the same time whatever is known. Without a hash the answer is `unknown`. */
+  /** Takes constant time. Without a hash the answer is `unknown`. */
   recall(hash: ScryptHash | undefined, secret: string): 'right' | 'wrong' | 'unknown';
   learn(hash: ScryptHash, secret: string, right: boolean): void;
   keepOnly(hashes: ReadonlySet<string>): void;
   readonly size: { readonly right: number; readonly wrong: number };
 }
 
-/** A pod with a wrong secret keeps sending it. Each takes 44 bytes and a place in the table. */
+/** A pod with a wrong secret keeps sending it. */
 const MAX_WRONG_SECRETS = 4096;
 
 /** No digest is all zeros. */
 const NONE = Buffer.alloc(32);
 
 /**
- * Remembers whether a secret belongs to a hash. Each hash has its own salt, so this never changes. Keeps only digests
- * under a key of this process.
- * @param mostWrong beyond this the least recently used wrong secret is dropped. Right ones are one per hash.
+ * Remembers whether a secret belongs to a hash, which never changes. Keeps only digests under a key of this process.
+ * @param mostWrong beyond it the least recently used wrong secret is dropped. Right ones are one per hash.
  */
 export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): DerivationMemory {
   const key = randomBytes(32);
@@ -295,7 +287,7 @@ export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): Derivatio
   const wrong = new LruMap<string, string>({ max: mostWrong });
 
   function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
-    // PHC strings hold no NUL and none is "undefined", so texts differ for all pairs.
+    // PHC strings hold no NUL, so all texts differ.
     return createHmac('sha256', key).update(`${hash?.text}\0${secret}`).digest();
   }
 

@@ -21,7 +21,7 @@ import {
 } from './clients.ts';
 import type { IssuerMetrics } from './metrics.ts';
 
-/** The most that a ConfigMap or a Secret can hold. */
+/** The most in a ConfigMap or Secret. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 const FIELDS = [
@@ -35,7 +35,7 @@ const FIELDS = [
   'tokenLifetime',
 ] as const;
 
-/** @param key the flag or variable, for messages. */
+/** @param key for messages. */
 export async function readClientsFile(path: string, key: string): Promise<ClientsReading> {
   const directories = [dirname(path)];
   const text = await readText(path);
@@ -52,7 +52,7 @@ export async function readClientsFile(path: string, key: string): Promise<Client
   }
 }
 
-/** @throws {ConfigurationError} with every problem and its place in the file; never with a secret. */
+/** @throws {ConfigurationError} with every problem and its place; never with a secret. */
 export function parseClients(text: string): ClientSet {
   const problems: Problem[] = [];
   const root = parseYaml(text, problems);
@@ -65,7 +65,7 @@ export function parseClients(text: string): ClientSet {
 function parseYaml(text: string, problems: Problem[]): unknown {
   const lines = new LineCounter();
   try {
-    // Pretty errors and messages may quote a secret. Code and place are enough.
+    // Messages may quote a secret.
     const document = parseDocument(text, { prettyErrors: false, lineCounter: lines, logLevel: 'silent' });
     for (const { code, pos } of [...document.errors, ...document.warnings]) {
       const { line, col } = lines.linePos(pos[0]);
@@ -122,7 +122,7 @@ function readEntry(entry: unknown, key: string, problems: Problem[]): Client | u
     audience: texts('audience'),
     tokenLifetime: text('tokenLifetime'),
   };
-  // A field of the wrong type would be reported as missing too.
+  // A field of the wrong type would be reported as missing, too.
   return problems.length > before ? undefined : defineClient(definition, keyOf, problems);
 }
 
@@ -162,7 +162,7 @@ async function readText(path: string): Promise<string | { readonly expected: str
   }
 }
 
-// Mounted Secrets: a subdirectory per client with `client_id`, `client_secret` or `secret_hash`, and optional files.
+// Mounted Secrets: a subdirectory per client.
 
 const FILE_OF: Readonly<Record<ClientField, string>> = {
   clientId: 'client_id',
@@ -175,21 +175,19 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
   tokenLifetime: 'token_lifetime',
 };
 
-/** For a directory that changes while it is read. */
+/** The directory may change meanwhile. */
 const TRIES = 3;
 
-/** @param key the flag or variable, for messages. */
+/** @param key for messages. */
 export async function readClientsDirectory(root: string, key: string): Promise<ClientsReading> {
   for (let tries = 1; ; tries += 1) {
     const names = await namesIn(root);
     const reading = await readOnce(root, key);
     const failed = 'problems' in reading.outcome;
-    // A client was added or removed during the reading.
     if (!failed || tries === TRIES || names === (await namesIn(root))) return reading;
   }
 }
 
-/** Empty if it cannot be read, which the reading itself reports. */
 async function namesIn(root: string): Promise<string> {
   return readdir(root).then(
     (names) => names.sort().join('\0'),
@@ -205,7 +203,7 @@ async function readOnce(root: string, key: string): Promise<ClientsReading> {
   let content = '';
   try {
     for (const name of (await readdir(root)).sort()) {
-      // `..data` and its target are the kubelet's; other dot files are ignored.
+      // The kubelet's `..data` and other dot files.
       if (name.startsWith('.')) continue;
       const directory = join(root, name);
       directories.push(directory);
@@ -262,7 +260,7 @@ async function readClient(
   return { client, content: JSON.stringify([directory, secret.values]) };
 }
 
-/** All of one version of the Secret. */
+/** All files are of one version. */
 async function readFiles(directory: string): Promise<MountedSecret> {
   const version = await currentVersion(directory);
   const present = await readdir(version).catch((): string[] => []);
@@ -272,22 +270,21 @@ async function readFiles(directory: string): Promise<MountedSecret> {
   return (await currentVersion(directory)) === version ? secret : await readFiles(directory);
 }
 
-/** Where one version's files are. The directory may have its own `..data`, or be a link through that of its volume. */
+/** The directory may have its own `..data`, or be a link through that of its volume. */
 async function currentVersion(directory: string): Promise<string> {
   const place = await realpath(directory);
   return await realpath(join(place, '..data')).catch(() => place);
 }
 
-/** Separated by spaces or line ends. */
 function words(text: string | undefined): readonly string[] | undefined {
   return text?.split(/\s+/).filter((word) => word !== '');
 }
 
 interface ClientsReading {
   readonly outcome: { readonly clients: ClientSet } | { readonly problems: readonly Problem[] };
-  /** Equal if nothing has changed; reveals nothing of the content. */
+  /** Reveals nothing of the content. */
   readonly digest: string;
-  /** A change in them may change the reading. */
+  /** To be watched. */
   readonly directories: readonly string[];
 }
 
@@ -305,8 +302,7 @@ interface LiveClientsOptions extends DirectoryWatchOptions {
 }
 
 /**
- * Follows a source of clients, which are replaced all at once. If anything is wrong, the last good ones stay and every
- * problem is logged.
+ * Replaces all clients at once. If anything is wrong, logs every problem and keeps the last good ones.
  * @throws {ConfigurationError} if the source is unusable from the start.
  */
 export async function followClients(read: ReadClients, options: LiveClientsOptions): Promise<LiveClients> {
@@ -367,7 +363,6 @@ export async function followClients(read: ReadClients, options: LiveClientsOptio
         directory,
         watchDirectory(directory, options, () => void look()),
       );
-      // There may have been a change before the watch.
       lookAgain = true;
     }
   }

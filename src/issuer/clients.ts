@@ -6,9 +6,9 @@ import { parseScryptHash, type ScryptCost, type ScryptHash } from './secret-hash
 
 export interface Client {
   readonly clientId: string;
-  /** One, or two during a rotation: either is right. */
+  /** Two during a rotation: either is right. */
   readonly secrets: readonly StoredSecret[];
-  /** Granted if the request names none; no others ever are. */
+  /** Also granted if the request names none. */
   readonly scopes: readonly string[];
   /** Values of `aud`; if empty, the service's default. */
   readonly audience: readonly string[];
@@ -16,18 +16,17 @@ export interface Client {
   readonly tokenLifetimeSeconds?: number;
 }
 
-/** Digests, so that comparing takes the same time for all lengths. */
+/** Comparing digests takes the same time for all lengths. */
 type StoredSecret =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
 
-/** As written in a file, a mounted Secret or a program. */
 interface ClientDefinition {
   readonly clientId?: string | undefined;
-  /** In clear. Alternatively `secretHash`, from `token-sidecar issuer hash`. */
+  /** In clear. `secretHash` is from `token-sidecar issuer hash`. */
   readonly clientSecret?: string | undefined;
   readonly secretHash?: string | undefined;
-  /** The next secret before a rotation, the old one after it, in either form. */
+  /** The next secret before a rotation, the old one after it. */
   readonly secondClientSecret?: string | undefined;
   readonly secondSecretHash?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
@@ -47,7 +46,7 @@ const MAX_LIFETIME_SECONDS = 30 * 86_400;
 export const TOKEN_LIFETIME_EXPECTED = 'a duration of whole seconds from 1s to 30d';
 
 /**
- * Adds mistakes to `problems` under the key from `keyOf`, without secrets.
+ * Adds mistakes to `problems`, without secrets.
  * @returns undefined if anything is wrong.
  */
 export function defineClient(
@@ -96,7 +95,7 @@ export function isScopeToken(text: string): boolean {
   return SCOPE_TOKEN.test(text);
 }
 
-/** Undefined if the text is no lifetime that we issue. Whole seconds, as `expires_in` is an integer. */
+/** Undefined if the text is no lifetime that we issue. */
 export function parseTokenLifetime(text: string): number | undefined {
   const ms = duration.parse(text);
   if (ms === undefined || ms % 1000 !== 0) return undefined;
@@ -146,13 +145,10 @@ function storeHashed(text: string | undefined, key: string, problems: Problem[])
   return [];
 }
 
-// The registered clients: one immutable set at a time.
-
 export interface ClientSet {
   readonly size: number;
-  /** As text. */
   readonly hashes: ReadonlySet<string>;
-  /** The highest in the set; absent if no secret is hashed. */
+  /** Absent if no secret is hashed. */
   readonly dearestCost?: ScryptCost;
   find(clientId: string): Client | undefined;
 }
@@ -173,7 +169,7 @@ export function createClientStore(initial: ClientSet): ClientStore {
 }
 
 /**
- * A set in which every Basic field names at most one client.
+ * Every Basic field names at most one client.
  * @param describe returns a client's key, for messages.
  * @throws {ConfigurationError} if two ids are the same, or one is the form-encoding of the other.
  */
@@ -216,15 +212,11 @@ export function createClientSet(
   };
 }
 
-/** In blocks mixed. */
 function work({ ln, r, p }: ScryptCost): number {
   return 2 ** ln * r * p;
 }
 
-/**
- * For clients defined in a program.
- * @throws {ConfigurationError} with every problem.
- */
+/** @throws {ConfigurationError} with every problem. */
 export function defineClients(definitions: readonly ClientDefinition[]): ClientSet {
   const problems: Problem[] = [];
   const clients = definitions.flatMap(

@@ -6,8 +6,7 @@ import { hashSecret } from './secret-hashing.ts';
 const MAX_SECRET_BYTES = 64 * 1024;
 
 /**
- * Prints the scrypt hash of a secret from standard input. The command line would show it in the process list and the
- * shell's history.
+ * Takes the secret from standard input: a command line shows in the process list and the shell's history.
  * @throws {SidecarError} `usage` if there is no secret, or it is no UTF-8 text.
  */
 export async function printSecretHash({

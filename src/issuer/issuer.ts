@@ -1,5 +1,3 @@
-/** A realm's token endpoint for the client credentials grant. */
-
 import { randomUUID } from 'node:crypto';
 import type { JSONWebKeySet } from 'jose';
 import type { Logger } from '../platform/log/logger.ts';
@@ -15,7 +13,7 @@ import { createTokenService } from './token-service.ts';
 
 interface IssuerOptions {
   readonly listen: ListenAddress;
-  /** Public base URL, part of `iss` and of the served path. The listener's by default. */
+  /** Part of `iss` and of the served path. The listener's by default. */
   readonly authUrl?: URL;
   /** Needs no escaping in a path or a quoted string. */
   readonly realm: string;
@@ -33,16 +31,15 @@ interface IssuerOptions {
 export interface Issuer {
   /** With the port that the system picked for 0. */
   readonly address: ListenAddress;
-  /** The `iss` claim: `{auth_url}/realms/{realm}`. */
+  /** `{auth_url}/realms/{realm}` */
   readonly issuer: string;
   readonly tokenUrl: string;
-  /** Of all tokens that may be alive. */
   jwks(): JSONWebKeySet;
   /** Requests in flight get at most `timeoutMs`. Safe to call again. */
   close(timeoutMs?: number): Promise<void>;
 }
 
-/** Two cores, and seven seconds of waiting at the default cost: most callers give up after ten. */
+/** Two cores, and seven seconds of waiting: most callers give up after ten. */
 const DERIVATION_LIMITS = { concurrent: 2, waiting: 64 };
 
 /** @throws {SidecarError} `configuration` if the address cannot be listened on. */

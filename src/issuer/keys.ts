@@ -16,7 +16,7 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 interface PublishedKey {
   readonly algorithm: SigningAlgorithm;
-  /** Thumbprint of the public key (RFC 7638), equal in every replica. */
+  /** Thumbprint (RFC 7638), equal in every replica. */
   readonly keyId: string;
   /** With `kid`, `alg` and `use`; nothing private. */
   readonly publicJwk: JWK;
@@ -41,7 +41,7 @@ export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<S
 
 /**
  * Takes PKCS#8, SEC 1 and PKCS#1.
- * @returns the key, or a noun phrase that says what was expected and holds nothing of the PEM.
+ * @returns the key, or a noun phrase that holds nothing of the PEM.
  */
 export async function parseSigningKey(
   pem: string,
@@ -62,8 +62,8 @@ export async function parseSigningKey(
 }
 
 /**
- * Takes a public or private key, and keeps only the public half.
- * @returns the key, or a noun phrase that says what was expected and holds nothing of the PEM.
+ * Keeps only the public half.
+ * @returns the key, or a noun phrase that holds nothing of the PEM.
  */
 export async function parsePublishedKey(pem: string): Promise<PublishedKey | { readonly expected: string }> {
   let publicKey: KeyObject;
@@ -105,16 +105,14 @@ function algorithmOf(key: KeyObject): SigningAlgorithm | undefined {
   return key.asymmetricKeyType === 'ed25519' ? 'EdDSA' : undefined;
 }
 
-/** The signing key, former ones whose tokens may be alive, and additional published ones. */
 export interface KeyRing {
   current(): SigningKey;
-  /** The current key, kept for the life of a token that it signs now. */
+  /** The current key, kept for the life of a token. */
   keyFor(lifetimeSeconds: number): SigningKey;
-  /** Signs with `key` from now on. */
   rotate(key: SigningKey): void;
-  /** In place of those published before. */
+  /** Replaces those published before. */
   publish(keys: readonly PublishedKey[]): void;
-  /** Keys whose tokens may be alive, but which nobody shows once this process has ended. */
+  /** Their tokens may be alive, but nobody shows them once this process has ended. */
   lostAtEnd(): readonly PublishedKey[];
   /** RFC 7517 §5, the current one first. */
   jwks(): JSONWebKeySet;
@@ -171,7 +169,7 @@ export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
   };
 }
 
-/** By both clocks: a stepped wall clock must not remove a key whose tokens are alive. */
+/** A stepped wall clock must not remove a key whose tokens are alive. */
 function hasPassed(instant: Instant, now: Instant): boolean {
   return now.monotonicMs >= instant.monotonicMs && now.wallMs >= instant.wallMs;
 }
@@ -185,12 +183,11 @@ function latest(a: Instant, b: Instant): Instant {
 
 interface PublishedKeysDirectory {
   readonly path: string;
-  /** The flag or variable, for messages. */
+  /** For messages. */
   readonly key: string;
 }
 
 interface PublishedKeys {
-  /** From now on. */
   showIn(keys: KeyRing): void;
   close(): void;
 }
@@ -201,7 +198,7 @@ const MAX_KEYS = 16;
 type Reading = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
 
 /**
- * Reads the `*.pem` files of a directory, and again when they change. If one is unusable, the last good keys stay.
+ * If a `*.pem` file is unusable, the last good keys stay.
  * @throws {ConfigurationError} if the directory is unusable from the start.
  */
 export async function openPublishedKeys(
@@ -217,7 +214,6 @@ export async function openPublishedKeys(
   let closed = false;
   let looks = Promise.resolve();
 
-  /** One look after the other. */
   function look(): Promise<void> {
     looks = looks.then(async () => apply(await readKeys(directory)));
     return looks;
@@ -246,7 +242,7 @@ export async function openPublishedKeys(
   }
 
   const unwatch = watchDirectory(directory.path, options, () => void look());
-  // There may have been a change between the first reading and the watch.
+  // A change may have come before the watch.
   await look();
   return {
     showIn(keys) {
@@ -272,7 +268,7 @@ async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading>
         return { problems: [{ key, value: path, expected: `at most ${MAX_KEYS} keys` }] };
       }
       const files = await readMountedSecret(version, names);
-      // The kubelet removes a version once it has swapped in the next.
+      // The kubelet has removed this version.
       if ((await currentVersion(path)) !== version) continue;
       if (files.state !== 'loaded') {
         return { problems: [{ key, value: path, expected: `readable keys, but ${files.detail}` }] };
@@ -295,7 +291,6 @@ async function currentVersion(directory: string): Promise<string> {
   return await realpath(join(directory, '..data')).catch(() => realpath(directory));
 }
 
-/** Equal if nothing has changed. */
 function textOf(reading: Reading): string {
   return 'problems' in reading
     ? JSON.stringify(reading.problems)
@@ -310,7 +305,7 @@ export interface LiveSigningKey {
 interface SigningKeyFile {
   readonly path: string;
   readonly algorithm: SigningAlgorithm;
-  /** The flag or variable, for messages. */
+  /** For messages. */
   readonly key: string;
 }
 
@@ -320,7 +315,7 @@ interface LiveSigningKeyOptions extends DirectoryWatchOptions {
 }
 
 /**
- * A new key in the file signs at once. If the file becomes unusable, the last key stays.
+ * A new key in the file signs at once. If it is unusable, the last one stays.
  * @throws {ConfigurationError} if the file is unusable from the start.
  */
 export async function followSigningKey(
@@ -347,7 +342,6 @@ export async function followSigningKey(
 
   async function reload(reading: MountedSecret): Promise<void> {
     const key = await readKey(reading);
-    // A newer reading has its own reload.
     if (reading !== secret.current()) return;
     if ('expected' in key) {
       metrics.reloaded('signing_key', 'failure');
@@ -360,7 +354,7 @@ export async function followSigningKey(
   }
 
   secret.onChange((reading) => void reload(reading));
-  // There was no listener while the first key was prepared.
+  // Nobody listened while the first key was prepared.
   if (secret.current() !== firstReading) await reload(secret.current());
   return { keys, close: secret.close };
 }

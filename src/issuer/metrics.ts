@@ -1,13 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { RefusalCode } from './refusal.ts';
 
-/** How a request ended. */
 export type TokenResult =
   | 'issued'
   | RefusalCode
   | 'not_found'
   | 'method_not_allowed'
-  /** Not HTTP/1.1, or not in time. */
+  /** Not HTTP/1.1, or late. */
   | 'malformed'
   /** The caller left before the answer. */
   | 'aborted';
@@ -21,7 +20,7 @@ export interface IssuerMetrics {
   clients(count: number): void;
 }
 
-/** `displaced`: there were too many. `sent_ahead`: more came before earlier answers were made, or read. */
+/** `displaced`: there were too many. `sent_ahead`: earlier answers were not made, or not read. */
 type DropReason = (typeof DROP_REASONS)[number];
 
 const DROP_REASONS = ['displaced', 'sent_ahead'] as const;
@@ -57,7 +56,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     help: 'Registered clients.',
     registers: [registry],
   });
-  // They start at zero, so that the first event shows as an increase.
+  // So that the first event shows as an increase.
   tokens.inc({ result: 'issued' }, 0);
   for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
   return {

@@ -24,7 +24,7 @@ import {
 import { createIssuerMetrics } from './metrics.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
 
-/** Even without a notification. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export const issuer: Command = {
@@ -43,7 +43,7 @@ export const issuer: Command = {
       const config = readIssuerConfig(given, problems);
       return await explainingConflicts(() => serve(config, problems, context), namedAddresses(given, config));
     }
-    // It may be a secret, so it is not repeated.
+    // It may be a secret.
     if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');
     if (others.length > 0)
       throw new SidecarError('usage', 'issuer hash reads the secret from standard input');
@@ -93,7 +93,7 @@ async function serve(
       { metrics: adminMetrics },
     );
     closers.push(admin.close);
-    // In the turn in which the listener began to accept, so that no request can have come.
+    // No request can have come in this turn.
     adminUrl = config.adminUrl?.href ?? `http://${formatAddress(reachableAddress(admin.address))}`;
     log.info(
       {
@@ -168,8 +168,8 @@ async function openSigningKey(
 }
 
 /**
- * If one fails, closes the other and throws the problems of all.
- * @throws {ConfigurationError}
+ * If one fails, closes the other.
+ * @throws {ConfigurationError} with the problems of all.
  */
 async function allOrProblems<A extends { close(): void }, B extends { close(): void }>(
   problems: readonly Problem[],

@@ -1,16 +1,16 @@
-/** The token endpoint's refusals (RFC 6749 §5.2): a code, its status, and a sentence for the developer. */
+/** The token endpoint's refusals (RFC 6749 §5.2). */
 
 /** Every client may use the only grant, so `unauthorized_client` never occurs. */
 const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,
-  /** RFC 8707 §2, for the `audience` parameter too. */
+  /** RFC 8707 §2 */
   invalid_target: 400,
   invalid_client: 401,
-  /** Not in RFC 6749: too many wrong secrets, see `AttemptLimits`. */
+  /** Not in RFC 6749: see `AttemptLimits`. */
   too_many_requests: 429,
-  /** Not in RFC 6749: the queue for hashing is full. */
+  /** Not in RFC 6749: too much to hash. */
   temporarily_unavailable: 503,
   server_error: 500,
 } as const;
@@ -19,9 +19,8 @@ export type RefusalCode = keyof typeof REFUSAL_STATUS;
 
 export class Refusal {
   readonly code: RefusalCode;
-  /** Never holds what the caller sent, which may be a secret. ASCII without `"` and `\`. */
+  /** Never holds what the caller sent. ASCII without `"` and `\`. */
   readonly description: string;
-  /** Set if retrying helps. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: RefusalCode, description: string, retryAfterSeconds?: number) {
@@ -34,7 +33,6 @@ export class Refusal {
 /** The body is always JSON. */
 export interface TokenAnswer {
   readonly status: number;
-  /** Besides those of every answer. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }

@@ -1,7 +1,4 @@
-/**
- * Client secrets as scrypt hashes (RFC 7914) in PHC strings: `$scrypt$ln=14,r=8,p=5$<salt>$<hash>`, in Base64 without
- * padding.
- */
+/** scrypt hashes (RFC 7914) in PHC strings: `$scrypt$ln=14,r=8,p=5$<salt>$<hash>`, in Base64 without padding. */
 
 import { randomBytes, scrypt } from 'node:crypto';
 import { FairRing } from '../platform/limits/fair-queue.ts';
@@ -14,7 +11,7 @@ export interface ScryptCost {
 }
 
 export interface ScryptHash {
-  /** The PHC string, unique by its salt. */
+  /** PHC string. */
   readonly text: string;
   readonly cost: ScryptCost;
   readonly salt: Buffer;
@@ -29,13 +26,13 @@ export type ScryptDerivation = (
   bytes: number,
 ) => Promise<Buffer>;
 
-/** OWASP's recommendation with the least memory, 16 MiB. */
+/** OWASP's recommendation for 16 MiB, which fits a small container. */
 const DEFAULT_COST: ScryptCost = { ln: 14, r: 8, p: 5 };
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** For 128·N·r bytes. A hash that needs more is a mistake or an attack. */
+/** 128·N·r bytes. More is a mistake or an attack. */
 const MAX_MEMORY_BYTES = 256 * 2 ** 20;
 
 export const deriveScrypt: ScryptDerivation = (secret, salt, cost, bytes) => {
@@ -47,7 +44,7 @@ export const deriveScrypt: ScryptDerivation = (secret, salt, cost, bytes) => {
   });
 };
 
-/** Under a fresh random salt, as a PHC string. */
+/** The PHC string, with a random salt. */
 export async function hashSecret(secret: string, cost: ScryptCost = DEFAULT_COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await deriveScrypt(secret, salt, cost, HASH_BYTES);
@@ -83,7 +80,6 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }
 
-/** The caller is asked to come back later. */
 export class DerivationQueueFull extends Error {
   override readonly name = 'DerivationQueueFull';
 }
@@ -101,7 +97,7 @@ interface Asker {
 }
 
 export interface DerivationQueue {
-  /** Rejects with `DerivationQueueFull` if there is no room, or if a waiter with fewer in line needs it. */
+  /** Rejects with `DerivationQueueFull` if there is no room, or a waiter with fewer needs it. */
   derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
   /** Resolves to undefined if anything else is being derived. */
   deriveIfIdle(...work: Parameters<ScryptDerivation>): Promise<Buffer | undefined>;
@@ -112,12 +108,10 @@ interface Waiter {
   turnAway(): void;
 }
 
-/** By client, the next first; those of each by address. */
+/** By client, then by address; the next first. */
 type Waiting = Map<string, FairRing<Waiter>>;
 
-/**
- * Bounds the derivations that run and wait, so that a flood of wrong secrets does not take all memory, cores and turns.
- */
+/** A flood of wrong secrets must not take all memory, cores and turns. */
 export function createDerivationQueue(
   derive: ScryptDerivation,
   limits: DerivationQueueLimits,
@@ -130,7 +124,7 @@ export function createDerivationQueue(
     try {
       return await derive(...work);
     } finally {
-      // A finished derivation hands its place over, so `running` does not change.
+      // It hands its place over, so `running` does not change.
       const next = nextWaiter(waiting);
       if (next === undefined) running--;
       else next.start();
@@ -187,8 +181,8 @@ function nextWaiter(waiting: Waiting): Waiter | undefined {
 }
 
 /**
- * Turns away the last waiter of the client with the most or, if that is the asker's own, at its address with the most.
- * It must have more than the asker.
+ * Turns away the last waiter of the client with the most. If that is the asker's, its address with the most gives way
+ * to one with fewer.
  */
 function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
   const own = waiting.get(clientId);

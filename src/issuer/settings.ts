@@ -78,7 +78,7 @@ export interface IssuerConfig {
 
 interface GivenPath {
   readonly path: string;
-  /** The flag or variable, for messages. */
+  /** For messages. */
   readonly key: string;
 }
 

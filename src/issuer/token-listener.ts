@@ -1,4 +1,4 @@
-/** The token endpoint's sockets, bounded in time and size. Everything is answered in JSON, even what is not HTTP. */
+/** The token endpoint's sockets. Everything is answered in JSON, even what is not HTTP. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
@@ -18,18 +18,15 @@ import { ANSWER_HEADERS, type TokenAnswer } from './refusal.ts';
 import type { TokenService } from './token-service.ts';
 
 export interface TokenListenerLimits {
-  /** A larger form is refused. */
   readonly bodyBytes: number;
-  /** The whole header section. */
   readonly headerBytes: number;
-  /** For a whole request to arrive. */
+  /** For a whole request to come. */
   readonly requestTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   /** For a whole answer to be taken. */
   readonly answerTimeoutMs: number;
-  /** A further connection displaces another, see `boundConnections`. */
   readonly connections: number;
-  /** Requests pipelined on one connection; one more ends it. */
+  /** How many requests may be sent ahead; one more ends the connection. */
   readonly pipelined: number;
 }
 
@@ -37,7 +34,7 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   bodyBytes: 16 * 1024,
   headerBytes: 16 * 1024,
   requestTimeoutMs: 10_000,
-  // Longer than most clients' idle pools, so that they close first.
+  // Longer than most clients' idle pools.
   keepAliveTimeoutMs: 75_000,
   answerTimeoutMs: 10_000,
   // With two whole heads and forms on each, 100 MB of the chart's 192 MiB.
@@ -45,10 +42,7 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   pipelined: 2,
 };
 
-/**
- * How long and how much to read after an early answer. Closing with unread data resets the connection and loses the
- * answer.
- */
+/** How much to read after an early answer: closing with unread data resets the connection and loses the answer. */
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
@@ -62,7 +56,7 @@ interface TokenListener {
 interface TokenListenerOptions {
   readonly listen: ListenAddress;
   readonly limits: TokenListenerLimits;
-  /** Called once the address is known, as tokens may contain it. */
+  /** Called once the address is known. */
   readonly endpointAt: (address: ListenAddress) => TokenService;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
@@ -82,7 +76,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     // Checked below, so that its answer is JSON too.
     requireHostHeader: false,
   });
-  // A caller may close its side after its request (RFC 9112 §9.6). Node has no public option for this.
+  // The caller may close its side (RFC 9112 §9.6). Node has no public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
   const inTurn = answersInTurn();
   const bound = boundConnections(server, {
@@ -95,9 +89,8 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   });
 
   const endpoint = options.endpointAt(address);
-  /** Nothing else may be written to connections with an answer under way. */
+  /** Nothing else may be written meanwhile. */
   const answering = new Tally();
-  /** Complete or not. */
   const unanswered = new Tally();
   const refused = new WeakSet<Duplex>();
   let closing: Promise<void> | undefined;
@@ -107,7 +100,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     unanswered.add(socket);
     response.once('close', () => unanswered.remove(socket));
     if (unanswered.of(socket) > limits.pipelined) {
-      // Once a connection: the rest of what was read comes here, too.
+      // Called again for the rest of what was read.
       if (!socket.destroyed) {
         metrics.connectionDropped('sent_ahead');
         count('malformed', 400, 'too many requests were sent ahead of their answers');
@@ -159,7 +152,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       ...answer.headers,
     });
     if (unread) {
-      // The length lets the caller read the whole answer now; ending it would close the connection.
+      // Ending it would close the connection before the caller has the answer.
       response.write(answer.body);
       await lingerOver(request, clock);
       response.end();
@@ -175,7 +168,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     return { status, headers: {}, body };
   }
 
-  /** Answers without a request to respond to, and closes the connection. */
+  /** Answers what is no request, and closes the connection. */
   function sendRaw(socket: Duplex, answer: TokenAnswer, reason: string): void {
     const head = { ...ANSWER_HEADERS, ...answer.headers, Connection: 'close' };
     const fields = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -199,7 +192,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   // An unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', accept);
   server.on('checkContinue', (request, response) => {
-    // Answers a request that announces too much.
+    // A request that announces too much is answered.
     if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
     accept(request, response);
   });
@@ -242,7 +235,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
 /** Istio's telemetry port, and our default. */
 const ISTIO_PORT = 15090;
 
-/** Another container's process cannot be seen from here. */
+/** Another container's process cannot be seen, so Istio is only likely. */
 function namingIstio(error: unknown, { port }: ListenAddress): unknown {
   if (!(error instanceof SidecarError) || port !== ISTIO_PORT) return error;
   if (systemCodeOf(error.cause) !== 'EADDRINUSE') return error;
@@ -266,7 +259,6 @@ class Tally {
   }
 }
 
-/** Reads and discards the rest of a request, within bounds. */
 function lingerOver(request: IncomingMessage, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let bytes = 0;
@@ -304,17 +296,15 @@ function describeClientError(code: string | undefined): [status: number, phrase:
 }
 
 interface ConnectionBound {
-  /** A complete request is being answered: the connection is not given up. */
+  /** The connection is not given up meanwhile. */
   begun(socket: Socket): void;
   answered(socket: Socket): void;
-  /** On which nothing has come yet. */
   closeUnused(): void;
 }
 
 interface Connection {
   readonly socket: Socket;
   readonly network: string;
-  /** Being answered. */
   requests: number;
 }
 
@@ -325,19 +315,19 @@ interface ConnectionBoundOptions {
 }
 
 /**
- * A connection above `most` replaces the one longest without an answer, at the address with the most: a flood displaces
- * its own. One with an answer under way goes only if all at its address have one and the newcomer's address has fewer.
+ * Above `most`, the connection longest without an answer goes, at the address with the most. One that is being answered
+ * goes only if all there are, and the newcomer's address has fewer.
  */
 export function boundConnections(
   server: Server,
   { most, onDisplaced, log }: ConnectionBoundOptions,
 ): ConnectionBound {
   const known = new Map<Socket, Connection>();
-  /** By network, the one longest without an answer first. */
+  /** By network; the one longest without an answer first. */
   const networks = new FairRing<Connection>();
 
   function forget(connection: Connection): void {
-    // Called twice if it is given up: then, and when it has closed.
+    // Called again when it has closed.
     if (known.delete(connection.socket)) networks.remove(connection.network, connection);
   }
 

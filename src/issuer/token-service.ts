@@ -1,4 +1,4 @@
-/** From a request to its answer, without sockets. The order of the checks is documented in docs/reference/issuer.md. */
+/** From a request to its answer, without sockets. docs/reference/issuer.md has the order of the checks. */
 
 import { type JWTPayload, SignJWT } from 'jose';
 import { FormFault, parseForm } from '../platform/form.ts';
@@ -12,20 +12,17 @@ import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
 
 interface TokenMessage {
   readonly method: string;
-  /** As on the request line. */
   readonly target: string;
-  /** By lower-case name, each value in order. */
+  /** By lower-case name. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Uint8Array | 'too_large';
-  /** The caller's IP address. */
   readonly address: string;
 }
 
 interface TokenServiceOptions {
   readonly path: string;
-  /** For the challenge of a 401. */
   readonly realm: string;
-  /** The `iss` claim, and the `aud` of clients without one. */
+  /** The `iss` claim, and the default `aud`. */
   readonly issuer: string;
   readonly authenticate: CallerVerification;
   readonly keys: KeyRing;
@@ -38,15 +35,13 @@ interface TokenServiceOptions {
   readonly tokenId: () => string;
 }
 
-/** Never rejects: unforeseen errors are answered 500 and logged. */
+/** Never rejects: other errors are logged and answered 500. */
 export type TokenService = (message: TokenMessage) => Promise<TokenAnswer>;
 
-/** With the client as far as it may be logged. */
 interface Verdict {
   readonly result: TokenResult;
   readonly answer: TokenAnswer;
   readonly client?: string;
-  /** The refusal's reason. */
   readonly reason?: string;
 }
 
@@ -179,7 +174,6 @@ interface Grant {
 }
 
 interface GrantDefaults {
-  /** For clients without their own. */
   readonly audience: string;
   readonly lifetimeSeconds: number;
 }
@@ -202,19 +196,19 @@ export function decideGrant(client: Client, request: GrantRequest, defaults: Gra
   };
 }
 
-// A client credentials request (RFC 6749 §4.4.2).
+// RFC 6749 §4.4.2
 
 interface GrantRequest {
-  /** Without repetition; undefined if left to the service. */
+  /** Undefined if left to the service. */
   readonly scopes?: readonly string[];
-  /** From `audience` and `resource` (RFC 8707); undefined if left to the service. */
+  /** `audience` and `resource` (RFC 8707); undefined if left to the service. */
   readonly audience?: readonly string[];
 }
 
 /** Two methods in one request are an error (RFC 6749 §2.3). */
 const OTHER_AUTHENTICATION = ['client_secret', 'client_assertion', 'client_assertion_type'];
 
-/** @param clientId authenticated; a `client_id` parameter must not contradict it. */
+/** @param clientId authenticated; a `client_id` parameter may only repeat it. */
 function readGrantRequest(parameters: ReadonlyMap<string, string>, clientId: string): GrantRequest | Refusal {
   if (OTHER_AUTHENTICATION.some((name) => parameters.has(name))) {
     return new Refusal('invalid_request', 'the client authenticates with HTTP Basic alone, not in the form');
@@ -248,20 +242,18 @@ interface IssuedToken {
   readonly token_type: 'Bearer';
   /** No token is revoked by its time of issue. */
   readonly 'not-before-policy': 0;
-  /** Separated by spaces; may be empty. */
   readonly scope: string;
 }
 
 interface TokenFacts {
-  /** The `iss` claim. */
   readonly issuer: string;
   /** Since the Unix epoch. */
   readonly issuedAtMs: number;
-  /** The `jti` claim; never the same twice. */
+  /** Never the same twice. */
   readonly tokenId: string;
 }
 
-/** RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is also the subject. */
+/** RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself. */
 function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
   return {
