@@ -43,7 +43,7 @@ interface ServiceAccountVerifierOptions extends BackoffOptions {
   readonly crowd?: CrowdLimits;
 }
 
-export interface CrowdLimits {
+interface CrowdLimits {
   readonly mostAtOnce: number;
   readonly line: FairQueueLimits & { readonly mostWaitingOfOne: number };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { CROWD, type CrowdLimits } from '../../src/callers/service-account-verifier.ts';
+import { CROWD } from '../../src/callers/service-account-verifier.ts';
 import { until } from '../support/until.ts';
 import { volume } from '../support/volume.ts';
 import { AUDIENCE } from './fake-cluster.ts';
@@ -8,7 +8,7 @@ import { startVerifying } from './verifying.ts';
 const TOKEN_REVIEWS = /tokenreviews/;
 
 /** Daily a tenth of what the product takes: that is a crowd, too. */
-const SMALL_CROWD: CrowdLimits = {
+const SMALL_CROWD: typeof CROWD = {
   mostAtOnce: volume(CROWD.mostAtOnce / 10, CROWD.mostAtOnce),
   line: {
     ...CROWD.line,
