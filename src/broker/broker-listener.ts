@@ -17,11 +17,11 @@ import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 
 interface BrokerListenerLimits {
-  /** Beyond this, a new connection displaces the oldest idle one. */
+  /** Beyond this, the oldest idle connection is closed. */
   readonly connections: number;
   /** For a TLS handshake, and again for the head of a request. */
   readonly handshakeMs: number;
-  /** For a whole request to arrive. */
+  /** For a whole request. */
   readonly requestMs: number;
   /** From the head of a request to the last byte of its answer. */
   readonly answerMs: number;
@@ -35,20 +35,19 @@ export const DEFAULT_LIMITS: BrokerListenerLimits = {
   answerMs: 20_000,
 };
 
-/** How often Node looks for slow requests. */
 const CHECK_EVERY_MS = 1000;
 
 const KEEP_ALIVE_MS = 5000;
 
 const HEADER_BYTES = 8192;
 
-/** A token of 8 KiB with its escapes, and the other parameters. */
+/** 8 KiB of token with its escapes, and the other parameters. */
 const BODY_BYTES = 16 * 1024;
 
 export interface BrokerListener {
   readonly address: ListenAddress;
   readonly inFlight: number;
-  /** Serves for `delayMs` more, asking that connections be closed, then gives requests in flight at most `timeoutMs`. */
+  /** Serves for `delayMs` more, then gives requests in flight at most `timeoutMs`. */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
@@ -62,7 +61,7 @@ interface BrokerListenerOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` */
 export async function startBrokerListener(options: BrokerListenerOptions): Promise<BrokerListener> {
   const { certificates, limits, metrics, clock, log } = options;
   let draining = false;
@@ -89,7 +88,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     onDropped: metrics.connectionDropped,
     log,
   });
-  // Before the handshake, which costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
   server.on('tlsClientError', (error) => {
@@ -122,7 +120,6 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
           response.writeHead(status, {
             ...headers,
             'Content-Length': Buffer.byteLength(body),
-            // Only after a complete request may another follow.
             ...(draining || !request.complete ? { Connection: 'close' } : {}),
           });
           response.end(body);

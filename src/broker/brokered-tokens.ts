@@ -1,4 +1,4 @@
-/** The tokens of brokered credentials, with one grant of each at a time. A credential is opened at its first request. */
+/** The tokens of brokered credentials, each opened at its first request and closed when idle. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../platform/errors.ts';
@@ -34,7 +34,7 @@ export interface Grants {
 interface RefusalReport {
   /** SHA-256 of the token. */
   readonly hash: Buffer;
-  /** The caller's: futile reports of one namespace do not slow down those of another. */
+  /** One namespace's futile reports do not slow down another's. */
   readonly namespace: string;
 }
 
@@ -49,13 +49,12 @@ interface GrantsOptions {
 
 const MAX_WAIT_MS = 5000;
 
-/** An idle credential is closed after this long. */
 const IDLE_MS = 1_800_000;
 const LOOK_EVERY_MS = 10_000;
 
 const RECOVERY_MS = 3000;
 
-/** Each replica sends a provider at most one request a second per credential. */
+/** Between requests to a provider, per replica and credential. */
 const MIN_RETRY_MS = 1000;
 
 interface Open {
@@ -63,7 +62,7 @@ interface Open {
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
   opened: TokenSource | undefined;
-  /** Shared by requests that wait for the next token. */
+  /** Shared by all that wait for the next token. */
   next: Promise<void> | undefined;
   askedAtMs: number;
 }
@@ -71,10 +70,9 @@ interface Open {
 export function createGrants(options: GrantsOptions): Grants {
   const { credentials, objects, clock, log } = options;
   const open = new Map<string, Open>();
-  /** Directories are removed before others of the same name are made. */
   const closing = new Map<string, Promise<void>>();
   let cancelLook = clock.after(LOOK_EVERY_MS, look);
-  /** A request may outlive its connection and so the drain. */
+  /** A request may outlive its connection, and so the drain. */
   let isClosed = false;
 
   function look(): void {
@@ -120,7 +118,6 @@ export function createGrants(options: GrantsOptions): Grants {
         waitTimeoutMs: Math.min(waitTimeoutMs, MAX_WAIT_MS),
         renewal: {
           ...renewal,
-          // A request is already waiting for it.
           startupJitterMs: 0,
           recoveryMs: Math.min(renewal.recoveryMs, RECOVERY_MS),
           shortestRetryMs: MIN_RETRY_MS,
@@ -155,7 +152,6 @@ export function createGrants(options: GrantsOptions): Grants {
         opened.opened = source;
       },
       () => {
-        // The next request tries again.
         if (open.get(credential.name) === opened) shut(credential.name, opened);
       },
     );
@@ -170,7 +166,6 @@ export function createGrants(options: GrantsOptions): Grants {
     return { kind: 'given', token: held.token, expiresInSeconds: Math.max(1, Math.floor(leftMs / 1000)) };
   }
 
-  /** Resolves after the longest wait, too. */
   function nextToken(one: Open, source: TokenSource): Promise<void> {
     one.next ??= new Promise<void>((resolve) => {
       const done = (): void => {
@@ -185,7 +180,7 @@ export function createGrants(options: GrantsOptions): Grants {
     return one.next;
   }
 
-  /** The engine bounds renewals by this namespace's futile reports, and by all reports. */
+  /** Renewals are bounded by this namespace's futile reports, and by all reports. */
   async function answerToReport(
     source: TokenSource,
     { hash, namespace }: RefusalReport,
@@ -250,7 +245,7 @@ function untilRenewalMs(source: TokenSource, clock: Clock): number {
   return renewalAtMs === undefined ? 0 : Math.max(0, renewalAtMs - clock.now().wallMs);
 }
 
-/** With less life left than this, a token is not given while its successor is requested. */
+/** With less life left, a token is not given while its successor is requested. */
 function leastLeftMs(snapshot: TokenSnapshot): number {
   const { grantInFlight, consecutiveFailures, requestedAtMs, expiresAtMs } = snapshot;
   if (!grantInFlight && consecutiveFailures === 0) return 0;

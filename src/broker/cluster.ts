@@ -1,4 +1,4 @@
-/** The broker's parts that need the Kubernetes API. The client takes some 30 MB, so it is loaded late. */
+/** Loaded late: the client of the Kubernetes API takes some 30 MB. */
 
 import { join } from 'node:path';
 import { createCallerMetrics } from '../callers/metrics.ts';
@@ -33,7 +33,6 @@ import { createTokenEndpoint, type TokenEndpoint } from './token-endpoint.ts';
 
 interface BrokerCluster {
   readonly endpoint: TokenEndpoint;
-  /** Parts that are not ready yet. */
   missing(): readonly { readonly part: string; readonly name: string; readonly detail: string }[];
   openCredentials(): number;
   close(): Promise<void>;

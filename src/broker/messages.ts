@@ -1,4 +1,4 @@
-/** A request for a token: RFC 6749 §4.4, with the service account token as the client's proof (RFC 7523 §2.2). */
+/** A request for a token (RFC 6749 §4.4), with the service account token as the client's proof (RFC 7523 §2.2). */
 
 import { FormFault, parseForm } from '../platform/form.ts';
 import {
@@ -11,7 +11,7 @@ export interface TokenRequest {
   readonly kind: 'request';
   readonly profile: string;
   readonly credential: string;
-  /** The service account token, not verified. */
+  /** Not verified. */
   readonly assertion: string;
   readonly clientId: string | undefined;
   readonly scope: string | undefined;
@@ -23,7 +23,7 @@ export interface Message {
   readonly method: string | undefined;
   /** As received. */
   readonly target: string;
-  /** At least the fields in `READ_FIELDS`, by lower-case name, as received. */
+  /** By lower-case name, at least `READ_FIELDS`. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
@@ -47,7 +47,6 @@ export const READ_FIELDS: ReadonlySet<string> = new Set([
   'content-encoding',
 ]);
 
-/** Whether the body is worth reading. */
 export function readAddress({ method, target, headers }: Message): Address | Refusal {
   const [, profile, credential] = PATH.exec(target) ?? [];
   if (profile === undefined || credential === undefined) {

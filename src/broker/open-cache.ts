@@ -1,4 +1,4 @@
-/** The cache that replicas share. Loaded only if configured, since it contains the store's client. */
+/** Loaded only if configured, since it contains the store's client. */
 
 import type { Logger } from '../platform/log/logger.ts';
 import type { Registry } from '../platform/prometheus.ts';
@@ -20,7 +20,7 @@ interface BrokerCacheOptions {
 }
 
 /**
- * Resolves once a connection has been tried, so that the first request finds it connected.
+ * Resolves once a connection has been tried.
  * @throws {ConfigurationError} if its mounted files cannot be used.
  */
 export async function openBrokerCache(

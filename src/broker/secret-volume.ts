@@ -13,14 +13,14 @@ import { doublingMs } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 
 export interface LiveVolume {
-  /** The directory exists and can be watched. Never rejects. */
+  /** The directory can be watched. Never rejects. */
   readonly made: Promise<void>;
   /** Every object was seen or missing, and the writing has ended, perhaps in failure. Never rejects. */
   readonly filled: Promise<void>;
   close(): Promise<void>;
 }
 
-/** The wait before a failed write, for example to a full disk, is retried. */
+/** After a failed write, for example to a full disk. */
 const RETRY = { firstMs: 1000, maxMs: 60_000 };
 
 interface LiveVolumeOptions {
@@ -170,17 +170,17 @@ function valuesOf(kind: VolumeFile['kind'], object: ValuesObject | undefined): O
   ]);
 }
 
-// A profile's credential that the broker holds for pods, and who may have its tokens.
+// A credential that the broker holds, and who may have its tokens.
 
 export interface BrokeredCredential {
-  /** `profile/credential`, the path by which it is requested. */
+  /** `profile/credential`, as in the request's path. */
   readonly name: string;
   /** Its paths lie in `volumes`. */
   readonly config: CredentialConfig;
   readonly volumes: readonly Volume[];
 }
 
-/** Filled from Secrets and ConfigMaps of the broker's own namespace. */
+/** From the broker's own namespace. */
 interface Volume {
   readonly directory: string;
   readonly files: readonly VolumeFile[];
@@ -201,11 +201,10 @@ export interface BrokeredCredentials {
    * until the profile changes.
    */
   find(profile: string, credential: string, caller: ServiceAccountCaller): BrokeredCredential | undefined;
-  /** Whoever may have it; undefined if the profile no longer mentions it. */
+  /** Undefined if the profile no longer mentions it. */
   now(name: string): BrokeredCredential | undefined;
 }
 
-/** Whether a token of one is a token of the other. */
 export function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
   return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
 }

@@ -110,7 +110,7 @@ const directory: ValueFormat<string> = {
   parse: (text) => (text.startsWith('/') ? text : undefined),
 };
 
-/** A mistake is added to `problems` and leaves its default in the result. */
+/** Mistakes are added to `problems`. */
 export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfig {
   const certificate = readCertificate(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
@@ -180,7 +180,7 @@ const timeout: ValueFormat<number> = {
   },
 };
 
-/** Undefined if there is no cache. Mistakes are added to `problems`. */
+/** Mistakes are added to `problems`. */
 function readBrokerCache(given: GivenCache, problems: Problem[]): BrokerCacheConfig | undefined {
   const { 'cache-url': url, 'cache-key-dir': keys, 'cache-ca-file': caFile } = given;
   const auth = given['cache-auth-dir'];

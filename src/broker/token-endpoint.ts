@@ -1,4 +1,4 @@
-/** From a request to a token: who asks, and whether the profile is for them. */
+/** Who asks for a token, and whether the profile is for them. */
 
 import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
 import { Quota } from '../platform/limits/fair-queue.ts';
@@ -12,7 +12,7 @@ import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenR
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
 
 /**
- * Never throws or rejects. Answers within `DECISION_MS` of the request's head, nearly always at once.
+ * Never throws or rejects. Answers within `DECISION_MS` of the request's head.
  * @param beganAtMs when the head had come, by the monotonic clock.
  */
 export type TokenEndpoint = (
@@ -24,16 +24,15 @@ export type TokenEndpoint = (
 /** Sidecars wait 10 s. */
 const DECISION_MS = 8000;
 
-/** For one pod. It may have 32 credentials, each with three requests at the start, then one every 2.5 to 5 s without a token. */
+/** For one pod with 32 credentials: three requests each at the start, then one every 2.5 to 5 s without a token. */
 export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
-/** Callers whose rate is remembered. */
 const MAX_CALLERS = 20_000;
 
 /** Requests that wait for a verdict on their tokens, even if their callers have gone. */
 const MAX_WAITING = 2048;
 
-/** Of one token: 32 credentials with three requests each at the start. */
+/** Per token: 32 credentials with three requests each. */
 const MAX_WAITING_OF_TOKEN = 128;
 
 interface TokenEndpointOptions {
@@ -213,7 +212,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
       asked = request;
-      // One verification too many would hold its token in memory as long as it takes.
+      // Without a place, a token would stay in memory as long as its verification takes.
       const verdict = verify(request.assertion, places.hasOneFor(request.assertion)) ?? 'late';
       const decision =
         verdict instanceof Promise

@@ -2,10 +2,9 @@ import { Counter, Gauge, type Registry } from '../../platform/prometheus.ts';
 import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
 
 /**
- * How a look into the cache before a grant ended.
  * - `waited`: another replica was requesting it.
  * - `old`: the one found is about to be renewed or replaced.
- * - `invalid`: the value found is altered or another program's.
+ * - `invalid`: altered, or another program's.
  * - `away`: the store did not answer.
  */
 export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
@@ -48,7 +47,6 @@ export function createCacheMetrics(registry: Registry): CacheMetrics {
       this.set(connected() ? 1 : 0);
     },
   });
-  // They start at zero, so that the first event shows as an increase.
   for (const result of LOOK_RESULTS) looks.inc({ result }, 0);
   for (const result of ['stored', 'away']) stores.inc({ result }, 0);
   for (const reason of FAILURE_REASONS) failures.inc({ reason }, 0);

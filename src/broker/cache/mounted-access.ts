@@ -13,7 +13,7 @@ import type { CacheKeys } from './token-cache.ts';
 interface MountedAccess {
   keys(): CacheKeys;
   access(): StoreAccess;
-  /** Calls back when the login or the CAs have changed. */
+  /** After a change of the login or the CAs. */
   onAccess(listener: () => void): void;
   close(): void;
 }
@@ -39,7 +39,7 @@ interface Contents {
 interface WantedFile {
   readonly path: string;
   readonly key: string;
-  /** An unusable `dispensable` file is ignored, and the log says so. */
+  /** An unusable `dispensable` file is ignored with a warning. */
   readonly need: 'required' | 'optional' | 'dispensable';
   /** Returns the meaning of a text, or what is wrong with it. */
   readonly read: (text: string) => Contents | string;
@@ -52,7 +52,6 @@ interface FollowedDirectory {
 
 interface Understanding {
   readonly contents: Contents;
-  /** Why the directory is unusable as a whole. */
   readonly faults: readonly Fault[];
   /** Ignored files, and why. */
   readonly unused: readonly Fault[];
@@ -64,7 +63,7 @@ interface Fault {
 }
 
 /**
- * Files of one directory are used together or not at all, so that a new password never goes with the previous user.
+ * Files of one directory are used together, so that a new password never goes with the previous user.
  * @throws {ConfigurationError} if a file is unusable from the start.
  */
 export async function followAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
@@ -89,7 +88,6 @@ export async function followAccess(files: AccessFiles, options: FollowOptions): 
   return {
     keys() {
       const { current, previous } = contents();
-      // It existed at the start, and is only replaced.
       return { current: current as CacheKey, previous };
     },
     access() {

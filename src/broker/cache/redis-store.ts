@@ -1,6 +1,6 @@
 /**
- * A Valkey or Redis server as a store of tokens. Its one connection is restored in the background. Commands fail at once without
- * it.
+ * A Valkey or Redis server as a store of tokens. Its one connection is restored in the background; without it commands fail at
+ * once.
  */
 
 import type { Socket } from 'node:net';
@@ -40,17 +40,14 @@ interface RedisStoreOptions {
   /** Bounds each command, from call to answer. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** A number in [0, 1). */
   readonly random: () => number;
   readonly metrics: CacheMetrics;
   readonly log: Logger;
 }
 
-/** Bounds a connection attempt, up to the first answer. */
+/** For a connection attempt, up to the first answer. */
 const CONNECT_MS = 1000;
-/** From the end of one connection to the next attempt. */
 const RETRY = { firstMs: 250, maxMs: 4000 };
-/** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
 /** Unanswered commands. */
 const MAX_COMMANDS = 1024;
@@ -69,7 +66,7 @@ interface Connection {
   readonly ended: Promise<StoreFailure>;
   isEnded(): boolean;
   unanswered: number;
-  /** Sets how many commands now wait for their answers. */
+  /** Sets how many commands now wait. */
   expects(answers: number): void;
   end(failure: StoreFailure): void;
 }
@@ -199,17 +196,17 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     return { ...failure, steady: true };
   }
 
-  /** Once per reason: the connection is retried every few seconds. */
+  /** Once per reason, since the connection is retried every few seconds. */
   function tell({ reason, detail }: StoreFailure): void {
     if (told === detail) return;
     told = detail;
     log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
   }
 
-  /** @returns `wrong_type` if the error concerns only this command. */
+  /** @returns `wrong_type` if only this command is wrong. */
   async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
     const asked = connection;
-    // With more the client would report a full queue as the connection's fault.
+    // With more, the client would report a fault of the connection.
     if (asked === undefined || asked.unanswered >= MAX_COMMANDS) return AWAY;
     asked.unanswered += 1;
     asked.expects(asked.unanswered);
@@ -230,7 +227,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     return AWAY;
   }
 
-  /** A wrong answer ends the connection, since later ones cannot be trusted. */
+  /** After a wrong answer no later one can be trusted. */
   async function expect<T>(
     args: readonly string[],
     read: (reply: unknown) => T | undefined,
@@ -248,7 +245,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     // If the value is replaced in between, the shorter time counts.
     const [left, range] = await Promise.all([
       expect(['PTTL', name], (reply) => (typeof reply === 'number' ? reply : undefined)),
-      // A stored value of any length is read only so far.
       ask(['GETRANGE', name, '0', String(MAX_VALUE_LENGTH)]),
     ]);
     if (left.state === 'away' || range.state === 'away') return AWAY;
@@ -257,7 +253,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { value } = range;
     if (value === '') return answered({ kind: 'nothing' });
     if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return answered({ kind: 'foreign' });
-    // -2: it was stored in between. -1: it has no expiry, so it is not a shared token.
+    // -2: stored in between. -1: without expiry, so no token of the cache.
     if (left.value === -2) return answered({ kind: 'nothing' });
     return answered(left.value < 0 ? { kind: 'foreign' } : { kind: 'value', value, leftMs: left.value });
   }
@@ -321,12 +317,12 @@ function storeFailure(error: unknown): StoreFailure {
   return { reason: 'protocol', detail: 'it answers with something that is not RESP' };
 }
 
-/** The first word of an error, if it is a code of the protocol. */
+/** The first word, if it is a code of the protocol. */
 function errorCodeOf({ message }: ErrorReply): string | undefined {
   return /^[A-Z]{2,20}(?= |$)/.exec(message)?.[0];
 }
 
-/** The codes by which OpenSSL and Node distrust a certificate. */
+/** Codes by which OpenSSL and Node distrust a certificate. */
 function isOfTls(code: string): boolean {
   return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
 }
@@ -339,7 +335,7 @@ interface ConnectionAddress {
   readonly port: number;
 }
 
-/** Accepts only the allowed number of bytes: the client buffers an answer until it is whole. */
+/** Accepts only allowed bytes: the client buffers an answer until it is whole. */
 class MeasuredConnection extends Duplex {
   readonly #socket: Socket;
   #mayCome: number;

@@ -1,4 +1,4 @@
-/** A token as stored: encrypted, and bound to its name, since others may read and write there. */
+/** A token as stored where others may read and write: encrypted, and bound to its name. */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseObject } from '../../platform/json-object.ts';
@@ -12,7 +12,7 @@ export interface CacheKey {
 
 interface StoredToken {
   readonly accessToken: string;
-  /** From the moment its request was sent. */
+  /** From the sending of its request. */
   readonly lifetimeMs: number;
   /** By the requester's clock. */
   readonly requestedAtMs: number;
@@ -20,14 +20,13 @@ interface StoredToken {
 
 export const SECRET_BYTES = 32;
 const ALGORITHM = 'aes-256-gcm';
-/** NIST SP 800-38D §8.2.2: random 96-bit nonces suffice for 2^32 values of a key. */
+/** NIST SP 800-38D §8.2.2: random 96-bit nonces suffice for 2^32 values. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Users of the store may be restricted to this prefix. */
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
-/** Characters in base64: the longest token, escaped in JSON, with the other fields. */
+/** Characters in base64: the longest token, escaped, with other fields. */
 export const MAX_VALUE_LENGTH = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
@@ -52,7 +51,7 @@ export function seal({ sealing }: CacheKey, name: string, token: StoredToken): s
   return Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64');
 }
 
-/** @returns undefined for anything not sealed with this key under this name. */
+/** @returns undefined for anything not sealed with this key and name. */
 export function unseal({ sealing }: CacheKey, name: string, value: string): StoredToken | undefined {
   if (value.length > MAX_VALUE_LENGTH || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
   const bytes = Buffer.from(value, 'base64');

@@ -1,4 +1,4 @@
-/** Tokens shared by the broker's replicas. If the store fails, each replica requests its own. */
+/** Tokens shared by replicas. If the store fails, each requests its own. */
 
 import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -28,7 +28,6 @@ interface TokenCacheOptions {
   readonly store: TokenStore;
   readonly keys: () => CacheKeys;
   readonly clock: Clock;
-  /** A number in [0, 1). */
   readonly random: () => number;
   readonly metrics: CacheMetrics;
 }
@@ -38,7 +37,7 @@ const MAX_WAIT_MS = 2000;
 const LOOK_EVERY_MS = 100;
 /** Bounds the wait if a requesting replica vanishes. */
 const CLAIM_MS = 3000;
-/** A claim about to expire may be another's when it is given back. */
+/** Near its end, a claim may be another's when given back. */
 const CLAIM_MARGIN_MS = 1000;
 
 interface Place {
@@ -46,7 +45,6 @@ interface Place {
   readonly name: string;
 }
 
-/** Where the token is written, and where it may be. */
 interface Places {
   readonly current: Place;
   readonly all: readonly Place[];
@@ -57,7 +55,6 @@ interface Look {
   readonly token?: SharedToken;
 }
 
-/** The most significant result comes first. */
 const TELLING: readonly Look['result'][] = ['hit', 'old', 'invalid', 'miss'];
 
 export function createTokenCache({ store, keys, clock, random, metrics }: TokenCacheOptions): TokenCache {
@@ -76,7 +73,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     if (found.kind !== 'value' || stored === undefined) return { result: 'invalid' };
     const { accessToken, lifetimeMs, requestedAtMs } = stored;
     const now = clock.now();
-    // The store's clock, or the replicas': whichever leaves less.
+    // By the store's clock or the replicas', whichever leaves less.
     const byStore = remainingMs(later(askedAt, found.leftMs), now);
     const byClocks = requestedAtMs + lifetimeMs - now.wallMs;
     const leftMs = Math.min(byStore, byClocks, lifetimeMs);
@@ -88,7 +85,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     return { result: 'old' };
   }
 
-  /** The token of another replica, `claimed` if this one must request it, or `late`. */
+  /** The token of another replica, or `claimed` if this one must request it. */
   async function claimOrWait(places: Places, wanted: WantedToken): Promise<SharedToken | 'claimed' | 'late'> {
     const untilMs = clock.monotonicMs() + MAX_WAIT_MS;
     for (;;) {
@@ -184,7 +181,7 @@ function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
 }
 
 /**
- * Everything on which a grant depends. It holds secrets in clear: use it only as input of an HMAC.
+ * Holds secrets in clear: use it only as input of an HMAC.
  * @returns undefined for grants that depend on a token kept fresh elsewhere, and for mounted tokens.
  */
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {

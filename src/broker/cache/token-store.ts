@@ -1,15 +1,15 @@
-/** What the cache needs of a store. Nobody waits for a store that is away. */
+/** What the cache needs of a store. */
 
 export interface TokenStore {
   isConnected(): boolean;
-  /** In the order of the names. */
+  /** In the names' order. */
   read(names: readonly string[]): Promise<Answer<readonly Found[]>>;
-  /** Longer values and invalid times are the caller's fault. */
+  /** The caller checks length and time. */
   write(name: string, value: string, lifeMs: number): Promise<Answer<'written'>>;
   /** Claims the name for this long, unless it is taken. */
   claim(name: string, lifeMs: number): Promise<Answer<'claimed' | 'taken'>>;
   remove(name: string): Promise<Answer<'removed'>>;
-  /** Resolves once a connection has been tried; never rejects. */
+  /** Never rejects. */
   readonly tried: Promise<void>;
   /** With the files as mounted now. */
   reconnect(): void;
@@ -27,11 +27,11 @@ export type Found =
 
 export interface StoreFailure {
   /**
-   * - `unreachable`: no connection, or it was closed.
+   * - `unreachable`: no connection, or closed.
    * - `tls`: no handshake, or an untrusted certificate.
    * - `timeout`: no connection or answer in time.
-   * - `refused`: an error about the password, permissions or room.
-   * - `protocol`: an answer that does not fit the protocol.
+   * - `refused`: about password, permissions or room.
+   * - `protocol`: a malformed answer.
    */
   readonly reason: 'unreachable' | 'tls' | 'timeout' | 'refused' | 'protocol';
   /** May be shown: it repeats only a code of the store. */
