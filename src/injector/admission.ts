@@ -1,4 +1,4 @@
-/** Answers admission reviews (AdmissionReview of admission.k8s.io/v1) for the mutating and the validating webhook. */
+/** Answers admission reviews (AdmissionReview of admission.k8s.io/v1). */
 
 import type { OwnerReference } from '../platform/kubernetes/api.ts';
 import { TokenBucket } from '../platform/limits/token-bucket.ts';
@@ -18,23 +18,22 @@ export interface AdmissionAnswer {
   readonly body: string;
 }
 
-/** Any pod can send a review by hand. The answer to an unverified one depends only on it and the settings. */
+/** Any pod can forge a review, so the answer to an unverified one depends only on it and the settings. */
 export type Caller = 'api_server' | 'unverified';
 
 /** Never rejects. */
 export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionAnswer>;
 
-/** In file mode the injector has none. */
 export interface ClusterContact {
   /** Undefined if unknown. Asked only for a verified API server. */
   secretExists?(namespace: string, name: string): Promise<boolean | undefined>;
-  /** Tells a pod's owner what is wrong. Never waits or fails. */
+  /** Tells the owner what is wrong. Never waits or fails. */
   lookAtOwner?(owner: OwnerReference, namespace: string): void;
 }
 
 interface AdmissionOptions {
   readonly defaults: InjectionDefaults;
-  /** Read anew for each pod: clusters are upgraded. */
+  /** Read anew for each pod, since clusters are upgraded. */
   readonly cluster: () => Cluster;
   readonly contact: ClusterContact;
   readonly metrics: InjectorMetrics;
@@ -106,7 +105,6 @@ export function createValidatingWebhook(options: AdmissionOptions): Webhook {
 
 interface Verdict {
   readonly body: string;
-  /** Absent if the mutating webhook has already counted the review. */
   readonly counted?: { readonly result: Injection['result']; readonly reason: string };
 }
 
@@ -117,7 +115,7 @@ function ignored(uid: string): Verdict {
   };
 }
 
-/** An unexpected error is answered with 500, so that failurePolicy decides about the pod. */
+/** An unexpected error is a 500, so that failurePolicy decides. */
 function answering(
   { metrics, clock, log }: AdmissionOptions,
   admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
@@ -149,7 +147,7 @@ function answering(
 interface AdmissionRequest {
   readonly uid: string;
   readonly namespace: string;
-  /** Only the answer may result: no Events. */
+  /** If true, no Events are written. */
   readonly dryRun: boolean;
   /** Undefined unless a pod is to be created. */
   readonly pod: Pod | undefined;
@@ -169,7 +167,6 @@ interface AdmissionVerdict {
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
 
-/** Or what is wrong with the body. */
 export function parseAdmissionReview(body: Buffer): AdmissionRequest | string {
   const beyond = beyondJsonBounds(body);
   if (beyond !== undefined) return beyond;
@@ -234,7 +231,6 @@ function isOwner(value: unknown): boolean {
   return isObject(value) && ['apiVersion', 'kind', 'name', 'uid'].every((key) => isName(value[key]));
 }
 
-/** The API server has decoded, but not yet validated. */
 function isPodShaped(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { metadata, spec } = value;
@@ -252,7 +248,7 @@ function isPodShaped(value: unknown): boolean {
   });
 }
 
-/** A pod's fields nest some fifteen levels deep, managed fields as many again. */
+/** A pod's fields nest fifteen levels deep, managed fields as many again. */
 const MAX_DEPTH = 64;
 
 /** Twice what the largest pod has. */
@@ -261,7 +257,7 @@ const MAX_VALUES = 200_000;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Why this JSON must not be parsed. Four megabytes of brackets would become a hundred of objects, and block the event loop. */
+/** Why these bytes must not be parsed: four megabytes of brackets would become a hundred of objects, and block the event loop. */
 export function beyondJsonBounds(bytes: Uint8Array): string | undefined {
   let depth = 0;
   let values = 1;

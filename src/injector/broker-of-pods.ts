@@ -1,5 +1,3 @@
-/** Where pods find the broker, and its CAs as a live value. */
-
 import { basename, dirname } from 'node:path';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { serverUrl, type ValueFormat } from '../config/values.ts';
@@ -54,7 +52,7 @@ const brokerUrl: ValueFormat<string> = {
   },
 };
 
-/** Undefined if there is no broker. Mistakes are added to `problems`. */
+/** Mistakes are added to `problems`. */
 export function readBrokerOfPods(given: Given, problems: Problem[]): BrokerOfPodsConfig | undefined {
   const { 'broker-url': url, 'broker-ca-file': file, 'broker-ca-config-map': configMap } = given;
   if (url === undefined) {
@@ -109,7 +107,7 @@ export async function followBroker(
   };
 }
 
-/** @throws {ConfigurationError} if the CAs are unusable. */
+/** @throws {ConfigurationError} */
 export async function readBroker({ authorities, ...broker }: BrokerOfPodsConfig): Promise<BrokerOfPods> {
   if (authorities.from !== 'file') return { ...broker, authorities };
   const { path } = authorities;
@@ -130,7 +128,6 @@ function usable(
   throw new ConfigurationError([{ key, value: path, expected: `a usable CA bundle, but ${read.why}` }]);
 }
 
-/** Only the certificates leave the file. */
 function readAuthorities(reading: MountedSecret): Authorities {
   if (reading.state !== 'loaded') return { state: 'unusable', why: reading.detail };
   const [text = ''] = Object.values<string>(reading.values);

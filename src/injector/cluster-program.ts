@@ -1,4 +1,4 @@
-/** The injector's use of the Kubernetes API. Loaded only if used: the client takes some 30 MB. */
+/** Loaded only if the Kubernetes API is used: its client takes some 30 MB. */
 
 import { SidecarError } from '../platform/errors.ts';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
@@ -34,7 +34,6 @@ interface ClusterOptions extends NonNullable<InjectorConfig['kubernetes']>, Back
 
 interface ConnectedCluster {
   readonly cluster: () => Cluster;
-  /** Whether existing profiles have been read, or need not be. */
   profilesRead(): boolean;
   readonly contact: ClusterContact;
   keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;

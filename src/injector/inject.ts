@@ -46,7 +46,6 @@ const SETTINGS = {
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
 
-/** Far above what a cluster accepts. */
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 const clusterVersion: ValueFormat<ClusterVersion> = {
@@ -92,10 +91,7 @@ export const inject: Command = {
   },
 };
 
-/**
- * Resolves to no profiles if the manifests name none.
- * @throws {SidecarError} `configuration` if a file of profiles cannot be read, or is no YAML.
- */
+/** @throws {SidecarError} `configuration` if a file of profiles cannot be read, or is no YAML. */
 async function readProfiles(
   given: GivenValue | undefined,
   text: string,

@@ -1,4 +1,4 @@
-/** What a pod gets if its annotations are silent: the operator's flags. */
+/** The operator's flags, for what annotations do not say. */
 
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
@@ -37,7 +37,7 @@ export interface InjectionDefaults {
   readonly scope?: string;
   readonly audience?: string;
   readonly upstream?: string;
-  /** In the pod's namespace, with CAs that the sidecar trusts besides the public ones. */
+  /** In the pod's namespace, with CAs besides the public ones. */
   readonly caConfigMap?: string;
   readonly mode: SidecarMode;
   /** Besides `mode`; `USUAL_MODES` by default. */
@@ -48,11 +48,10 @@ export interface InjectionDefaults {
   readonly resources: SidecarResources;
   /** For the first token; then the kubelet restarts the sidecar. */
   readonly startupSeconds: number;
-  /** Mark the pod for scrapers, unless it is marked already. */
+  /** For scrapers, unless the pod is marked already. */
   readonly prometheusAnnotations: boolean;
   /** The defaults themselves are always allowed. */
   readonly allowed?: AllowLists;
-  /** It requests the tokens of credentials that profiles leave to it. */
   readonly broker?: BrokerOfPods;
 }
 
@@ -195,7 +194,7 @@ const userId: ValueFormat<number | 'none'> = {
   },
 };
 
-/** A mistake is added to `problems` and leaves its default in the result. */
+/** Mistakes are added to `problems`. */
 export function readInjectionDefaults(
   given: GivenValues<typeof INJECTION_SETTINGS>,
   problems: Problem[],
@@ -203,7 +202,6 @@ export function readInjectionDefaults(
   type Flag = keyof typeof INJECTION_SETTINGS;
   const read = <T>(flag: Flag, format: ValueFormat<T>): T | undefined =>
     readValue(given[flag], format, problems);
-  /** The text as given, once its format is right. */
   const readText = <Key extends string>(
     key: Key,
     flag: Flag,

@@ -7,7 +7,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** Without conditions it matches everything; with an unknown or incomplete operator, nothing. */
+/** An unknown or incomplete operator matches nothing. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -4,18 +4,14 @@ import type { CertificateMetrics } from '../platform/tls/serving-certificate.ts'
 type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
 
 export interface InjectorMetrics extends CertificateMetrics {
-  /** @param reason from a small, fixed set: see docs/reference/injector.md. */
+  /** @param reason see docs/reference/injector.md. */
   admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
   connectionDropped(reason: DropReason): void;
-  /** Without the sidecar that they ask for, as the watching replica knows. */
   podsWithoutSidecar(count: number): void;
   evicted(result: EvictionResult): void;
 }
 
-/**
- * `sent_ahead`: more came before earlier answers were made or read. `untrusted`: the caller did not trust the certificate.
- * `handshake`: no TLS, or no client certificate of a trusted CA.
- */
+/** `untrusted`: the caller did not trust the certificate. `handshake`: no TLS, or no client certificate of a trusted CA. */
 type DropReason = (typeof DROP_REASONS)[number];
 
 const DROP_REASONS = ['displaced', 'sent_ahead', 'handshake', 'untrusted', 'client_name'] as const;

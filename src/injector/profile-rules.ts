@@ -15,7 +15,6 @@ export function profilesOf(source: ProfileSource): Profiles {
   return createProfiles(source, credentialFiles);
 }
 
-/** @param namespace for profiles that name none. */
 export function profilesInManifests(manifests: readonly unknown[], namespace: string): Profiles {
   return profilesOf(manifestProfiles(manifests, namespace, credentialFiles));
 }

@@ -121,7 +121,6 @@ async function connect(
   log: Logger,
 ): Promise<ClusterSide> {
   const openFiles = (config: CertificateConfig): Promise<CertificateSource> => {
-    // Without the API the settings allow no other source.
     if (config.source !== 'files')
       throw new SidecarError('internal', 'a certificate cannot be kept without the API');
     return followCertificateFiles(config, { clock, pollMs: POLL_MS, metrics, log });
@@ -145,7 +144,7 @@ async function connect(
     random: Math.random,
     identity: `${hostname()}_${randomUUID()}`,
   });
-  // A native sidecar would hang a pod of an older cluster.
+  // A native sidecar would hang pods of older clusters.
   const needsVersion = defaults.nativeSidecar === undefined;
   return {
     ...side,

@@ -5,8 +5,8 @@ import type { Clock } from '../platform/time/clock.ts';
 export interface ReviewBudget {
   /**
    * Resolves once there is room; rejects if the signal aborts first. The address that holds the least goes first, and none may hold
-   * more than half of the total. Without room, the address that holds the most loses its oldest upload or unread answer, if it
-   * holds more than this one would.
+   * more than half. Without room, the address that holds the most loses its oldest upload or unread answer, if it holds more than
+   * this one would.
    * @param bytes at most `MAX_REVIEW_BYTES`.
    * @param giveWay ends the review; called at most once, and not after `arrived`.
    */
@@ -18,9 +18,8 @@ export interface Reservation {
   arrived(): void;
   /**
    * The answer's room replaces the review's. Without enough, the address that holds the most loses its oldest unread answers, if it
-   * holds more than this one would. An answer is unread after a second, or at once if its address exceeds half of the total. At
-   * most once.
-   * @param giveWay ends the answer after its room was given back; called at most once, and not after `release`.
+   * holds more than this one would. An answer is unread after a second, or at once if its address exceeds half. At most once.
+   * @param giveWay ends the answer, whose room is then given back; called at most once, and not after `release`.
    * @returns false if the answer must be dropped; all room is then given back.
    */
   answered(bytes: number, giveWay: () => void): boolean;
@@ -64,9 +63,9 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const waiting = new Set<Waiting>();
   /** In order of beginning. */
   const uploading = new Set<Uploading>();
-  /** In the order in which they were late, or exceeded half of the total. */
+  /** In the order in which they were late, or exceeded half. */
   const unread = new Set<Unread>();
-  /** Counted until their connections have ended. */
+  /** Asked to give way, and counted until their connections have ended. */
   const leaving = new Set<Claim>();
   let total = 0;
 
@@ -138,7 +137,6 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     };
   }
 
-  /** Now, or once unread answers have given way. */
   function hasRoom(address: string, more: number): boolean {
     while (total + more > TOTAL_BYTES) {
       const most = oldestOfMost(unread);

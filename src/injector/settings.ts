@@ -129,14 +129,12 @@ export interface InjectorConfig {
   readonly adminListen: ListenAddress;
   /** Missing only if `problems` says why. */
   readonly certificate?: CertificateConfig;
-  /** Present if callers must show a certificate. */
   readonly clients?: ClientFiles;
   readonly kubernetes?: KubernetesConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly defaults: InjectionDefaults;
-  /** Present if profiles may leave credentials to a broker. */
   readonly broker?: BrokerOfPodsConfig;
 }
 
@@ -160,14 +158,12 @@ interface KubernetesConfig {
   readonly events: boolean;
   /** Present if pods are watched. */
   readonly pods?: WatchedPodsConfig;
-  /** Present if pods may name profiles. */
   readonly profiles?: { readonly leaseName: string };
 }
 
 interface WatchedPodsConfig {
   readonly leaseName: string;
   readonly heals: boolean;
-  /** The MutatingWebhookConfiguration that selects the pods to inject. */
   readonly configuration?: string;
 }
 
@@ -184,7 +180,7 @@ const certificateLifetime: ValueFormat<number> = {
   },
 };
 
-/** Beyond a third of the shortest life, the successor would be too late. */
+/** With a longer one the successor would be too late. */
 const propagation: ValueFormat<number> = {
   expected: 'a duration of at most 10m, such as 60s',
   parse(text) {
@@ -193,7 +189,7 @@ const propagation: ValueFormat<number> = {
   },
 };
 
-/** A mistake is added to `problems` and leaves its default in the result. */
+/** Mistakes are added to `problems`. */
 export function readInjectorConfig(given: Given, problems: Problem[]): InjectorConfig {
   const usesApi = readValue(given['kubernetes-api'], boolean, problems) === 'true';
   const checkSecrets = readValue(given['check-secrets'], boolean, problems) === 'true';

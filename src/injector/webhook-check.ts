@@ -1,6 +1,6 @@
 /**
- * Whether API servers reach the webhook. Only they can tell, so it refuses a dry run of a ConfigMap in known words. If let through,
- * others' policies and quotas could refuse it.
+ * Whether API servers reach the webhook, which only they can tell. It refuses a dry run of a ConfigMap in known words: if let
+ * through, others' policies could refuse it.
  */
 
 import { messageOf, SidecarError } from '../platform/errors.ts';
@@ -14,7 +14,7 @@ const ANSWER = 'the webhook of token-sidecar answers';
 
 const EVERY_MS = 1000;
 
-/** The API server waits for a webhook for at most 30 s. */
+/** An API server waits for a webhook for at most 30 s. */
 const ATTEMPT_MS = 35_000;
 
 /** Lets everything else pass. */
@@ -30,15 +30,13 @@ export function createCheckWebhook(): Webhook {
 }
 
 interface WebhookCheckOptions {
-  /** That of the webhook's own release. */
+  /** The release's. */
   readonly namespace: string;
   /** For all attempts; 0 for one without a limit. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Resolves at once when asked to stop. */
   readonly pause: (ms: number) => Promise<void>;
-  /** Called with each new reason why it does not answer yet. */
   onWaiting(reason: string): void;
 }
 

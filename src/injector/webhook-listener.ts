@@ -25,7 +25,7 @@ import {
   type ReviewBudget,
 } from './review-budget.ts';
 
-/** An API server needs one per concurrent call. All take 16 MiB of the chart's 192 MiB. */
+/** All take 16 MiB of the chart's 192 MiB. */
 const MAX_CONNECTIONS = 256;
 
 /** For a TLS handshake, and again for the head of a request. */
@@ -34,7 +34,6 @@ const HANDSHAKE_MS = 5000;
 /** From the head of a review to the last byte of its answer. The chart's webhooks wait 5 s. */
 const REVIEW_MS = 10_000;
 
-/** How often Node looks for slow requests. */
 const CHECK_EVERY_MS = 1000;
 
 /** The API server closes an idle connection first, after 90 s. */
@@ -45,7 +44,7 @@ const READ_AHEAD_BYTES = 16 * 1024;
 
 interface WebhookListener {
   readonly address: ListenAddress;
-  /** Serves for `delayMs` more, asking that connections be closed, then gives requests in flight at most `timeoutMs`. */
+  /** Serves for `delayMs` more, then gives requests in flight at most `timeoutMs`. */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
@@ -62,7 +61,7 @@ interface WebhookListenerOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` */
 export async function startWebhookListener(options: WebhookListenerOptions): Promise<WebhookListener> {
   const { clients, metrics, clock, log } = options;
   let draining = false;
@@ -83,7 +82,6 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     onDropped: metrics.connectionDropped,
     log,
   });
-  // Before the handshake, which costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {
     if (clients === undefined || clients.accepts(socket)) return;
@@ -118,7 +116,6 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
       })
       .then(
         ({ status, body }) => {
-          // Only after a complete request may another follow.
           const close = draining || !request.complete;
           response.writeHead(status, {
             'Content-Type': status === 200 ? 'application/json' : 'text/plain; charset=utf-8',
@@ -173,7 +170,7 @@ function presentCertificates(
 interface Answering extends Pick<WebhookListenerOptions, 'webhooks' | 'clock'> {
   readonly budget: ReviewBudget;
   readonly caller: Caller;
-  /** Aborts when the answer has left or the connection has ended. */
+  /** When the answer has left or the connection has ended. */
   readonly signal: AbortSignal;
 }
 
@@ -203,12 +200,12 @@ type ReviewBody = ReceivedReview | { readonly status: 413 };
 
 interface ReceivedReview {
   readonly bytes: Buffer;
-  /** Keeps room for the answer instead: see `Reservation.answered`. */
+  /** See `Reservation.answered`. */
   answered: Reservation['answered'];
 }
 
 /**
- * Or the status that says why not. Its room in `budget` is kept until it is answered, the answer's until `signal` aborts.
+ * Or why not. Its room in `budget` is kept until it is answered, the answer's until `signal` aborts.
  * @throws the error of the connection or of `signal`.
  */
 export async function readReviewBody(
@@ -280,7 +277,7 @@ function forget({ buffer }: Buffer): void {
 /** Anybody can send alerts: the metric counts them all. */
 const WARNINGS = { burst: 1, perSecond: 1 / 60 };
 
-/** With what an operator has to compare and the caller's address. */
+/** At most once a minute, with what an operator has to compare. */
 function createDistrustWarning(
   certificates: Pick<CertificateSource, 'current'>,
   clock: Clock,

@@ -1,4 +1,4 @@
-/** Makes a CA and the only certificate that it signs (RFC 5280). */
+/** A CA and its only certificate (RFC 5280). */
 
 import { type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -36,7 +36,7 @@ export interface IssuedCertificate {
 }
 
 interface IssueOptions {
-  /** DNS names of the Service; the first is also the subject. */
+  /** DNS names; the first is also the subject. */
   readonly hosts: readonly string[];
   /** Unix time in ms. */
   readonly nowMs: number;
@@ -46,14 +46,14 @@ interface IssueOptions {
 /** For API servers whose clocks are behind. */
 const BACKDATED_MS = 3_600_000;
 
-/** The CA's P-256 key is forgotten, so nobody can sign a second certificate that the API server would trust. */
+/** The CA's key is forgotten, so nobody can sign another certificate that the API server would trust. */
 export async function issueCertificate({
   hosts,
   nowMs,
   lifetimeMs,
 }: IssueOptions): Promise<IssuedCertificate> {
   const [authority, leaf] = await Promise.all([newKeyPair(), newKeyPair()]);
-  // CAs differ by name, since verifiers look up issuers by name.
+  // Verifiers look up issuers by name.
   const authorityName = commonName(`token-sidecar-injector-ca-${randomBytes(8).toString('hex')}`);
   const lifetime = validity(nowMs - BACKDATED_MS, nowMs + lifetimeMs);
   const signed = (subject: Name, publicKey: KeyObject, extensions: readonly Extension[]): string =>

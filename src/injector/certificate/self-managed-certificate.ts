@@ -1,4 +1,4 @@
-/** The certificate that the injector makes for itself. Every replica serves what the Secret holds, and one maintains it. */
+/** Every replica serves the certificate in the Secret, and one maintains it. */
 
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
@@ -44,17 +44,16 @@ interface SelfManagedOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** Leadership may have come back unnoticed. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Somebody who undoes the leader's changes must not make it write without end. */
+/** So that undoing the leader's changes does not make it write without end. */
 const LOOKS_APART_MS = 1000;
 
 /** How long a foreign CA stays trusted: by then no replica shows a certificate of it. */
 const KEPT_FOR_MS = 900_000;
 const MAX_KEPT = 4;
 
-/** Deletes the Lease with the Secret. Undefined without a Secret. */
+/** Undefined without a Secret. */
 async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
   try {
     const { name, uid } = (await api.request<CertificateSecret>('GET', path)).metadata;
@@ -77,11 +76,10 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     webhooks.map(({ name }) => name),
     clock,
   );
-  /** The certificate in the Secret. */
+  /** The Secret's certificate. */
   let offered: ServingCertificate | undefined;
   let cancelTakeover: (() => void) | undefined;
 
-  /** Shows the Secret's certificate once it is trusted. */
   function takeOver(): void {
     cancelTakeover?.();
     if (closed || offered === undefined) return;
@@ -152,7 +150,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       failures = 0;
     } catch (error) {
       delayMs = backoffMs(++failures, random);
-      // 409: another replica or a user was quicker; the next look reads what they wrote.
+      // 409: another was quicker; the next look reads what it wrote.
       log[statusOf(error) === 409 ? 'info' : 'error'](
         { err: error, failures },
         'certificate not looked after',
@@ -161,7 +159,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     if (!closed) cancelTimer = clock.after(delayMs, wake);
   }
 
-  /** Resolves to when another step may be due, Unix time in ms. */
+  /** Resolves to the next step's time, Unix time in ms. */
   async function step(): Promise<number> {
     const secret = await readSecret();
     const stored = readStoredCertificates(secret);
@@ -193,7 +191,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     return plan.nextAtMs;
   }
 
-  /** The content of a deleted Secret, as far as this replica still shows it and the webhooks trust it. */
+  /** The content of a deleted Secret, as long as this replica shows it and the webhooks trust it. */
   function stillServed(nowMs: number): StoredCertificates | undefined {
     const current = served.current();
     if (current === undefined || outsideValidity(current, nowMs) !== undefined) return undefined;
@@ -240,7 +238,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     }
   }
 
-  /** @throws {KubernetesApiError} 409 if it has been written since it was read. */
+  /** @throws {KubernetesApiError} 409 if another has written. */
   async function writeSecret(
     secret: CertificateSecret | undefined,
     content: StoredCertificates,
@@ -281,7 +279,7 @@ interface TakeoverOptions {
   readonly nowMs: number;
 }
 
-/** In ms; Infinity if that depends on what the webhooks will trust. */
+/** In ms; Infinity if that depends on the webhooks. */
 export function takeoverDelayMs(
   current: ServingCertificate | undefined,
   offered: ServingCertificate,
@@ -289,7 +287,7 @@ export function takeoverDelayMs(
 ): number {
   if (current?.cert === offered.cert) return 0;
   const isValid = current !== undefined && outsideValidity(current, nowMs) === undefined;
-  // The API server cannot be asked. It certainly trusts no expired certificate.
+  // The API server certainly trusts no expired certificate.
   if (!trusted.isKnown()) return isValid ? Number.POSITIVE_INFINITY : 0;
   const forMs = trusted.trustedForMs(offered.cert);
   const isInUse = isValid && trusted.trustedForMs(current.cert) !== undefined;
@@ -297,16 +295,15 @@ export function takeoverDelayMs(
   return isInUse ? Math.max(0, propagationMs - forMs) : 0;
 }
 
-// A rotation never shows a certificate whose CA API servers may not know, nor forgets a CA still in use. 1. `stage`: a successor is
-// stored, and the webhooks get both CAs. 2. `promote`: later the successor takes over. 3. `prune`: the old CA is removed once it
-// has expired and no replica can show its certificate.
+// A rotation never shows a certificate whose CA API servers may not know, nor forgets a CA in use. `stage` stores a successor and
+// gives the webhooks both CAs, `promote` lets it take over, `prune` removes the expired CA.
 
 interface RotationPolicy {
-  /** Life of each certificate and its CA. */
+  /** Of each certificate and its CA. */
   readonly lifetimeMs: number;
   /** How long API servers may take to notice a changed webhook. */
   readonly propagationMs: number;
-  /** DNS names that the certificate must have. */
+  /** The certificate's DNS names. */
   readonly hosts: readonly string[];
 }
 
@@ -314,14 +311,14 @@ type RotationStep = 'create' | 'stage' | 'promote' | 'prune' | 'wait';
 
 interface RotationPlan {
   readonly step: RotationStep;
-  /** When the next step may be due, Unix time in ms. */
+  /** Unix time in ms. */
   readonly nextAtMs: number;
 }
 
-/** The last third is left for delays. */
+/** The rest is for delays. */
 const RENEW_AT = 2 / 3;
 
-/** Certificates made under a clock that was ahead are useless until their time comes. Backdating covers small differences. */
+/** A certificate made under a clock that was ahead is useless until its time comes. */
 export function planRotation(
   stored: StoredCertificates | undefined,
   { lifetimeMs, propagationMs, hosts }: RotationPolicy,
@@ -340,7 +337,6 @@ export function planRotation(
   if (next === undefined || outsideValidity(next, nowMs) !== undefined || !hasHosts(next.cert, hosts)) {
     if (isDue) return { step: 'stage', nextAtMs: nowMs };
   } else {
-    // Waits until the webhooks are seen to trust it.
     if (publishedAtMs === undefined) return { step: 'wait', nextAtMs: nowMs + propagationMs };
     const promoteAtMs = publishedAtMs + propagationMs;
     return nowMs >= promoteAtMs

@@ -1,4 +1,4 @@
-/** The Secret that the replicas share: the certificate in use, its successor, and the CAs. */
+/** The Secret that the replicas share. */
 
 import { X509Certificate } from 'node:crypto';
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
@@ -20,9 +20,8 @@ export interface StoredCertificates {
   readonly current: ServingCertificate;
   /** Waits until every API server trusts its CA. */
   readonly next?: ServingCertificate;
-  /** When the webhooks were seen to trust the CA of `next`, Unix time in ms. */
+  /** Since when the webhooks trust the CA of `next`, Unix time in ms. */
   readonly publishedAtMs?: number;
-  /** Somebody requests a new certificate early. */
   readonly isRotationAsked?: true;
   /** PEM, newest first. */
   readonly authorities: readonly string[];
@@ -37,7 +36,7 @@ const KEYS = {
   nextKey: 'next.key',
 } as const;
 
-/** With any value it has the certificate replaced now; removed once that has begun. */
+/** With any value it has the certificate replaced now. */
 const ROTATE = 'token-sidecar.dev/rotate';
 
 const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
@@ -46,7 +45,6 @@ const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 export function readStoredCertificates(
   secret: CertificateSecret | undefined,
 ): StoredCertificates | undefined {
-  // A missing key is no PEM either.
   const text = (key: string): string => Buffer.from(String(secret?.data?.[key]), 'base64').toString('utf8');
   const current = parseServingCertificate(text(KEYS.cert), text(KEYS.key));
   if (typeof current === 'string') return undefined;
@@ -99,7 +97,7 @@ export function livingAuthorities(authorities: readonly string[], nowMs: number)
   return authorities.filter((pem) => nowMs < new X509Certificate(pem).validToDate.getTime());
 }
 
-/** Those valid already: a clock that was ahead made the others. */
+/** Leaves out those made under a clock that was ahead. */
 export function begunAuthorities(authorities: readonly string[], nowMs: number): string[] {
   return authorities.filter((pem) => nowMs >= new X509Certificate(pem).validFromDate.getTime());
 }
@@ -109,20 +107,19 @@ function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());
 }
 
-// Which CAs the API server trusts for the webhooks, and for how long, as this replica has seen it.
+// Which CAs the API server trusts for the webhooks, and for how long.
 
 export interface TrustedAuthorities {
   /** Undefined while it does not exist. */
   saw(name: string, configuration: ConfigurationObject | undefined): void;
-  /** Whether every configuration has been seen. */
   isKnown(): boolean;
   /** Trusted CAs, PEM. */
   issuersOf(cert: string): readonly string[];
-  /** In ms; undefined if a webhook does not trust its CA. */
+  /** In ms; undefined if one does not trust its CA. */
   trustedForMs(cert: string): number | undefined;
 }
 
-/** @param names of the configurations that must trust a CA. */
+/** @param names of configurations that must trust a CA. */
 export function trackTrustedAuthorities(names: readonly string[], clock: Clock): TrustedAuthorities {
   const seen = new Map<string, readonly (readonly string[])[]>();
   /** PEM of the CAs that all trust, and since when, in monotonic time. */
@@ -179,7 +176,7 @@ function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly string[] 
 }
 
 /**
- * Makes every webhook of the configuration trust only these CAs.
+ * Replaces what every webhook of the configuration trusts.
  * @param authorities PEM.
  * @param keep which other trusted CAs stay for now, PEM.
  * @throws {KubernetesApiError}

@@ -39,7 +39,6 @@ export function followClusterVersion(
   return { current: () => current, close: () => abort.abort() };
 }
 
-/** A missing field is no number either. */
 interface VersionInfo {
   readonly major: string;
   readonly minor: string;

@@ -1,6 +1,6 @@
 /**
- * Tells the owner of pods why they have no sidecar, or lack their Secret. A review may be forged, so it only says where to look:
- * the Event follows from the owner's template in the API.
+ * Tells the owner of pods why they have no sidecar or Secret. A review may be forged, so the Event follows from the owner's
+ * template in the API.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -24,11 +24,10 @@ interface OwnerEventsOptions {
   readonly log: Logger;
   readonly tell: TellEvent;
   readonly verdictOf: (pod: Pod, namespace: string) => Injection;
-  /** Absent if Secrets are not checked. */
   readonly secretExists?: ClusterContact['secretExists'];
 }
 
-/** Kinds that make pods from a template, with their API paths. */
+/** By apiVersion and kind. */
 const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: string]>> = {
   'v1 ReplicationController': ['/api/v1', 'replicationcontrollers'],
   'apps/v1 ReplicaSet': ['/apis/apps/v1', 'replicasets'],
@@ -39,7 +38,6 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
 
 /** Between looks at one owner. */
 const LOOKS_APART_MS = 10_000;
-/** More are dropped, since Events are a courtesy. */
 const MAX_IN_FLIGHT = 8;
 const LOOKS = { burst: 50, perSecond: 5 };
 
@@ -100,7 +98,7 @@ export function createOwnerEvents(
   }
 }
 
-/** Undefined for a kind that makes no pods from a template. */
+/** Undefined for kinds that make no pods from a template. */
 export function ownerPath({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
   const key = `${apiVersion} ${kind}`;
   const found = Object.hasOwn(COLLECTIONS, key) ? COLLECTIONS[key] : undefined;
@@ -124,7 +122,7 @@ function isSegment(name: string): boolean {
   return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name) && !name.includes('..');
 }
 
-// Events repeat only after a while, and their rate is bounded for the API server's sake.
+// The rate of Events is bounded for the API server's sake.
 
 type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 
@@ -143,7 +141,7 @@ const COMPONENT = 'token-sidecar-injector';
 /** The API server's limit. */
 const MAX_MESSAGE = 1024;
 
-/** @throws {KubernetesApiError} The next call then tries again. */
+/** @throws {KubernetesApiError} The next call tries again. */
 export type TellEvent = (
   subject: Subject,
   namespace: string,
@@ -151,7 +149,7 @@ export type TellEvent = (
   about?: string,
 ) => Promise<void>;
 
-/** Findings with one `about` count as one; `about` is the message by default. */
+/** Findings with one `about` count as one, and `about` is the message by default. */
 export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
   const told = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
   return async (subject, namespace, finding, about = finding.message) => {

@@ -8,7 +8,6 @@ import type { Clock } from '../../platform/time/clock.ts';
 /** Well within the webhook's timeout of 5 s. */
 const TIMEOUT_MS = 1000;
 
-/** A rollout asks for one Secret many times. */
 const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
 const MAX_KNOWN = 1000;

@@ -1,5 +1,3 @@
-/** Applies the injector's patch to manifests. */
-
 import {
   type Document,
   isAlias,
@@ -34,11 +32,11 @@ export interface ManifestOptions {
   readonly cluster: Cluster;
   /** For workloads that name none. */
   readonly namespace: string;
-  /** Found in all the documents together. */
+  /** Finds profiles in all documents together. */
   readonly profilesIn?: (contents: readonly unknown[]) => Profiles;
 }
 
-/** YAML of one or more documents, or JSON. */
+/** YAML or JSON. */
 export function injectManifests(text: string, options: ManifestOptions): InjectedManifests {
   const { documents, contents, problems: unread } = readManifestDocuments(text);
   if (unread.length > 0) return { text, notes: [], problems: unread };
@@ -108,7 +106,7 @@ function misplaced({ name, ownAnnotations }: Workload): string[] {
   ];
 }
 
-/** YAML reads some as no text, such as `true` or `10`, which the API server would refuse. */
+/** YAML reads some values as no text, such as `true` or `10`. The API server would refuse them. */
 function annotationsWithoutText({ metadata }: Pod): string[] {
   return Object.entries<unknown>(metadata?.annotations ?? {})
     .filter(([name, value]) => name.startsWith(ANNOTATION_PREFIX) && typeof value !== 'string')
@@ -123,7 +121,6 @@ function podOf(content: unknown, { podPath }: Workload): Pod {
   return isObject(pod) ? (pod as Pod) : {};
 }
 
-/** A namespace in the manifests decides whether its pods may be injected. */
 function namespaceLabels(contents: readonly unknown[]): ReadonlyMap<string, Namespace['labels']> {
   const found = new Map<string, Namespace['labels']>();
   for (const content of contents) {
@@ -169,7 +166,7 @@ function styleOf(source: string): ToStringOptions {
   return {
     lineWidth: 0,
     indent: Math.min(Math.max(indentation, 2), 8),
-    // Whether `- ` is indented further than its key; both are common.
+    // Whether `- ` is indented further than its key.
     indentSeq: !/^( *)(?:- )?[^\s#-][^\n]*:[ \t]*\n(?: *#[^\n]*\n)*\1- /m.test(source),
     flowCollectionPadding: (padded ?? 0) >= (tight ?? 0),
   };
@@ -192,7 +189,7 @@ export function applyToDocument(
   for (const { target, value } of additions) {
     const parent = document.getIn(target.slice(0, -1));
     const last = target.at(-1) as string;
-    // A separate node for each place, so that no value becomes an alias.
+    // So that no value becomes an alias.
     const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
     if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
     else document.setIn(target, node);
@@ -222,7 +219,7 @@ function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol';
 }
 
-// Mistakes are reported by code and place only: a Secret may be among the manifests.
+// Mistakes name code and place only: a Secret may be among the manifests.
 
 interface ManifestDocuments {
   readonly documents: readonly Document[];
@@ -231,10 +228,10 @@ interface ManifestDocuments {
   readonly problems: readonly string[];
 }
 
-/** YAML of one or more documents, or JSON. */
+/** YAML or JSON. */
 export function readManifestDocuments(text: string): ManifestDocuments {
   const lineCounter = new LineCounter();
-  // As kubectl does. Pretty errors would quote the line, and warnings their subject.
+  // Merges `<<` as kubectl does. Pretty errors and warnings would quote the text.
   const documents: readonly Document[] = parseAllDocuments(text, {
     merge: true,
     prettyErrors: false,
@@ -263,13 +260,11 @@ function contentOf(document: Document, index: number, problems: string[]): unkno
   }
 }
 
-// Where each kind of object holds its pod.
-
 interface Workload {
   /** `Deployment shop`. */
   readonly name: string;
   readonly namespace: string | undefined;
-  /** Path of the pod or its template. */
+  /** Of the pod, or of its template. */
   readonly podPath: readonly (string | number)[];
   /** The sidecar's annotations have no effect there. */
   readonly ownAnnotations: Readonly<Record<string, string>>;
@@ -290,7 +285,6 @@ const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
 
 export const WORKLOAD_KINDS: readonly string[] = Object.keys(POD_PATHS);
 
-/** One, those of a list, or none. */
 export function workloadsIn(manifest: unknown, path: readonly (string | number)[] = []): readonly Workload[] {
   if (!isObject(manifest)) return [];
   const { kind, apiVersion, metadata, items } = manifest;

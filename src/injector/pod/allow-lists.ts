@@ -1,13 +1,12 @@
-/** What annotations may name. Without limits, a tenant who cannot read a Secret could have it sent to a server of their own. */
+/** Without limits, a tenant who cannot read a Secret could have it sent to a server of their own. */
 
 import type { ValueFormat } from '../../config/values.ts';
 
 export interface AllowLists {
-  /** Hosts that may get the client secret. */
+  /** They may get the client secret. */
   readonly authHosts?: readonly string[];
-  /** Hosts that may get access tokens. */
+  /** They may get access tokens. */
   readonly upstreamHosts?: readonly string[];
-  /** Images that may run with the Secret mounted. */
   readonly images?: readonly string[];
   /** Each may set all of the above; `*` for any. */
   readonly configMaps?: readonly string[];
@@ -33,8 +32,8 @@ export const allowedImage: ValueFormat<string> = {
 const CLEAR = 'http://';
 
 /**
- * `*.` stands for one label or more; the port is the scheme's if none is listed. Clear text must be listed as such: a pod's
- * `hostAliases` say where a name leads.
+ * `*.` stands for one label or more. Without TLS a name proves nothing, since a pod's `hostAliases` say where it leads, so clear
+ * text must be listed as such.
  */
 export function isAllowedHost(url: string, list: readonly string[] | undefined): boolean {
   if (list === undefined) return true;
@@ -53,10 +52,7 @@ export function isAllowedHost(url: string, list: readonly string[] | undefined):
   });
 }
 
-/**
- * Compared as written, since runtimes expand short names differently. If hosts are limited, images must be, too: an image can send
- * what it reads anywhere.
- */
+/** Compared as written. If hosts are limited, an image must be listed, since it can send what it reads anywhere. */
 export function isAllowedImage(image: string, lists: AllowLists): boolean {
   const { images } = lists;
   if (images === undefined) return !limitsHosts(lists);
@@ -65,7 +61,7 @@ export function isAllowedImage(image: string, lists: AllowLists): boolean {
   return images.some((entry) => (entry.endsWith('/') ? repository.startsWith(entry) : repository === entry));
 }
 
-/** If hosts are limited, ConfigMaps are, too: one could name any host. */
+/** If hosts are limited, a ConfigMap must be listed, since it could name any host. */
 export function isAllowedConfigMap(name: string, lists: AllowLists): boolean {
   const { configMaps } = lists;
   if (configMaps === undefined) return !limitsHosts(lists);
@@ -76,7 +72,6 @@ export function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
   return authHosts !== undefined || upstreamHosts !== undefined;
 }
 
-/** Then other ways to the Secret have to be closed, too. */
 export function limitsAnything(lists: AllowLists): boolean {
   return Object.keys(lists).length > 0;
 }

@@ -1,8 +1,7 @@
 /**
- * The table of annotations, on the pod or its template. A new one is a row here, and what it does to the pod is in
- * `sidecar-settings.ts`. If it has a default or a variable, the compiler asks for the flag in `../injection-defaults.ts` and the
- * value in `sidecar-environment.ts`; `../profiles/resolve-entries.ts` applies what it overrides. `npm run generate` writes the
- * reference.
+ * The table of annotations. A new one is a row here, and what it does to the pod is in `sidecar-settings.ts`. The compiler asks for
+ * its flag in `../injection-defaults.ts` and its value in `sidecar-environment.ts`; `../profiles/resolve-entries.ts` applies what
+ * it overrides. `npm run generate` writes the reference.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
@@ -11,7 +10,7 @@ import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults.ts';
 
-/** An unlisted name with this prefix is refused, since it may be mistyped. */
+/** An unlisted name with this prefix may be mistyped, and is refused. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
 
 export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
@@ -20,7 +19,6 @@ export type SidecarMode = (typeof SIDECAR_MODES)[number];
 /** `redirect` adds a container that changes the pod's network. */
 export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
 
-/** The others need a list of hosts. */
 export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
 
 const MAX_PROFILES = 16;
@@ -47,7 +45,7 @@ export const objectName: ValueFormat<string> = {
       : undefined,
 };
 
-/** Refuses obvious mistakes; the kubelet judges the rest. */
+/** The kubelet judges the rest. */
 export const imageReference: ValueFormat<string> = {
   expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
   parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),
@@ -84,7 +82,7 @@ interface Quantity {
   readonly amount: number;
 }
 
-/** Also `1e+08`, Helm's notation for large numbers. Not negative. */
+/** Also `1e+08`, as Helm writes it. Not negative. */
 export const quantity: ValueFormat<Quantity> = {
   expected: 'a quantity such as 10m, 0.5 or 64Mi',
   parse(text) {
@@ -130,17 +128,16 @@ type Row = Described & (Told | { readonly variable?: undefined; readonly overrid
 interface Described {
   /** For the reference. */
   readonly text: string;
-  /** Absent if reading takes more than the value. */
   readonly format?: ValueFormat<unknown>;
-  /** The flag for pods without the annotation. */
+  /** For pods without the annotation. */
   readonly default?: keyof typeof INJECTION_SETTINGS;
-  /** Only the injector writes it: a pod that comes with it is refused. */
+  /** A pod that comes with it is refused. */
   readonly written?: true;
 }
 
-/** Becomes a variable of the sidecar, unless a profile makes it part of the file. */
+/** Becomes a variable of the sidecar, or with a profile a part of its file. */
 interface Told {
-  /** Without `TOKEN_SIDECAR_`. */
+  /** Behind `TOKEN_SIDECAR_`. */
   readonly variable: string;
   /** `nothing`: no profile says this. */
   readonly overrides: ProfilePart | 'nothing';
@@ -258,7 +255,6 @@ export type Annotation = keyof typeof ANNOTATION_TABLE;
 
 type Table = typeof ANNOTATION_TABLE;
 
-/** Those whose value alone says whether it is right. */
 export type ReadAnnotation = {
   [Name in Annotation]: Table[Name] extends { format: unknown } ? Name : never;
 }[Annotation];
@@ -290,7 +286,7 @@ export function overriding(part: ProfilePart): readonly OverridingAnnotation[] {
   return ANNOTATIONS.filter((name): name is OverridingAnnotation => rows[name].overrides === part);
 }
 
-/** On the namespace: `enabled` or `disabled`. Without it the webhook's selector decides. */
+/** `enabled` or `disabled`. Without it the webhook's selector decides. */
 export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
 
 /** Always `true`, to find pods with resolved profiles. */
@@ -308,10 +304,10 @@ export const PROMETHEUS = {
 /** The API server's limit after the prefix. */
 const MAX_OWN_NAME = 63;
 
-/** An unchecked pod may have any number of names: so many are named, */
+/** An unchecked pod may have any number of unknown names; only these are named. */
 const MAX_UNKNOWN = 49;
 
-/** and so many get a suggestion. */
+/** How many of them get a suggestion. */
 const MAX_SUGGESTIONS = 10;
 
 const OWN_NAMES = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));

@@ -86,7 +86,6 @@ export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
   ];
 }
 
-/** Unless a container mounts it itself. */
 function mountsPatch(
   { volumeMounts }: Container,
   path: readonly (string | number)[],
@@ -133,10 +132,9 @@ export function namesTrustStore(options: string): boolean {
   return options.includes(nameOf(TRUST_STORE));
 }
 
-/** How the app's connections reach the sidecar. */
 type Way = 'by proxy' | 'as it is';
 
-/** Leaves the app's own options alone; undefined if none is missing. */
+/** Undefined if no option is missing. */
 function javaOptions(own: string, way: Way): string | undefined {
   // A store and its type belong together.
   const trust = namesTrustStore(own) ? [] : [TRUST_STORE, TRUST_STORE_TYPE];

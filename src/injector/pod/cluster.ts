@@ -1,5 +1,3 @@
-/** What injection knows of the pod's cluster. */
-
 import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults } from '../injection-defaults.ts';
 import type { AnnotationValue, OverridingAnnotation, ReadAnnotation, SidecarMode } from './annotations.ts';
@@ -9,9 +7,7 @@ import type { SidecarMount } from './sidecar-mounts.ts';
 export interface Cluster {
   /** Absent if unknown. */
   readonly version?: ClusterVersion;
-  /** Absent if they are switched off. */
   readonly profiles?: Profiles;
-  /** Absent if no namespaces are watched. */
   readonly namespaceLabels?: (name: string) => Readonly<Record<string, string>> | undefined;
 }
 
@@ -32,13 +28,12 @@ type BrokerAuthorities =
   | { readonly from: 'public' }
   /** Of the pod's namespace, with the key `ca.crt`. */
   | { readonly from: 'config_map'; readonly name: string }
-  /** PEM that pods get in an annotation. */
+  /** PEM. */
   | { readonly from: 'file'; current(): string };
 
-/** Characters of the PEM: a pod's annotations share 256 KiB. */
+/** Characters: a pod's annotations share 256 KiB. */
 export const MAX_AUTHORITIES = 32 * 1024;
 
-/** Undefined if the pod has none. */
 export type ProfileOverrides = { readonly [Name in OverridingAnnotation]: Said<Name> | undefined };
 
 /** A word of its list, or the text as written. */
@@ -72,7 +67,6 @@ export interface ResolvedProfiles {
   readonly tokenFiles: boolean;
   /** On loopback. */
   readonly tokenEndpoint: boolean;
-  /** Whether the pod needs the broker's CAs in its annotation. */
   readonly brokerAuthorities: boolean;
   /** With generations: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
   readonly inUse: string;

@@ -1,4 +1,4 @@
-/** Mode `hosts`: the pod's hosts file sends listed hosts to loopback addresses, where the sidecar listens. */
+/** Mode `hosts`: the pod's hosts file leads listed hosts to the sidecar. */
 
 import { type NamedHost, namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -10,7 +10,7 @@ import { itemsOf, type Pod, type PodSpec, takenPorts } from './pod.ts';
 interface CapturedHost {
   readonly host: string;
   readonly address: string;
-  /** The named ports; 443 and 80 if none is named. */
+  /** 443 and 80 if none is named. */
   readonly ports: readonly number[];
 }
 
@@ -19,13 +19,13 @@ const CLEAR_PORT = 80;
 
 const USUAL_PORTS = [443, CLEAR_PORT];
 
-/** Lower ports need privileges. */
+/** Lower ports need privileges, unless the pod says otherwise. */
 const FIRST_UNPRIVILEGED = 1024;
 
 /** The restricted Pod Security Standard considers it safe. */
 const PORT_SYSCTL = 'net.ipv4.ip_unprivileged_port_start';
 
-/** @param hosts as in the annotation; undefined or invalid means none. */
+/** @param hosts undefined or invalid means none. */
 function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
   const named = hosts === undefined ? [] : (namedHosts.parse(hosts) ?? []);
   return [...new Set(named.map(({ host }) => host))].map((host, index) => ({
@@ -50,7 +50,7 @@ export function captureSetting(hosts: string): string {
     .join(', ');
 }
 
-/** Then apps have to trust the sidecar's certificates. */
+/** Apps then have to trust the sidecar. */
 export function endsTls(hosts: string): boolean {
   return capturedHosts(hosts).some(({ ports }) => ports.some((port) => port !== CLEAR_PORT));
 }
@@ -100,7 +100,7 @@ function ownAliases({ hostAliases }: PodSpec, captured: readonly CapturedHost[])
   );
 }
 
-/** Also as IPv6 maps it (RFC 4291 §2.5.5.2), which apps without IPv4 look up. */
+/** Also as IPv6 maps it (RFC 4291 §2.5.5.2). */
 function isSame(ip: string | undefined, address: string): boolean {
   return ip === address || ip?.toLowerCase() === `::ffff:${address}`;
 }
@@ -131,7 +131,6 @@ interface BesideHosts {
   readonly allowed: InjectionDefaults['allowed'];
 }
 
-/** None if the pod names no hosts. */
 export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
   const text = annotations[HOSTS];
   if (text === undefined) return [];

@@ -1,4 +1,4 @@
-/** The verdict on a pod, as a pure function, and its JSON Patch. */
+/** The verdict on a pod and its JSON Patch, as pure functions. */
 
 import type { InjectionDefaults } from '../injection-defaults.ts';
 import {
@@ -52,7 +52,7 @@ interface InjectedPod {
   readonly reason: 'native' | 'classic' | 'later_containers' | 'restored';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
-  /** That the pod will need; empty in a second pass, since the first has named them. */
+  /** Empty in a second pass, since the first has named them. */
   readonly secrets: readonly string[];
 }
 
@@ -79,7 +79,6 @@ interface RejectedPod {
 /** A faulty injector must not be able to stop these pods. */
 export const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
 
-/** In a cluster the API server has already filled it in. */
 const DEFAULT_SERVICE_ACCOUNT = 'default';
 
 /** The patched pod is `already_injected`: a second pass changes nothing. */
@@ -155,9 +154,7 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
   return { result: 'skipped', reason, warnings };
 }
 
-/**
- * Other webhooks may have added containers, which get what the others have, or dropped parts of the sidecar, which are put back.
- */
+/** Other webhooks may have added containers, or dropped parts of the sidecar, since the first pass. */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can claim that there was a first pass, which would have found these.
   const annotations = metadata?.annotations ?? {};
@@ -202,7 +199,7 @@ const DROPPED =
 
 /**
  * A webhook with old API types drops fields that it does not know. Without this one the API server refuses the sidecar, and
- * complains only of its probes.
+ * complains only of probes.
  */
 function droppedPolicy({ initContainers }: PodSpec): AddOperation | undefined {
   const dropped = (container: Container): boolean =>
@@ -219,7 +216,7 @@ function patchFor(
   const { spec = {} } = pod;
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
   const { redirected } = settings;
-  // After the sidecar, which then runs when connections are redirected to it.
+  // The sidecar comes first, to run when connections are redirected.
   const ours =
     redirected === undefined ? [container] : [container, redirectContainer({ ...settings, redirected })];
   const initContainers = spec.initContainers ?? undefined;
@@ -278,7 +275,7 @@ function group(existing: PodSpec['securityContext'], { runAsUser }: SidecarSetti
   return { fsGroup: runAsUser, ...policy };
 }
 
-/** The API server has added the account's own before, if the pod named none. */
+/** If the pod named none, the API server has already added the account's own. */
 function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSettings): AddOperation[] {
   const existing = new Set(spec.imagePullSecrets?.map(({ name }) => name));
   const missing = imagePullSecrets.filter((name) => !existing.has(name)).map((name) => ({ name }));

@@ -1,4 +1,4 @@
-/** RFC 6902 §4.1. It replaces only a value that is appended to. */
+/** RFC 6902 §4.1. */
 export interface AddOperation {
   readonly op: 'add';
   /** A JSON Pointer. */
@@ -26,7 +26,7 @@ export function add(path: string, value: unknown): AddOperation {
   return { op: 'add', path, value };
 }
 
-/** To an object that may not exist yet. */
+/** The object may not exist yet. */
 export function addMembers(
   existing: object | null | undefined,
   path: readonly string[],
@@ -36,7 +36,7 @@ export function addMembers(
   return Object.entries(members).map(([name, value]) => add(pointer(...path, name), value));
 }
 
-/** To a list that may not exist yet. */
+/** The list may not exist yet. */
 export function append(
   existing: readonly unknown[] | null | undefined,
   path: readonly (string | number)[],

@@ -1,4 +1,4 @@
-/** What in a pod, apart from its annotations, prevents injection or deserves a warning. */
+/** What in a pod prevents injection, apart from annotations. */
 
 import { describeProblem, type Problem } from '../../platform/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
@@ -32,7 +32,7 @@ const MAX_CONTAINERS = 200;
 /** Further ones are only counted. */
 const MAX_PROBLEMS_TOLD = 50;
 
-/** The API server's limit for all warnings together, in characters. */
+/** The API server's limit for all warnings, in characters. */
 const MAX_WARNING = 4096;
 
 /** Of a value, in characters. */
@@ -79,7 +79,7 @@ function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
   ];
 }
 
-/** A container with the sidecar's user could read its files through /proc/PID/root. */
+/** A container with the sidecar's user could read the sidecar's files through /proc/PID/root. */
 function sharedProcesses(spec: PodSpec): Problem[] {
   return (['shareProcessNamespace', 'hostPID'] as const)
     .filter((field) => spec[field] === true)
@@ -143,7 +143,6 @@ function takenPortNames(spec: PodSpec): Problem[] {
   );
 }
 
-/** What is suspicious but may be intended. */
 export function warningsFor(pod: Pod, settings: SidecarSettings): readonly string[] {
   const { spec = {} } = pod;
   const warnings: string[] = [];
@@ -180,7 +179,6 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
   return warnings.slice(0, MAX_PROBLEMS_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
 }
 
-/** What keeps a container from heeding interception. */
 function interceptionWarnings({ name, env, envFrom }: Container): readonly string[] {
   const warnings: string[] = [];
   const java = itemsOf(env).find((variable) => variable.name === JAVA_OPTIONS);
@@ -199,7 +197,7 @@ function interceptionWarnings({ name, env, envFrom }: Container): readonly strin
   return warnings;
 }
 
-/** The volume is not optional, so the kubelet waits for it. */
+/** The volume is not optional, so the kubelet waits. */
 export function secretMissing(name: string, namespace: string): string {
   return `the Secret ${name} does not exist in ${namespace}: the pod will wait for it`;
 }
@@ -214,7 +212,7 @@ export function refusal(problems: readonly Problem[]): string {
   return `token-sidecar: the pod asks for the sidecar and cannot have it: ${all.join('; ')}`;
 }
 
-/** What the sidecar's settings require and the pod already occupies. For a first pass. */
+/** Only in a first pass. */
 export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
   return [
     ...(settings.tokenEndpoint ? takenPort(spec, TOKEN_ENDPOINT_PORT, 'where the sidecar gives tokens') : []),

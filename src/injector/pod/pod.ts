@@ -1,4 +1,4 @@
-/** The parts of a Pod (core/v1) that the injector reads. The rest passes untouched. */
+/** The parts of a Pod (core/v1) that the injector reads. */
 
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -58,7 +58,6 @@ export interface Container {
 
 export interface EnvironmentVariable {
   readonly name: string;
-  /** Absent if it comes from elsewhere. */
   readonly value?: string;
   readonly valueFrom?: object | null;
 }
@@ -97,11 +96,11 @@ export function controllerOf(pod: Pod): OwnerReference | undefined {
   return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);
 }
 
-// Names, ports and paths, also of a sidecar written by hand.
+// Also of a sidecar written by hand.
 
 export const CONTAINER_NAME = 'token-sidecar';
 
-/** In the mode redirect: ends once the system sends connections to the sidecar. */
+/** Ends once the system sends connections to the sidecar. */
 export const REDIRECT_CONTAINER_NAME = 'token-sidecar-redirect';
 
 export const CREDENTIALS_VOLUME = 'token-sidecar-credentials';
@@ -124,23 +123,20 @@ export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
 
 /** On loopback. */
 export const PROXY_PORT = 15_080;
-/** Probes and metrics; PodMonitors select by this name. */
+/** PodMonitors select by this name. */
 export const ADMIN_PORT = 15_081;
 export const TOKEN_ENDPOINT_PORT = 15_082;
 export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';
 
-/** In memory: the sidecar writes tokens, the app's containers read them. */
+/** In memory: the sidecar writes it, the app's containers read it. */
 export const TOKENS_VOLUME = 'token-sidecar-tokens';
 export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 
-/** User and group of the image. */
+/** Of the image. */
 export const SIDECAR_USER = 65_532;
 
-/**
- * In the mode redirect the sidecar is recognized by its user, and many app images have the usual one. Within the 65536 users of a
- * pod with a user namespace.
- */
+/** Redirection recognizes the sidecar by its user, and many app images have the usual one. Below 65536, for user namespaces. */
 export const REDIRECT_USER = 15_083;
 
 /** The kubelet mounts it even if the rest is read-only. */
@@ -163,7 +159,6 @@ export function takenPorts(
   );
 }
 
-/** @param what describes the port's use. */
 export function takenPort(spec: PodSpec, port: number, what: string): readonly Problem[] {
   return takenPorts(spec, (one) => (one === port ? `a port other than ${port}, ${what}` : undefined));
 }

@@ -1,4 +1,4 @@
-/** Mode `redirect`: an init container with NET_ADMIN sends the app's connections to the sidecar. */
+/** An init container with NET_ADMIN sends the app's connections to the sidecar. */
 
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -21,16 +21,16 @@ import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** Others are captured if a host names them. */
+/** Hosts of the annotation may name others. */
 const USUAL_PORTS = [80, 443];
 
-/** What Pod Security admission enforces (kubernetes.io/docs/concepts/security/pod-security-admission). */
+/** Enforced by Pod Security admission (kubernetes.io/docs/concepts/security/pod-security-admission). */
 const ENFORCED_STANDARD = 'pod-security.kubernetes.io/enforce';
 
 /** They forbid NET_ADMIN. */
 const FORBIDDING = ['baseline', 'restricted'];
 
-/** A service mesh redirects these connections, too. */
+/** Service meshes redirect connections, too. */
 const MESHES: Readonly<Record<string, string>> = {
   'istio-init': 'Istio',
   'istio-validation': 'Istio',
@@ -40,13 +40,12 @@ const MESHES: Readonly<Record<string, string>> = {
   'linkerd-proxy': 'Linkerd',
 };
 
-/** In the form of `--ports`. @param hosts as in the annotation. */
+/** In the form of `--ports`. */
 export function capturedPorts(hosts: string): string {
   const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
   return [...new Set([...USUAL_PORTS, ...named])].join(',');
 }
 
-/** Ends as soon as the table is installed. */
 export function redirectContainer(settings: SidecarSettings & { readonly redirected: string }): object {
   const { redirectImage: image, imagePullPolicy, runAsUser, redirected } = settings;
   return {
@@ -90,7 +89,7 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
   return [{ key: MODE, value: 'redirect', expected }];
 }
 
-/** Also checked in a second pass, since other webhooks may run later. */
+/** Other webhooks may run later. */
 function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
   return [
     ...meshObstacles(spec),
@@ -99,7 +98,6 @@ function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readon
   ];
 }
 
-/** The pod's sidecar shows the user. */
 export function laterClashes(spec: PodSpec): readonly Problem[] {
   const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER_NAME);
   const user = sidecar && userOf(sidecar);
@@ -115,7 +113,7 @@ function meshObstacles(spec: PodSpec): readonly Problem[] {
   });
 }
 
-/** Connections of an app with the sidecar's user would bypass the sidecar. */
+/** An app with the sidecar's user would bypass the sidecar. */
 function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Problem[] {
   if (runAsUser === 'none') {
     const expected =

@@ -1,4 +1,4 @@
-/** The sidecar's container and volumes. charts/token-sidecar/templates/_sidecar.tpl does this for charts. */
+/** charts/token-sidecar/templates/_sidecar.tpl does this for charts. */
 
 import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
@@ -19,7 +19,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     ...(settings.native ? { restartPolicy: 'Always' } : {}),
     env: settings.environment,
     ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
-    // Holds back the app until a native sidecar has its first token. An earlier probe would report a healthy pod as failing.
+    // Holds back the app until there is a token. An earlier probe would report a healthy pod as failing.
     startupProbe: {
       ...probe('/startupz'),
       initialDelaySeconds: 1,
@@ -28,7 +28,6 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     },
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
     livenessProbe: { ...probe('/livez'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
-    // The kubelet stops a native sidecar after the app.
     ...(settings.native ? {} : linger(graceSeconds ?? DEFAULT_GRACE_SECONDS)),
     resources: resourcesOf(settings),
     securityContext: {
@@ -61,7 +60,7 @@ function probe(path: string): object {
   return { httpGet: { path, port: ADMIN_PORT_NAME } };
 }
 
-/** Done by Node, as the image has no `sleep`. Leaves most of the grace period for the drain. */
+/** The image has no `sleep`. Most of the grace period is for the drain. */
 function linger(graceSeconds: number): object {
   const seconds = Math.min(LINGER_SECONDS, Math.floor(graceSeconds / 6));
   if (seconds === 0) return {};

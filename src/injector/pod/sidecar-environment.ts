@@ -15,17 +15,16 @@ interface ToldSettings {
   readonly allowInsecureTokenUrl?: boolean;
   readonly upstream?: string | undefined;
   readonly protocol?: UpstreamProtocol | undefined;
-  /** Whose TLS is intercepted, as in the annotation. */
+  /** Whose TLS is intercepted, in the annotation's form. */
   readonly hosts?: string | undefined;
-  /** In whose place it listens, as in the annotation. */
+  /** In whose place the sidecar listens, in the annotation's form. */
   readonly captured?: string | undefined;
-  /** Whose connections the system redirects, as in the annotation. */
+  /** Whose connections are redirected, in the annotation's form. */
   readonly redirected?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
 }
 
-/** Variables that are no annotation's value. */
 type FurtherVariable =
   | 'CONFIG'
   | 'ALLOW_INSECURE_TOKEN_URL'
@@ -36,7 +35,6 @@ type FurtherVariable =
 interface PodSettings {
   readonly intercepts: boolean;
   readonly logLevel: LogLevel;
-  /** CAs are mounted besides the public ones. */
   readonly trustsOwnAuthorities: boolean;
 }
 
@@ -79,7 +77,7 @@ const POD_FIELDS: readonly EnvironmentVariable[] = [
   { name: 'NODE_NAME', fieldPath: 'spec.nodeName' },
 ].map(({ name, fieldPath }) => ({ name, valueFrom: { fieldRef: { fieldPath } } }));
 
-/** The kubelet expands `$(NAME)` and reads `$$` as one dollar sign. So every dollar sign is doubled. */
+/** The kubelet expands `$(NAME)`, and reads `$$` as one dollar sign. */
 function withoutExpansion(value: string): string {
   return value.replaceAll('$', '$$$$');
 }

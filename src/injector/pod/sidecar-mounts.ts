@@ -51,7 +51,6 @@ export function configMapMount(configMap: string): SidecarMount {
   return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
 }
 
-/** From an annotation of the pod. */
 export function configurationMount(annotation: string): SidecarMount {
   const fieldRef = { fieldPath: `metadata.annotations['${annotation}']` };
   const volume = { downwardAPI: { items: [{ path: CONFIG_KEY, fieldRef }] } };
@@ -70,7 +69,7 @@ export function trustMount(): SidecarMount {
   return { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: false, volume };
 }
 
-/** 32 tokens of 64 KiB, twice while replaced, and as much for overhead. */
+/** 32 tokens of 64 KiB, twice while replaced, with overhead. */
 const TOKENS_SIZE = '8Mi';
 
 /** Apps mount it, too. */

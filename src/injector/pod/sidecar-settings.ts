@@ -1,5 +1,3 @@
-/** Resolves annotations and defaults to the settings of this pod's sidecar. */
-
 import { protocolProblems, upstream, type ValueFormat } from '../../config/values.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -54,12 +52,12 @@ import {
 
 export interface SidecarSettings {
   readonly image: string;
-  /** The operator's, whatever an annotation says: a tenant must not choose what runs with NET_ADMIN. */
+  /** The operator's: a tenant must not choose what runs with NET_ADMIN. */
   readonly redirectImage: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly imagePullSecrets: readonly string[];
   readonly runAsUser: number | 'none';
-  /** That must exist before the pod can start. */
+  /** They must exist before the pod can start. */
   readonly secrets: readonly string[];
   readonly environment: readonly EnvironmentVariable[];
   readonly mounts: readonly SidecarMount[];
@@ -68,7 +66,7 @@ export interface SidecarSettings {
   readonly captured: string | undefined;
   /** As in the annotation; only in the mode `redirect`. */
   readonly redirected: string | undefined;
-  /** The app's TLS ends here, so that it has to trust the sidecar. */
+  /** The app then has to trust the sidecar. */
   readonly intercepts: boolean;
   /** For the app's containers. */
   readonly tokenFiles: boolean;
@@ -78,9 +76,9 @@ export interface SidecarSettings {
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
   readonly prometheusAnnotations: boolean;
-  /** Present if profiles configure it: what the pod is marked with. */
+  /** Present if profiles configure it. */
   readonly profiles?: Pick<ResolvedProfiles, 'configuration' | 'inUse'>;
-  /** PEM of the broker's CAs, if the pod has to carry them. */
+  /** PEM, if the pod has to carry it. */
   readonly brokerAuthorities?: string;
 }
 
@@ -204,7 +202,7 @@ export function resolveSettings(
 
   const caConfigMap = read(CA_CONFIG_MAP) ?? defaults.caConfigMap;
   if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
-    // With their own CA and hostAliases, any server can pass for the allowed one.
+    // With CAs of their own and hostAliases, any server can pass for an allowed one.
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
@@ -267,7 +265,7 @@ export function resolveSettings(
   };
 }
 
-/** Undefined if there is a problem, which is added. */
+/** Undefined if there are problems. */
 function resolveProfiles(
   names: readonly string[],
   cluster: Cluster,
@@ -357,7 +355,7 @@ function forbiddenMode(
   return [{ key: MODE, value: mode, expected: `a mode that the operator allows: ${all}` }];
 }
 
-/** In the mode redirect the image's own user is replaced by one that app images do not have. */
+/** App images may have the image's user. */
 function userFor(mode: SidecarMode, { runAsUser = SIDECAR_USER }: InjectionDefaults): number | 'none' {
   return mode === 'redirect' && runAsUser === SIDECAR_USER ? REDIRECT_USER : runAsUser;
 }
@@ -390,7 +388,7 @@ function resolveNative(
   return defaults.nativeSidecar ?? supported;
 }
 
-/** Kubernetes 1.29 enables native sidecars by default. */
+/** Since Kubernetes 1.29. */
 function hasNativeSidecars({ major, minor }: NonNullable<Cluster['version']>): boolean {
   return major > 1 || (major === 1 && minor >= 29);
 }

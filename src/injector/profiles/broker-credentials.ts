@@ -1,4 +1,4 @@
-/** What the broker holds for pods: the credentials of a ClusterTokenProfile that are `via: broker`. */
+/** What the broker holds: the credentials of a ClusterTokenProfile that are `via: broker`. */
 
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Problem } from '../../platform/problems.ts';
@@ -18,7 +18,7 @@ import {
 import { resolveEntries } from './resolve-entries.ts';
 
 interface CredentialViaBroker {
-  /** In the profile, or the profile's own. */
+  /** Its name in the profile, or the profile's own. */
   readonly name: string;
   /** Its paths are below the root. */
   readonly config: CredentialConfig;
@@ -26,7 +26,7 @@ interface CredentialViaBroker {
   readonly mounts: readonly SidecarMount[];
 }
 
-/** @param root directory for the paths of a credential of this name. */
+/** @param root for the credential's paths. */
 export function credentialsViaBroker(
   profile: ValidProfile,
   filesOf: FilesOf,
@@ -81,7 +81,7 @@ function below(root: string, entry: OwnedCredential['entry']): OwnedCredential['
   };
 }
 
-// The pod's part of a credential that is via the broker: it authenticates with its service account token.
+// The pod's part of such a credential: it authenticates with its service account token.
 
 /** The kubelet replaces tokens when a fifth of this is left. */
 const EXPIRATION_SECONDS = 3600;
@@ -133,7 +133,6 @@ function authoritiesPath({ authorities }: BrokerOfPods, mounts: ProfileMounts): 
   }
 }
 
-/** The settings that concern only the pod. */
 function sidecarsOwn({ required, output, timeouts }: FileCredential): Partial<FileCredential> {
   return {
     ...(required === undefined ? {} : { required }),

@@ -1,5 +1,3 @@
-/** The profiles that a pod names: of its namespace, or of the cluster if they admit it. */
-
 import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
 import { isObject } from '../manifests/inject-manifests.ts';
@@ -18,7 +16,7 @@ import {
 } from './profile.ts';
 import type { FilesOf } from './profile-entries.ts';
 
-/** Why others cannot be used is added to `problems`. */
+/** Why profiles cannot be used is added to `problems`. */
 export function findProfiles(
   names: readonly string[],
   { namespace, serviceAccount }: Pick<ProfileRequest, 'namespace' | 'serviceAccount'>,
@@ -41,14 +39,14 @@ export function findProfiles(
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
-    // Checked first: its mistakes do not concern those who may not use it.
+    // Checked first: a profile's mistakes do not concern those who may not use it.
     if (!isAdmitted(found, namespace, source)) {
       const expected = `a ClusterTokenProfile that admits the namespace ${namespace.name}, by its name or its labels`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
     if (found.state === 'valid' && found.serviceAccounts?.includes(serviceAccount) === false) {
-      // The broker would refuse it, too, but later and unseen.
+      // The broker would refuse it, too, but unseen.
       const expected = `a ClusterTokenProfile that admits the service account ${serviceAccount}, which the pod runs as`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
@@ -73,7 +71,6 @@ export function isAdmitted(
   return selector !== undefined && labels !== undefined && selects(selector, labels);
 }
 
-/** @param namespace for profiles that name none. */
 export function manifestProfiles(
   manifests: readonly unknown[],
   namespace: string,
@@ -91,7 +88,7 @@ export function manifestProfiles(
     unread: () => undefined,
     namespaced: (of, name) => found.get(keyOf({ kind: 'TokenProfile', name, namespace: of })),
     cluster: (name) => found.get(keyOf({ kind: 'ClusterTokenProfile', name })),
-    // They come with the pod.
+    // Those in the manifests come with the pod.
     labels: () => undefined,
   };
 }

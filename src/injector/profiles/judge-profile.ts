@@ -1,5 +1,3 @@
-/** Whether a profile can be used, with every reason why not. */
-
 import type { InferInput } from 'valibot';
 import { readShape } from '../../config/file.ts';
 import type { Problem, ProblemCode } from '../../platform/problems.ts';
@@ -15,7 +13,7 @@ import {
 import { clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
 import { type OwnedProblem, resolveEntries, samenesses } from './resolve-entries.ts';
 
-/** Characters of its JSON. A pod's annotations share 256 KiB. */
+/** Characters of JSON. */
 const MAX_CHARACTERS = 64 * 1024;
 
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
@@ -78,7 +76,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
   }
   const entries = mostSpecificFirst(withMounts(profileEntries(profile), planMounts()));
   for (const { first, second, field, value } of samenesses(entries)) {
-    // Missing names have already been reported.
+    // Missing names are already reported.
     if (field === 'name' && problems.some(({ key }) => key === `${second.key}.name`)) continue;
     const expected = `another than that of ${first.key}`;
     problems.push({ key: `${second.key}.${field}`, value, expected });
@@ -133,7 +131,6 @@ function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): read
   return problems;
 }
 
-/** Several entries need names, and named entries must exist. */
 function referenceProblems({
   credentials,
   routes = [],
@@ -166,7 +163,7 @@ function underSpec(key: string): string {
   return key === '(file)' ? 'spec' : `spec.${key}`;
 }
 
-/** The first problem of each setting. One that was misspelt or not understood is not also missing. */
+/** A setting that was misspelt or not understood is not also missing. */
 function withoutRepetitions(problems: readonly Problem[]): readonly Problem[] {
   const firsts = problems.filter(
     ({ key }, index) => problems.findIndex((other) => other.key === key) === index,

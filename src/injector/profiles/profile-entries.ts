@@ -1,4 +1,4 @@
-/** Turns a profile into entries of the configuration file, with the paths of its mounted objects. */
+/** A profile as entries of the configuration file. */
 
 import type { InferInput } from 'valibot';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -27,13 +27,13 @@ export type FileRoute = InferInput<typeof route>;
 export type FileDestination = InferInput<typeof allowedDestination>;
 export type File = InferInput<typeof fileSchema>;
 
-/** With its place in the profile: `spec.routes[2]`. */
+/** With its place: `spec.routes[2]`. */
 export interface Owned<Entry> {
   readonly profile: ValidProfile;
   readonly key: string;
   readonly entry: Entry;
   readonly tls?: MountedTls | undefined;
-  /** Its Secret is mounted. */
+  /** Whose Secret is mounted. */
   readonly egressProxy?: RouteSpec['egressProxy'];
 }
 
@@ -45,7 +45,7 @@ interface MountedTls {
 
 export interface OwnedCredential extends Owned<FileCredential> {
   readonly via: 'sidecar' | 'broker';
-  /** `PROFILE/CREDENTIAL` at the broker; a nameless credential has the profile's name. */
+  /** `PROFILE/CREDENTIAL`; a nameless credential has the profile's name. */
   readonly brokerPath: string;
   readonly secret: CredentialSpec['secret'];
   readonly serviceAccountToken: CredentialSpec['serviceAccountToken'];
@@ -77,7 +77,6 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
         entry: {
           name: named(name),
           ...settings,
-          // A mounted token without a Secret also gets its own directory.
           dir: credentialDirectory(named(name)),
           ...(output === undefined ? {} : { output: placed(output) }),
         },
@@ -180,7 +179,7 @@ function byHost(a: FileDestination, b: FileDestination): number {
   return wild || b.host.length - a.host.length || Number(b.port !== undefined) - Number(a.port !== undefined);
 }
 
-// Each Secret and each set of CAs is mounted in its own volume.
+// Each Secret and each set of CAs is its own volume.
 
 interface AuthoritiesReference {
   readonly configMap?: { readonly name: string; readonly key?: string | undefined } | undefined;
@@ -188,12 +187,11 @@ interface AuthoritiesReference {
 }
 
 export interface ProfileMounts {
-  /** CAs from one key of an object are mounted once. */
+  /** Mounted once per key of an object. */
   authorities(from: AuthoritiesReference): string;
-  /** In the pod's annotation. */
+  /** Path of the CAs in the pod's annotation. */
   brokerAuthorities(): string;
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
-  /** Of an egress proxy's user name and password. */
   proxyCredentials(secret: string): string;
   /** @param sources of a projected volume. */
   credential(directory: string, sources: readonly object[]): void;
@@ -212,7 +210,7 @@ export function planMounts(): ProfileMounts {
   const secrets = new Set<string>();
   const placed = new Map<string, string>();
 
-  /** Volume names have no room for names of credentials. */
+  /** Names of credentials may be too long for volumes. */
   function nextVolume(base: string): string {
     const count = all.filter(({ name }) => name.startsWith(`${base}-`)).length;
     return `${base}-${count + 1}`;
@@ -274,13 +272,13 @@ export function planMounts(): ProfileMounts {
   };
 }
 
-/** Those that a credential's client and grant read. */
+/** What a credential's client and grant read. */
 export type FilesOf = (config: CredentialConfig) => readonly string[];
 
 /** The name that `kubernetes_jwt` expects. */
 const TOKEN_FILE = 'token';
 
-/** For a projected volume. @param config the resolved credential. */
+/** @param config the resolved credential. */
 export function credentialSources(
   { key, secret, serviceAccountToken }: OwnedCredential,
   config: CredentialConfig,

@@ -26,7 +26,7 @@ interface ProfileReportsOptions extends BackoffOptions {
 }
 
 const PODS = '/api/v1/pods';
-/** A pod may have 1.5 MiB, and takes up to seven times that while decoded. */
+/** A pod may have 1.5 MiB, and takes sevenfold while decoded. */
 const QUERY = {
   labelSelector: `${PROFILE_LABEL}=true`,
   fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
@@ -51,7 +51,7 @@ export function startProfileReports(
 ): { close(): Promise<void> } {
   const { store, clock, log } = options;
   const usage = createProfileUsage();
-  /** By uid: profiles whose last write failed. */
+  /** By uid. */
   let failing = new Map<string, Failing>();
   /** The next look begins with the uid after it. */
   let lastTried: string | undefined;
@@ -156,16 +156,15 @@ function statusFor(
   };
 }
 
-/** What a pod naming the profile would be told. */
 function messageFor(judged: JudgedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
   const cut = message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
-  // The API server replaces half a surrogate pair, and the text would be written again and again.
+  // The API server replaces half a surrogate pair, so the text would be written again and again.
   return cut.toWellFormed();
 }
 
-// Counts pods by the profiles in their annotation `token-sidecar.dev/profiles-in-use`.
+// Counts pods by profile, from their annotation `token-sidecar.dev/profiles-in-use`.
 
 interface UsingPod {
   readonly metadata: {
@@ -185,11 +184,10 @@ interface Usage {
 interface Use {
   readonly kind: ProfileKind;
   readonly name: string;
-  /** Undefined if the pod was made from a file. */
   readonly generation: number | undefined;
 }
 
-/** Beyond this, pods are not counted. */
+/** Further pods are not counted. */
 const MAX_PODS = 50_000;
 /** The injector accepts no more. */
 const MAX_PROFILES_OF_POD = 16;
@@ -212,7 +210,7 @@ export function createProfileUsage(): ProfileUsage {
         return;
       }
       if (pods.size >= MAX_PODS && !pods.has(uid)) return;
-      // A copy: a slice would hold on to the whole text.
+      // A copy, since a slice would hold on to the whole text.
       pods.set(uid, { namespace, inUse: Buffer.from(inUse.slice(0, 4096)).toString() });
     },
     gone: ({ metadata: { uid = '' } }) => void pods.delete(uid),
@@ -239,7 +237,7 @@ export function createProfileUsage(): ProfileUsage {
   };
 }
 
-/** `TokenProfile/payments@3, ClusterTokenProfile/crm@1`; anything else is not counted. */
+/** `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
 function usesIn(text: string): readonly Use[] {
   return text
     .split(',')

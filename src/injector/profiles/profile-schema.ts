@@ -1,6 +1,4 @@
-/**
- * The settings of profiles, with Secrets and ConfigMaps in place of paths. `npm run generate` makes the custom resources' schemas.
- */
+/** The settings of profiles. `npm run generate` makes the custom resources' schemas. */
 
 import * as v from 'valibot';
 import { credential, output } from '../../config/credential-schema.ts';
@@ -80,10 +78,9 @@ const profileOutput = v.strictObject(
   'a mapping',
 );
 
-/** Who requests tokens from the provider. */
 const VIA = ['sidecar', 'broker'] as const;
 
-/** Those that name a path are left out below. */
+/** Paths are left out below. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
   {
@@ -125,7 +122,6 @@ const upstreamTls = v.optional(
   v.strictObject({ ...serverTls, clientCertificate: v.optional(objectName) }, 'a mapping'),
 );
 
-/** The file also takes a single one without a list. */
 const places = v.optional(listOf(injection, 8, 'places in a request'));
 
 const profileRoute = v.strictObject(

@@ -1,7 +1,4 @@
-/**
- * Watches profiles and labels of namespaces. Each profile is judged once per change of its spec. The last state outlives an outage
- * of the API server.
- */
+/** Watches profiles and labels of namespaces. The last state outlives an outage of the API server. */
 
 import { messageOf } from '../../platform/errors.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../../platform/kubernetes/api.ts';
@@ -45,7 +42,7 @@ interface ProfileObject extends ApiObject {
 type Labels = Readonly<Record<string, string>>;
 
 interface Counted extends KeptProfile {
-  /** Room for the judged profile. Without enough, that is its only problem, and it takes none. */
+  /** Room for the judged profile. Without enough, that is its only problem. */
   readonly characters: number;
   readonly fits: boolean;
 }
@@ -67,7 +64,7 @@ const PAGE = 20;
 const MAX_KEPT = 10_000;
 /** Per invalid profile. */
 const MAX_PROBLEMS = 20;
-/** Characters of a namespace's labels: with more, no selector matches it. */
+/** Characters: a namespace with more is matched by no selector. */
 const MAX_LABELS_LENGTH = 2048;
 /** All are listed again if one was left out and room has been freed since. */
 const LISTED_ANEW_AFTER_MS = 300_000;
@@ -137,7 +134,6 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
         }
         room.counted(namespace, 1);
       } else if (before.fits) room.give(namespace, before.characters);
-      // Judged once, unless the spec changes or there is room at last.
       const isSame = before?.uid === uid && before.judged.identity.generation === generation;
       const stillNone = isSame && !before.fits ? room.refuses(namespace, before.characters) : undefined;
       if (isSame && stillNone !== undefined) {
@@ -163,7 +159,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
   });
 }
 
-/** Of an invalid profile only its problems and namespaces are kept. */
+/** Of an invalid profile only problems and namespaces are kept. */
 function charactersOf(judged: JudgedProfile, spec: unknown): number {
   return JSON.stringify(judged.state === 'valid' ? spec : [judged.problems, judged.namespaces]).length;
 }
@@ -180,14 +176,13 @@ function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
 
 interface Reduction<T, Kept> {
   /**
-   * What is kept of an object; undefined for nothing.
-   * @param leftOut to be called if there is no room for it.
+   * Returns what is kept, or undefined for nothing.
+   * @param leftOut called if there is no room for it.
    */
   reduce(object: T, before: Kept | undefined, leftOut: () => void): Kept | undefined;
   forget(before: Kept): void;
 }
 
-/** Keeps only the results of `reduce`. */
 function keepCollection<T extends ApiObject, Kept>(
   api: KubernetesApi,
   path: string,
@@ -294,7 +289,7 @@ function keyOf({
   return `${namespace}/${name}`;
 }
 
-// Bounds what is kept of one kind of profile, so that no namespace takes the room of others.
+// Bounds what is kept, so that no namespace takes the room of others.
 
 /** In total. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
@@ -303,7 +298,7 @@ const MAX_OF_NAMESPACE = { profiles: 1250, characters: MAX_CHARACTERS / 8 };
 
 interface ProfileRoom {
   mayHaveAnother(namespace: string | undefined): boolean;
-  /** Which bound is exceeded; undefined if there is room. */
+  /** Undefined if there is room. */
   refuses(namespace: string | undefined, characters: number): string | undefined;
   take(namespace: string | undefined, characters: number): void;
   give(namespace: string | undefined, characters: number): void;

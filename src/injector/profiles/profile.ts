@@ -1,5 +1,3 @@
-/** A TokenProfile or ClusterTokenProfile, judged once when it is first seen. */
-
 import { hash } from 'node:crypto';
 import type { Problem } from '../../platform/problems.ts';
 import type { LabelSelector } from '../label-selector.ts';
@@ -25,7 +23,7 @@ interface AdmittedNamespaces {
   readonly selector?: LabelSelector;
 }
 
-/** Those of admitted namespaces that may use the broker; all if undefined. */
+/** Those that may use the broker; all if undefined. */
 type AdmittedServiceAccounts = readonly string[] | undefined;
 
 export type JudgedProfile = ValidProfile | InvalidProfile;
@@ -53,7 +51,6 @@ export function called({ kind, name }: ProfileIdentity): string {
 }
 
 export interface ProfileSource {
-  /** Why they cannot be looked up now. */
   unread(): string | undefined;
   namespaced(namespace: string, name: string): JudgedProfile | undefined;
   cluster(name: string): JudgedProfile | undefined;
@@ -61,7 +58,7 @@ export interface ProfileSource {
   labels(namespace: string): Readonly<Record<string, string>> | undefined;
 }
 
-// Anyone who may write a status may write a large one: what is kept has a fixed size.
+// What is kept has a fixed size, since anyone who may write a status may write a large one.
 
 export interface ProfileStatus {
   readonly observedGeneration?: number;
@@ -82,11 +79,10 @@ interface Condition {
 interface KeptStatus {
   /** SHA-256 of its content. */
   readonly says: string;
-  /** The previous validity, and since when. */
   readonly valid?: Pick<Condition, 'status' | 'lastTransitionTime'>;
 }
 
-/** RFC 3339 to the nanosecond has 35 characters. */
+/** RFC 3339 to the nanosecond. */
 const MAX_TIME_LENGTH = 35;
 
 export function keptStatus(status: ProfileStatus): KeptStatus {

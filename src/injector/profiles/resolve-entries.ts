@@ -32,7 +32,7 @@ interface ResolvedEntries {
   readonly file: File;
   /** Undefined if there is a problem. */
   readonly config: Config | undefined;
-  /** Without entries that are wrong as a whole, to judge the rest by. */
+  /** To judge the rest by, without entries that are wrong as a whole. */
   readonly understood: Config | undefined;
 }
 
@@ -81,12 +81,11 @@ function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: Prof
   };
 }
 
-// Entries that exclude each other: a mistake in one profile, a collision between two.
+// Entries that exclude each other: a mistake in one profile, or a collision between two.
 
 interface Sameness {
   readonly first: Owned<unknown>;
   readonly second: Owned<unknown>;
-  /** Of the second, as a key of its entry. */
   readonly field: string;
   readonly value: string;
 }
@@ -130,7 +129,7 @@ function pairs<Entry>(
   });
 }
 
-// Annotations override profiles only if there is one credential or route, since they name none.
+// Annotations override only one credential or route, since they name none.
 
 /** For the annotation `upstream` without a route. */
 const OWN_ROUTE = 'default';
@@ -181,7 +180,6 @@ export function overridden(
   }
 }
 
-/** What leaves the annotation `realm` without effect. */
 function wholeProvider(
   { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
   { [AUTH_URL]: authUrl, [REALM]: realm }: ProfileOverrides,

@@ -1,5 +1,3 @@
-/** Combines profiles and a pod's annotations into its sidecar's configuration and mounts. */
-
 import type { Config, Upstream } from '../../config/config.ts';
 import { LruMap } from '../../platform/limits/lru-map.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
@@ -25,7 +23,7 @@ import { type OwnedProblem, overridden, resolveEntries, samenesses } from './res
 /** Characters. A pod's annotations share 256 KiB. */
 const MAX_CONFIGURATION_LENGTH = 128 * 1024;
 
-/** Per pod: pairwise comparisons take time, and host names share one certificate. */
+/** Comparisons take time, and host names share one certificate. */
 export const MAX_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 
 type Limits = ProfileRequest['defaults'];
@@ -134,7 +132,6 @@ function named({ of, ...problem }: OwnedProblem): Problem {
   return { ...problem, key: `${called(of.profile.identity)}: ${problem.key}` };
 }
 
-/** Between two profiles, since each was judged by itself. */
 function collisions(entries: ProfileEntries): readonly Problem[] {
   return samenesses(entries).map(({ first, second, field, value }) => ({
     key: `${called(second.profile.identity)}: ${second.key}.${field}`,
@@ -163,8 +160,8 @@ function modeOf(
 }
 
 /**
- * If hosts are limited, writers of CAs in the pod's namespace could impersonate any. With `hostAliases`, so could those who set a
- * certificate's name.
+ * If hosts are limited, whoever writes CAs in the pod's namespace could impersonate any host. With `hostAliases`, so could whoever
+ * sets a certificate's name.
  */
 function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limits): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];
@@ -185,7 +182,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
   });
 }
 
-/** A static token is the Secret itself, so a limit on providers alone would not restrain it. */
+/** A static token is the Secret itself. A limit on providers alone would not restrain it. */
 function forbiddenStatic(
   { credentials }: ProfileEntries,
   { [SECRET]: secret, [UPSTREAM]: upstream, [HOSTS]: hosts }: ProfileRequest['overrides'],
@@ -248,7 +245,7 @@ function forbiddenHosts(
     if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
   };
   for (const of of credentials) judgeProxy(of, allowed.authHosts);
-  // Its login is a Secret, to be restrained even if only providers are limited.
+  // Its login is a Secret, which must not leave even if only providers are limited.
   for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
@@ -300,7 +297,7 @@ function urlOf({ protocol, authority }: Upstream): string {
   return `${protocol}://${authority}`;
 }
 
-/** Characters of all entries, keys included. */
+/** Characters, keys included. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 const MAX_RESOLUTIONS = 500;
 
@@ -313,7 +310,7 @@ interface KnownResolutions {
   ): ProfileResolution;
 }
 
-/** A rollout costs one resolution. The key holds all that went into it, so no entry is ever out of date. */
+/** The key holds all that went into it, so no entry is ever out of date. */
 export function rememberResolutions(): KnownResolutions {
   const known = new LruMap<string, ProfileResolution>({
     max: MAX_RESOLUTIONS,

@@ -1,6 +1,6 @@
 /**
- * Which pod without its sidecar is evicted next, so that its owner replaces it. One at a time in the cluster: if the replacement
- * shows no help, the owner is given up, and all others wait.
+ * Which pod is evicted next, so that its owner replaces it with a sidecar. One at a time in the cluster: if that does not help, the
+ * owner is given up, and all others wait.
  */
 
 import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts';
@@ -20,7 +20,6 @@ interface Healing {
   elected(nowMs: number): void;
   /** Certainly nothing was evicted. */
   postponed(pod: WatchedPod, delayMs: number, nowMs: number): void;
-  /** An owner has made a new pod. */
   appeared(owner: string, hasSidecar: boolean, nowMs: number): void;
 }
 
@@ -33,19 +32,19 @@ const REPLACING: readonly string[] = [
 ];
 
 const APART_MS = 5000;
-/** Later, it has been refused or cannot be made. */
+/** After that, it has been refused or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
 const BACKOFF = { firstMs: 60_000, maxMs: 1_800_000 };
 const MAX_OWNERS = 1000;
 
 /**
- * All times are monotonic.
+ * Times are monotonic.
  * @param onGivenUp called with a pod whose eviction did not help.
  */
 export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): Healing {
   /** By uid: when an owner gets its turn. */
   const owners = new LruMap<string, number>({ max: MAX_OWNERS });
-  /** Forgets nobody: once it is full, nothing is evicted. */
+  /** Forgets no owner: once it is full, nothing is evicted. */
   const givenUp = new Set<string>();
   let waiting: { readonly pod: WatchedPod; readonly owner: string; readonly untilMs: number } | undefined;
   let notBeforeMs = 0;
@@ -126,7 +125,6 @@ export function createReplacements(
   api: KubernetesApi,
   { namespace: own, verdictOf }: ReplacementOptions,
 ): Replacements {
-  /** Undefined if no template can be read. */
   async function verdict(pod: WatchedPod, namespace: Namespace): Promise<Injection | undefined> {
     const owner = controllerOf(pod);
     const path = owner && ownerPath(owner, namespace.name);

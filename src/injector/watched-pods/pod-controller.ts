@@ -1,6 +1,6 @@
 /**
- * Finds pods that lack their sidecar, for example after an outage of the webhook, or whose sidecar gets no token. Counts them,
- * tells their owners and may evict the former. One replica does this.
+ * Counts pods that lack their sidecar or whose sidecar gets no token, tells their owners, and may evict the former. One replica
+ * does this.
  */
 
 import { messageOf } from '../../platform/errors.ts';
@@ -31,9 +31,7 @@ interface PodControllerOptions extends BackoffOptions {
   /** Its holder does the work. */
   readonly leaseName: string;
   readonly identity: string;
-  /** Whether pods without their sidecar are evicted. */
   readonly heals: boolean;
-  /** Absent if Events are switched off. */
   readonly tell?: TellEvent;
   readonly served: () => ServedPass;
   readonly replacements: Replacements;
@@ -44,14 +42,13 @@ interface PodControllerOptions extends BackoffOptions {
 }
 
 const PODS = '/api/v1/pods';
-/** A pod may have 1.5 MiB, and takes up to seven times that while decoded. */
+/** A pod may have 1.5 MiB, and takes sevenfold while decoded. */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
 /** Further pods are not examined. */
 const MAX_KEPT = 5000;
 const TELLINGS = { burst: 50, perSecond: 5 };
 /** Unless a PodDisruptionBudget says how long. */
 const BLOCKED_FOR_MS = 30_000;
-/** If a new pod would have no sidecar, or the webhook does not answer. */
 const REFUSED_FOR_MS = 300_000;
 
 interface Kept {
@@ -59,7 +56,6 @@ interface Kept {
   readonly pod: WatchedPod;
   /** The sidecar's message. */
   readonly failure: string | undefined;
-  /** What its owner was told last. */
   told: string | undefined;
 }
 
@@ -68,7 +64,7 @@ export function startPodController(
   options: PodControllerOptions,
 ): { close(): Promise<void> } {
   const { clock, log, metrics, tell, replacements } = options;
-  /** Evicted in vain; their owners have yet to be told. */
+  /** Their owners have yet to be told. */
   const givenUp: WatchedPod[] = [];
   const healing = createHealing((pod) => givenUp.push(pod));
   const tellings = new TokenBucket(TELLINGS);
@@ -173,7 +169,7 @@ export function startPodController(
     }
     // The earlier steps took time.
     if (!watch.leads() || !kept.has(uid)) return;
-    // The replacement may be seen before the answer.
+    // The replacement may be seen before the request's answer.
     healing.evicted(pod, clock.monotonicMs());
     try {
       await api.request(
@@ -195,7 +191,7 @@ export function startPodController(
       const isBlocked = status === 429;
       metrics.evicted(isBlocked ? 'blocked' : 'failed');
       const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
-      // After any other failure something may have happened.
+      // After any other failure the pod may have been evicted.
       const isRefused = status >= 400 && status < 500;
       if (isRefused) healing.postponed(pod, Math.max(asked ?? 0, BLOCKED_FOR_MS), clock.monotonicMs());
       log[isBlocked ? 'info' : 'warn']({ err: error, namespace, pod: name }, 'pod not evicted');
@@ -205,7 +201,6 @@ export function startPodController(
   return { close: () => watch.close() };
 }
 
-/** The owner, or the pod itself. */
 function subjectOf(pod: WatchedPod): Subject {
   const { name, uid } = pod.metadata;
   return controllerOf(pod) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
@@ -228,17 +223,16 @@ function inVain({ metadata }: WatchedPod): string {
   return `pod ${metadata.name} was evicted for want of the sidecar, and no pod with one came within five minutes: its owner's pods are not evicted again; see the events of its new pods`;
 }
 
-/** `disabled`: the namespace is switched off. `unknown`: the API could not tell. `unread`: it is asked later. */
+/** `unknown`: the API could not tell. `unread`: it is asked later. */
 type Served = 'served' | 'not_served' | 'disabled' | 'unknown' | 'unread';
 
 interface ServedPass {
   of(pod: WatchedPod): Promise<Served>;
-  /** Reports in one line what could not be asked. */
   end(): void;
 }
 
 interface ServedPodsOptions {
-  /** Of the MutatingWebhookConfiguration; without it every namespace is served unless switched off. */
+  /** Without it every namespace is served unless switched off. */
   readonly configuration: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -267,12 +261,11 @@ const FAILURE_KNOWN_FOR_MS = 15_000;
 const MAX_READS = 50;
 /** More namespaces are read less often, so that all get their turn. */
 const TURN_MS = 120;
-/** Then the API is left alone until the next pass. */
+/** Per pass; then the API is left alone. */
 const MAX_FAILURES = 3;
 const MAX_KNOWN = 5000;
 const MAX_LABELS_LENGTH = 2048;
 
-/** By the selectors of the webhook's configuration and the namespace's labels. */
 export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,
@@ -301,7 +294,7 @@ export function createServedPods(
       failures++;
     }
 
-    /** Of every webhook in the configuration; undefined if unread. */
+    /** Undefined if they could not be read. */
     function readSelectors(): Promise<readonly Selectors[] | undefined> {
       selectors ??= api
         .request<Configuration>('GET', `${CONFIGURATIONS}/${configuration}`)
@@ -347,7 +340,7 @@ export function createServedPods(
   };
 }
 
-/** It is deleted with the release; undefined if absent. @throws {KubernetesApiError} */
+/** Deleted with the release. @throws {KubernetesApiError} */
 export async function webhookAsOwner(api: KubernetesApi, name: string): Promise<OwnerReference | undefined> {
   try {
     const { uid } = (await api.request<ApiObject>('GET', `${CONFIGURATIONS}/${name}`)).metadata;

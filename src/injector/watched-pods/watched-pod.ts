@@ -1,5 +1,3 @@
-/** What a pod in the API shows of its sidecar. */
-
 import { EXIT_STATUS_OF } from '../../platform/exit-status.ts';
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
@@ -43,7 +41,7 @@ const NO_TOKEN: readonly number[] = [
   EXIT_STATUS_OF.configuration,
 ];
 
-/** Characters. A pod's creator could make these large. */
+/** Characters. A pod's creator could make them large. */
 const MAX_LABELS_LENGTH = 2048;
 const MAX_OWNER_LENGTH = 1024;
 const MAX_FAILURE_LENGTH = 512;
@@ -67,7 +65,7 @@ export function reduced(pod: WatchedPod): WatchedPod {
   };
 }
 
-/** Also if it is about to run so. */
+/** Also before the pod runs. */
 export function lacksSidecar(pod: WatchedPod): boolean {
   const { annotations, deletionTimestamp } = pod.metadata;
   const asked = annotations?.[INJECT] ?? 'false';
@@ -76,7 +74,7 @@ export function lacksSidecar(pod: WatchedPod): boolean {
   return !isOver && !hasSidecar(pod);
 }
 
-/** Of a sidecar that ended without ever having had a token; undefined once it has restarted. */
+/** Of a sidecar that never had a token; undefined once it has restarted. */
 export function tokenFailure({ metadata, status }: WatchedPod): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
@@ -86,7 +84,7 @@ export function tokenFailure({ metadata, status }: WatchedPod): string | undefin
   return NO_TOKEN.includes(exitCode) ? shortened(message ?? `it ended with ${exitCode}`) : undefined;
 }
 
-/** A copy: a slice would hold on to the whole. */
+/** A copy, since a slice would hold on to the whole. */
 function shortened(text: string): string {
   return text.length <= MAX_FAILURE_LENGTH ? text : Buffer.from(text.slice(0, MAX_FAILURE_LENGTH)).toString();
 }
