@@ -1,7 +1,6 @@
 import { SidecarError } from '../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
 
-/** Links the span of a request to that of a grant. */
 export interface GrantTrace {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
@@ -10,21 +9,16 @@ export interface GrantTrace {
   readonly sampled: boolean;
 }
 
-/** Called with each traced grant that a request waits for. */
 export type AwaitsGrant = (grant: GrantTrace) => void;
 
 export interface TokenWaiter {
   readonly awaits?: AwaitsGrant | undefined;
-  /** Aborted once the request has gone: its wait rejects. */
+  /** Aborted once the request has gone; its wait then rejects. */
   readonly gone?: AbortSignal | undefined;
 }
 
-/** All that a data path needs to know of tokens. */
 export interface BearerSource {
-  /**
-   * The Authorization field value (`Bearer …`, RFC 6750 §2.1), or undefined without a token that may be sent now. Synchronous: each
-   * request asks.
-   */
+  /** The field value (`Bearer …`, RFC 6750 §2.1), or undefined without a token that may be sent now. */
   current(): string | undefined;
 
   /**
@@ -33,26 +27,21 @@ export interface BearerSource {
    */
   obtain(waiter?: TokenWaiter): Promise<string>;
 
-  /**
-   * Reports that the upstream answered 401 to `refused`. Resolves to another value worth one replay, or to undefined. Never
-   * rejects.
-   */
+  /** After a 401 to `refused`. Resolves to another value worth one replay, or to undefined. Never rejects. */
   replace(refused: string, waiter?: TokenWaiter): Promise<string | undefined>;
 
-  /** Reports an answer for which `provesAcceptance` holds. Cheap except for the first of a value. */
+  /** Called for each answer with `provesAcceptance`. */
   accepted(authorization: string): void;
 
   /**
-   * The source for one request whose own token, `subject`, is exchanged; absent if all requests share a token.
+   * For one request whose own token, `subject`, is exchanged.
    * @param caller the verified identity by which requests take turns.
    */
   readonly bySubject?: (subject: string, caller?: string) => BearerSource;
 }
 
 export interface BearerSupply {
-  /**
-   * The source for one upstream. Each is remembered apart, so that an upstream that refuses everything delays no other's renewals.
-   */
+  /** Each upstream is remembered apart, so that one that refuses everything delays no other's renewals. */
   forUpstream(upstream: string): BearerSource;
 }
 
@@ -86,7 +75,6 @@ const GRPC_PROVEN: ReadonlySet<GrpcStatus> = new Set([
   GRPC_STATUS.OUT_OF_RANGE,
 ]);
 
-/** For the status that ends a gRPC call, whatever the HTTP status. */
 export function grpcProvesAcceptance(status: GrpcStatus | undefined): boolean {
   return status !== undefined && GRPC_PROVEN.has(status);
 }

@@ -2,18 +2,17 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-// Descriptions of refusals (RFC 6749 §5.2, `error_description`), by which sidecars decide what to do.
+// Descriptions of refusals (RFC 6749 §5.2), by which sidecars decide what to do.
 
 export const NO_SUCH_CREDENTIAL = 'no profile gives this service account such a credential';
 
 export const ASSERTION_NOT_TAKEN = 'the service account token is not taken';
 
-// A requester reports a refused token by its hash, to endpoints that announce that they take it.
+// Refused tokens are reported by hash, to endpoints that announce that they take it.
 
-/** The parameter of a request for a token. */
 export const REFUSED_TOKEN_HASH = 'refused_token_sha256';
 
-/** The announcing field of an answer. Other clients ignore it (RFC 6749 §5.1). */
+/** Other clients ignore this field (RFC 6749 §5.1). */
 export const TAKES_REFUSED_TOKEN_HASH = 'refused_token_sha256_supported';
 
 const HASH = /^[A-Za-z0-9_-]{43}$/;
@@ -23,11 +22,10 @@ export function refusedTokenHash(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
 }
 
-/** @returns undefined for a text that is no such hash. */
 export function readRefusedTokenHash(text: string): Buffer | undefined {
   if (!HASH.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
-  // The last character has two unused bits: each hash has exactly one valid text.
+  // The last character has two unused bits, so each hash has one valid text.
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 

@@ -1,4 +1,4 @@
-/** All that is mounted for a credential, for its client and its grant. */
+/** All that is mounted for a credential. */
 
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -14,7 +14,6 @@ import { type ClientCredentials, clientFiles, understandClient } from './client/
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';
 
 export type Credentials = ClientCredentials & {
-  /** Only for grants that need something of their own. */
   readonly material?: GrantMaterial;
 };
 
@@ -24,18 +23,16 @@ export type CredentialsReading =
 
 type Settings = Pick<CredentialSettings, 'directory' | 'clientId' | 'clientAuth' | 'grant'>;
 
-/** In the credential's directory. */
 export function credentialFiles(settings: Settings): readonly string[] {
   return [...new Set([...clientFiles(settings), ...grantFiles(settings)])];
 }
 
-/** Never throws: the state says what is wrong, without a secret value. */
+/** Never throws. The state names no secret value. */
 export async function readCredentials(settings: Settings): Promise<CredentialsReading> {
   const reading = await readMountedSecret(settings.directory, credentialFiles(settings));
   return reading.state === 'loaded' ? understandCredentials(settings, reading.values) : reading;
 }
 
-/** @param files contents of `credentialFiles`, by name. */
 export function understandCredentials(
   settings: Settings,
   files: Readonly<Record<string, string>>,
@@ -66,11 +63,10 @@ function mountedFiles(directory: string, files: Readonly<Record<string, string>>
   };
 }
 
-/** The newest reading, announced if it differs from the last. */
 export interface LiveCredentials {
   /** Equal readings hold one credentials object. */
   current(): CredentialsReading;
-  /** Resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  /** Reads again; resolves once changes were announced. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: CredentialsReading) => void): () => void;
@@ -81,7 +77,7 @@ export interface LiveCredentials {
   close(): void;
 }
 
-/** Reads once, then watches. Never rejects: missing credentials are a reading, too. */
+/** Never rejects: missing credentials are a reading, too. */
 export async function openLiveCredentials(
   config: CredentialConfig,
   options: Omit<DirectoryWatchOptions, 'onMode'>,

@@ -1,4 +1,4 @@
-/** What is told of grants: in the log, on the status page, in spans. */
+/** What is told of grants in the log, on the status page and in spans. */
 
 import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
@@ -18,14 +18,13 @@ interface EndedGrant {
   readonly grant: GrantInFlight;
   readonly outcome: TokenResponse;
   readonly durationMs: number;
-  /** The state after the grant. */
   readonly state: TokenState;
   readonly now: Instant;
   /** The token endpoint, or the issuer until it has named one. */
   readonly where: string | undefined;
 }
 
-/** One line for each finished grant. Never a token. */
+/** One line for each grant. Never a token. */
 export function reportGrant(
   log: Logger,
   { grant, outcome, durationMs, state, now, where }: EndedGrant,
@@ -73,12 +72,12 @@ function finite(fact: Readonly<Record<string, number>>): Readonly<Record<string,
 /** What may be shown of a credential: no token, secret or client id. Instants are wall time in ms. */
 export interface TokenSnapshot {
   readonly name: string;
-  /** The pod's start and readiness wait for its token. */
+  /** The pod's start and readiness wait for it. */
   readonly required: boolean;
   readonly tokens: TokensKind;
   /** The start, or the reload that brought it. */
   readonly openedAtMs: number;
-  /** As it may be shown; undefined until the issuer has named one. */
+  /** Undefined until the issuer has named one. */
   readonly tokenUrl: string | undefined;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;
@@ -89,37 +88,29 @@ export interface TokenSnapshot {
   readonly grantInFlight: boolean;
   readonly consecutiveFailures: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** Of the mounted Secret, and what is wrong with it. */
   readonly credentials: {
     readonly state: CredentialsReading['state'];
     readonly detail: string | undefined;
     readonly unusableSinceMs?: number | undefined;
-    /** The newest credentials are rejected, and the held token was granted to the previous. */
+    /** The held token was granted to the previous credentials, since the newest are rejected. */
     readonly previousInUse: boolean;
-    /** When the first such token was granted. */
     readonly previousInUseSinceMs?: number | undefined;
     readonly watchedBy: WatchMode['by'];
   };
-  /** When the first grant since the last success failed. */
   readonly failingSinceMs: number | undefined;
 }
 
-/**
- * - `held`: one token is held and renewed.
- * - `exchanged`: each request's token is exchanged; `refusesAll` if every request would meet the last failure.
- */
+/** `refusesAll`: every request would meet the last failure. */
 type TokensKind = { readonly kind: 'held' } | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
 
-/** For a person; probes and metrics do without. */
 export interface PastGrants {
   /** Oldest first, at most twenty. */
   readonly latest: readonly FinishedGrant[];
-  /** The minutes of the last two hours in which grants ended, oldest first. */
+  /** Minutes of the last two hours, oldest first. */
   readonly minutes: readonly GrantMinute[];
 }
 
 interface GrantMinute {
-  /** The beginning of the minute. */
   readonly atMs: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -136,13 +127,12 @@ const LATEST = 20;
 const MINUTES = 120;
 
 const MINUTE_MS = 60_000;
-/** A minute's tally stops here. */
 const MOST = 0xffff;
 
-/** Takes a kilobyte, however many grants there are. */
+/** Takes a kilobyte. */
 export class GrantHistory {
   readonly #latest: FinishedGrant[] = [];
-  /** For each slot, its minute since the epoch: a stepped clock leaves no wrong counts. */
+  /** The slot's minute since the epoch: a stepped clock leaves no wrong counts. */
   readonly #minutes = new Int32Array(MINUTES);
   readonly #succeeded = new Uint16Array(MINUTES);
   readonly #failed = new Uint16Array(MINUTES);
@@ -188,23 +178,20 @@ export class GrantHistory {
   }
 }
 
-/** Its code is loaded only if traces are asked for. */
 export interface GrantTracer {
   begin(credential: string, reason: GrantReason): GrantSpan;
 }
 
-/** From the decision to request a token to the outcome. */
 export interface GrantSpan {
   readonly trace: GrantTrace;
   end(ended: EndedGrantSpan): void;
 }
 
-/** Holds nothing secret: no token, no detail of an answer. */
+/** Holds no token and no detail of an answer. */
 export interface EndedGrantSpan {
   /** `given_up`: another took its place, or the program ends. */
   readonly result: TokenResponse['result'] | 'given_up';
   /** The token endpoint, or the issuer until it has named one. */
   readonly where: string | undefined;
-  /** Of the token endpoint's answer, if one came. */
   readonly status: number | undefined;
 }

@@ -10,7 +10,7 @@ export interface TokenMetrics {
     reason: GrantReason,
     durationMs: number,
   ): void;
-  /** Read at each scrape, so that they are never stale. */
+  /** Read at each scrape. */
   observe(credential: string, snapshot: () => TokenGauges): void;
   forget(credential: string): void;
 }
@@ -23,9 +23,7 @@ interface TokenGauges {
   readonly renewalAtMs: number | undefined;
   readonly consecutiveFailures: number;
   readonly credentials: {
-    /** `loaded`, or what is wrong with the mounted files. */
     readonly state: string;
-    /** The newest credentials are rejected, and the held token was granted to the previous. */
     readonly previousInUse: boolean;
   };
 }

@@ -1,14 +1,13 @@
 /**
- * When to renew and when to retry: arithmetic on durations in ms and random numbers in [0, 1). Defaults are in
- * `src/config/renewal.ts` and `src/broker/brokered-tokens.ts`; docs/capacity.md shows the effect on a fleet.
+ * When to renew and retry: durations in ms, random numbers in [0, 1). Defaults are in `src/config/renewal.ts` and
+ * `src/broker/brokered-tokens.ts`; docs/capacity.md shows the effect on a fleet.
  */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
 import { elapsedMs, type Instant } from '../platform/time/clock.ts';
 
 /**
- * From the sending of a request to the renewal: a fraction of the lifetime minus jitter, leaving at least min(30 s, 20 % of the
- * lifetime), and never below the policy's floor.
+ * A fraction of the lifetime minus jitter, leaving at least min(30 s, 20 % of the lifetime), and never below the policy's floor.
  */
 export function renewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   return Math.max(
@@ -18,8 +17,8 @@ export function renewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random
 }
 
 /**
- * After a grant at a moment that others share, such as a rollout or an outage's end. The renewal falls anywhere in the wait except
- * its first quarter, since a small jitter would keep a fleet in step.
+ * After a moment that others share, such as a rollout. Anywhere in the wait except its first quarter, since a small jitter would
+ * keep a fleet in step.
  */
 export function spreadRenewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   const latest = latestRenewalMs(lifetimeMs, policy);
@@ -27,13 +26,13 @@ export function spreadRenewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, 
   return Math.max(earliest, latest - (latest - earliest) * random);
 }
 
-/** The least `renewalDelayMs`: until then a token of another process is worth taking. */
+/** The least of `renewalDelayMs`: until then a token of another process is worth taking. */
 export function earliestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
   // The policy's floor may lie past the token's end.
   return Math.max(0, latestRenewalMs(lifetimeMs, policy) - lifetimeMs * policy.jitter);
 }
 
-/** Between two planned grants, whatever the policy and the lifetime say. */
+/** Between planned grants, whatever the policy and the lifetime say. */
 const MIN_INTERVAL_MS = 250;
 
 function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
@@ -42,47 +41,46 @@ function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
 
 function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
   const sendable = sendableMs(lifetimeMs);
-  // For a lifetime of seconds, the last fifth is shorter than a provider's answer may take.
+  // For a lifetime of seconds, a provider's answer may take longer than the last fifth.
   return Math.min(lifetimeMs * policy.at, sendable * 0.9, lifetimeMs - leftToRenewMs(lifetimeMs));
 }
 
-/** What is left of a token when it is renewed at the latest. */
+/** What is left of a token at its latest renewal. */
 export function leftToRenewMs(lifetimeMs: number): number {
   return Math.min(30_000, lifetimeMs * 0.2);
 }
 
-/** Below this, a token that the provider gave again is asked for right at its end. */
+/** Below this, a token that was given again is asked for right at its end. */
 const LAST_STRETCH_MS = 5000;
 
-/** From when such a token may no longer be sent to that request. Callers wait longer than this for a planned one. */
+/** At that request the old token may no longer be sent. Callers wait longer for a planned grant. */
 const PAST_SENDABLE_MS = 900;
 
-/** For the held token, given again without a longer life. Some providers replace it before its end, others give it until then. */
+/** For the held token, given again. Some providers replace it before its end, others only then. */
 export function sameTokenDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   if (lifetimeMs > LAST_STRETCH_MS) return renewalDelayMs(lifetimeMs, policy, random);
   return Math.max(MIN_INTERVAL_MS, Math.min(lifetimeMs, surelySendableMs(lifetimeMs) + PAST_SENDABLE_MS));
 }
 
-/** The next request after the provider said that the held token has ended: its last second is over after two. */
+/** The wait after an answer that the held token has ended: its last second is over after two. */
 export const ENDED_TOKEN_DELAY_MS = 500;
 
-/** The provider may say so this long before or after a token's end. Covers clocks and a request's time. */
+/** How far from its end a provider may say that a token has ended. Covers clocks and a request's time. */
 const AROUND_END_MS = 5000;
 
-/** @param expiresAt of the token that is held. */
 export function isAboutToEnd(expiresAt: Instant, now: Instant): boolean {
   return Math.abs(elapsedMs(expiresAt, now)) <= AROUND_END_MS;
 }
 
-/** Providers count whole seconds from before the request came (RFC 7519 §2, NumericDate). */
+/** Providers count from the beginning of the request's second (RFC 7519 §2, NumericDate). */
 const WHOLE_SECOND_MS = 1000;
 
-/** From reading the token here to the upstream's check of its expiry. */
+/** From reading a token to the upstream's check of its expiry. */
 const TRANSIT = { longestMs: 250, ofLifetime: 0.1 };
 
 /**
- * How long after its request a token may be sent: until the earliest moment at which anybody may see it as expired. At least a
- * fifth of its lifetime, so that tokens of about a second are usable.
+ * How long a token may be sent: until anybody may see it as expired. At least a fifth of the lifetime, so that tokens of about a
+ * second are usable.
  */
 export function sendableMs(lifetimeMs: number): number {
   return Math.max(lifetimeMs * 0.2, surelySendableMs(lifetimeMs));
@@ -107,32 +105,31 @@ const HELD_BACKOFF = { factor: 4, longestMs: 600_000 };
 const REJECTED_BACKOFF = { firstMs: 30_000, longestMs: 600_000 };
 const REJECTED_WITH_TOKEN = { firstMs: 10_000, ofHeld: 1 / 3, leastMs: 20_000 };
 
-/** A provider that asks for a longer wait is asked again after this one. */
+/** A longer Retry-After is cut to this. */
 const MAX_RETRY_AFTER_MS = 600_000;
 
 export interface FailedAttempt {
   /** With this one; 1 or more. */
   readonly consecutiveFailures: number;
   readonly rejected: boolean;
-  /** The previous credentials were rejected, as the newest were before. */
+  /** The previous credentials were rejected, too. */
   readonly previousRejected?: boolean;
   readonly retryAfterMs?: number | undefined;
-  /** The remaining life of the held token; 0 if none may be sent. */
+  /** 0 if no token may be sent. */
   readonly heldForMs: number;
   /** Of the last token, or the expected one. */
   readonly lifetimeMs: number;
-  /** A hanging provider's time-out must not lengthen the recovery. */
+  /** A time-out must not lengthen the recovery. */
   readonly tookMs: number;
-  /** The policy's longest step between attempts while no token is held. */
+  /** Between attempts while no token is held. */
   readonly recoveryMs: number;
-  /** The policy's shortest wait; 0 by default. */
+  /** 0 by default. */
   readonly shortestRetryMs?: number | undefined;
 }
 
 /**
- * The bound on the wait, Retry-After aside. Without a token it doubles from 1 s to the policy's `recoveryMs` between attempts; with
- * one it grows fourfold, if possible not past the token's end. For rejected credentials it doubles from 30 s to 10 min; with a
- * token from 10 s to a third of what is left.
+ * Without a token it doubles from 1 s to `recoveryMs` between attempts; with one it grows fourfold, if possible not past the
+ * token's end. For rejected credentials it doubles from 30 s to 10 min; with a token from 10 s to a third of what is left.
  */
 export function backoffBoundMs(failure: FailedAttempt): number {
   const { consecutiveFailures, rejected, previousRejected, heldForMs } = failure;
@@ -155,22 +152,20 @@ export function backoffBoundMs(failure: FailedAttempt): number {
 }
 
 /**
- * Half of `backoffBoundMs` is fixed, so that grants per minute can be counted; half is random, so that a fleet spreads. Retry-After
- * and `shortestRetryMs` are lower bounds.
+ * Half is fixed, so that grants per minute can be counted; half is random, so that a fleet spreads. Retry-After and
+ * `shortestRetryMs` are lower bounds.
  */
 export function retryDelayMs(failure: FailedAttempt, random: number): number {
   const backoff = backoffBoundMs(failure) * (0.5 + 0.5 * random);
   const asked = Math.min(failure.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-  // A fleet that was given one moment must not arrive all at once.
+  // A fleet that was given one moment must not arrive at once.
   return Math.max(backoff, asked + asked * 0.1 * random, failure.shortestRetryMs ?? 0);
 }
 
-/** Room for one request with the previous credentials before the held token ends. */
+/** Room for one request before the held token ends. */
 const LAST_CHANCE = { ofLifetime: 0.1, longestMs: 15_000 };
 
-/**
- * When to try the previous credentials, in ms from now: at random a little before the held token expires, or soon if none is held.
- */
+/** When to try the previous credentials: at random a little before the held token expires, or soon without one. */
 export function lastChanceDelayMs(failure: FailedAttempt, random: number): number {
   const { heldForMs, lifetimeMs, retryAfterMs = 0, shortestRetryMs = 0 } = failure;
   const margin = Math.min(LAST_CHANCE.longestMs, lifetimeMs * LAST_CHANCE.ofLifetime);

@@ -16,19 +16,18 @@ export interface SharedTokens {
 
 export interface WantedToken {
   readonly credentials: Credentials;
-  /** Aborted once nobody waits any more. */
   readonly signal: AbortSignal;
   readonly judge: (shared: SharedToken) => Judgement;
 }
 
 export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetimeMs'> {
-  /** Since the request for it was sent. */
+  /** Since its request was sent. */
   readonly ageMs: number;
 }
 
 /**
- * - `old`: it is about to be renewed, or no younger than the held one.
- * - `refused`: an upstream has refused this very token.
+ * - `old`: about to be renewed, or no younger than the held one.
+ * - `refused`: by an upstream.
  */
 type Judgement = 'taken' | 'old' | 'refused';
 
@@ -44,7 +43,6 @@ export function judgeShared(
   policy: RenewalPolicy,
   now: Instant,
 ): Judgement {
-  // Whatever its stated age, this is the token to be replaced.
   if (token?.authorization === `Bearer ${accessToken}`) return isRefused ? 'refused' : 'old';
   if (!(ageMs < earliestRenewalMs(lifetimeMs, policy))) return 'old';
   const isYounger = token === undefined || !isPast(later(now, -ageMs), token.requestedAt);

@@ -1,6 +1,6 @@
 /**
- * Keeps one credential's token alive: the shell around `reduce`, which owns timer, requests and waiting callers. Every decision is
- * the reducer's.
+ * Keeps one credential's token alive: the shell around `reduce`, with timer, requests and waiting callers. Every decision is the
+ * reducer's.
  */
 
 import type { CredentialConfig } from '../config/config.ts';
@@ -35,10 +35,8 @@ import { WaitingCallers } from './waiters.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
-  /** Cheap, for every probe and scrape. */
   snapshot(): TokenSnapshot;
   grants(): PastGrants;
-  /** The token that may be handed out now. */
   held(): GivenToken | undefined;
   /** Calls back after another token was obtained. Returns a function that stops it. */
   onToken(listener: () => void): () => void;
@@ -46,18 +44,17 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
   renew(): RenewalAnswer;
   /** Never rejects. */
   readonly firstToken: Promise<void>;
-  /** Gives up the grant in flight; callers that wait get TokenUnavailable. */
+  /** Callers that wait get TokenUnavailable. */
   close(): Promise<void>;
 }
 
 /**
- * - `begun`: a grant is under way, perhaps from before.
  * - `too_soon`: the last request was too recent.
- * - `impossible`: the mounted credentials cannot be used, or tokens are obtained for requests alone.
+ * - `impossible`: the credentials cannot be used, or tokens are obtained for requests alone.
  */
 export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
 
-/** Without the field's `Bearer ` prefix. */
+/** Without `Bearer `. */
 export interface GivenToken {
   readonly token: string;
   readonly sendableUntil: Instant;
@@ -68,7 +65,6 @@ export interface TokenSourceOptions {
   /** Closed with the source. */
   readonly credentials: LiveCredentials;
   readonly endpoint: TokenEndpoint;
-  /** If absent, each process requests its own. */
   readonly shared?: SharedTokens | undefined;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -76,16 +72,14 @@ export interface TokenSourceOptions {
   readonly metrics: TokenMetrics;
   readonly credentialsMetrics: CredentialsMetrics;
   readonly log: Logger;
-  /** Absent if grants are not traced. */
   readonly tracer?: GrantTracer | undefined;
 }
 
-/** The timer looks this often: a suspended machine's monotonic clock stands still while the token grows old. */
+/** The longest sleep: a suspended machine's monotonic clock stands still while the token grows old. */
 const MAX_SLEEP_MS = 15_000;
 
 const BEARER = 'Bearer ';
 
-/** Bounds one look at the mounted credentials before a grant. */
 const MAX_LOOK_MS = 1000;
 
 /** A request waits only for a grant that begins within this. */
@@ -109,9 +103,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   let abortGrant: AbortController | undefined;
   /** An Authorization value, until the next grant succeeds. */
   let refused: string | undefined;
-  /** Whether the endpoint takes refused tokens' hashes, as the broker does. */
   let takesRefusals = false;
-  /** Of the grant in flight. */
   let span: GrantSpan | undefined;
   let closed = false;
   let warnedOfPolling = false;
@@ -153,7 +145,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const giveUp = (): void => own?.end({ result: 'given_up', where: where(), status });
     abort.signal.addEventListener('abort', giveUp);
     if (own !== undefined) callers.begun(own.trace);
-    // A notification may be late or lost. After a change, a new grant takes this one's place.
+    // A notification may be late or lost. After a change, a new grant replaces this one.
     await lookAtCredentials();
     if (abort.signal.aborted) return;
     log.debug({ reason: grant.reason }, 'asking for a token');
@@ -181,7 +173,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where: where() });
   }
 
-  /** @param answered called with the status of the provider's answer. */
   function obtainToken(
     grant: GrantInFlight,
     signal: AbortSignal,
@@ -213,7 +204,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     );
   }
 
-  /** A volume's file system may hang; then the last reading is good enough. */
+  /** Bounded, since a volume's file system may hang. */
   function lookAtCredentials(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(MAX_LOOK_MS, resolve);

@@ -1,6 +1,5 @@
 /**
- * The token engine's state and rules, as a pure function. The shell (`token-source.ts`) requests each new `grant`, and looks again
- * at `due`.
+ * The token engine's state and rules, as a pure function. `token-source.ts` requests each new `grant`, and looks again at `due`.
  */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
@@ -25,17 +24,14 @@ export type GrantReason =
   | 'rotation'
   | 'upstream_401'
   | 'retry'
-  /** The token of a request is exchanged. */
   | 'subject'
-  /** A last try of the previous credentials, since the newest are rejected and the token is about to expire. */
+  /** The newest are rejected and the token is about to expire. */
   | 'previous_credentials'
-  /** A person asked for it. */
   | 'manual';
 
 export interface TokenState {
   /** Possibly expired; see `validToken`. */
   readonly token: HeldToken | undefined;
-  /** At most one at any time. */
   readonly grant: GrantInFlight | undefined;
   /** While a grant is in flight, only a rotation may be planned. */
   readonly due: PlannedGrant | undefined;
@@ -44,17 +40,15 @@ export interface TokenState {
   /** Failures that count for the back-off; new credentials start afresh. */
   readonly backoffStep: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** Whether they were tried since a grant last succeeded. */
+  /** Whether they were tried since the last success. */
   readonly previousCredentials: 'none' | 'untried' | 'rejected';
-  /** By name, for those heard of last. */
+  /** By name. */
   readonly upstreams: ReadonlyMap<string, UpstreamRecord>;
-  /** Monotonic ms at which the allowance of forced renewals is whole again (a token bucket's arrival time). */
+  /** Monotonic ms at which the allowance is whole again (a token bucket's arrival time). */
   readonly forcedPaidUntilMs: number;
-  /** For immediate rotations. */
   readonly rotationsPaidUntilMs: number;
-  /** Monotonic ms of the last grant that a person asked for. */
+  /** Monotonic ms. */
   readonly manualRefreshAtMs: number;
-  /** Numbers the grants. */
   readonly grantsBegun: number;
 }
 
@@ -63,10 +57,10 @@ interface HeldToken {
   readonly number: number;
   /** `Bearer …` */
   readonly authorization: string;
-  /** When its request was sent: its lifetime counts from there. */
+  /** Its lifetime counts from here. */
   readonly requestedAt: Instant;
   readonly expiresAt: Instant;
-  /** A little before it expires; see `sendableMs`. */
+  /** See `sendableMs`. */
   readonly sendableUntil: Instant;
   readonly grantedTo: 'newest' | 'previous';
 }
@@ -75,7 +69,7 @@ export interface GrantInFlight {
   readonly id: number;
   readonly reason: GrantReason;
   readonly requestedAt: Instant;
-  /** `overtaken`: its credentials were rewritten meanwhile, and the request may have used the old ones. */
+  /** The request may have used credentials from before a rewriting. */
   readonly writing: 'newest' | 'overtaken';
 }
 
@@ -91,17 +85,14 @@ export interface FailedGrant {
 }
 
 export type TokenEvent =
-  /** They differ from the previous ones. */
   | { readonly type: 'credentials_loaded' }
   /** With equal content, such as a token that vouches for the client. */
   | { readonly type: 'credentials_rewritten' }
   | { readonly type: 'grant_ended'; readonly id: number; readonly outcome: GrantedToken | RefusedGrant }
-  /** A 401. */
   | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
   | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
-  /** By a person. */
   | { readonly type: 'refresh_requested' }
-  /** The timer fired, or a request found no valid token. */
+  /** Also if a request found no valid token. */
   | { readonly type: 'looked' };
 
 interface Circumstances {
@@ -126,18 +117,15 @@ export const INITIAL_STATE: TokenState = {
   grantsBegun: 0,
 };
 
-/** Grants for changed credentials at once, then one per interval: a flapping Secret must not load the provider. */
+/** At once, then one per interval: a flapping Secret must not load the provider. */
 const ROTATION_BURST = 5;
 const ROTATION_INTERVAL_MS = 5000;
 
-/**
- * Renewals that upstreams may force at once, then one per interval. One of several servers behind a name may refuse what the others
- * take.
- */
+/** At once, then one per interval: one of several servers behind a name may refuse what others take. */
 const FORCED_BURST = 5;
 const FORCED_INTERVAL_MS = 30_000;
 
-/** A button that is held down must not load the provider. */
+/** For a button that is held down. */
 const MIN_MANUAL_INTERVAL_MS = 10_000;
 
 /** If refused without ever being accepted, a younger token has a fault that another will not cure. */
@@ -164,7 +152,7 @@ export function reduce(state: TokenState, event: TokenEvent, circumstances: Circ
   }
 }
 
-/** The token that may be sent now. Expired by either clock is expired. */
+/** Expired by either clock is expired. */
 export function validToken(state: TokenState, now: Instant): HeldToken | undefined {
   return state.token === undefined || isPast(state.token.sendableUntil, now) ? undefined : state.token;
 }
@@ -173,18 +161,17 @@ function planForCredentials(state: TokenState, { now, random, policy }: Circumst
   if (state.grantsBegun === 0) {
     return { ...state, due: { at: later(now, policy.startupJitterMs * random), reason: 'startup' } };
   }
-  // Rejected as the newest, credentials are not worth a try as the previous.
+  // Rejected as the newest, they are not worth a try as the previous.
   const previousCredentials = state.lastFailure?.result === 'rejected' ? 'rejected' : 'untried';
   return planAtOnce({ ...state, previousCredentials }, now);
 }
 
-/** The old writing may have caused a failure. Without one, a rewriting begins no grant. */
+/** A rewriting alone begins no grant, but the old writing may have caused a failure. */
 function noteRewriting(state: TokenState, now: Instant): TokenState {
   if (state.backoffStep > 0) return beginIfDue(planAtOnce(state, now), now);
   return state.grant === undefined ? state : { ...state, grant: { ...state.grant, writing: 'overtaken' } };
 }
 
-/** Within the allowance. */
 function planAtOnce(state: TokenState, now: Instant): TokenState {
   if (state.due?.reason === 'rotation') return state;
   const paidUntilMs = Math.max(state.rotationsPaidUntilMs, now.monotonicMs) + ROTATION_INTERVAL_MS;
@@ -209,7 +196,7 @@ function considerWish(state: TokenState, now: Instant): TokenState {
   return { ...begin(state, 'manual', now), manualRefreshAtMs: now.monotonicMs };
 }
 
-/** A rotation replaces a grant in flight, whose answer no longer counts. */
+/** The answer of a replaced grant no longer counts. */
 function begin(state: TokenState, reason: GrantReason, now: Instant): TokenState {
   const id = state.grantsBegun + 1;
   return {
@@ -248,7 +235,7 @@ function hold(
     lastFailure: grantedTo === 'previous' ? state.lastFailure : undefined,
     previousCredentials: state.previousCredentials === 'none' ? 'none' : 'untried',
   };
-  // The held token, in its last second.
+  // The held token in its last second.
   if (lifetimeMs === 0) {
     return { ...succeeded, due: state.due ?? { at: later(now, ENDED_TOKEN_DELAY_MS), reason: 'scheduled' } };
   }
@@ -258,7 +245,7 @@ function hold(
   const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
   const expiresAt = later(requestedAt, lifetimeMs);
   const livesNoLonger = held !== undefined && elapsedMs(held.expiresAt, expiresAt) <= SAME_END_MS;
-  // Processes that take another's token do not line up with a fleet: one of them will renew it for all.
+  // Processes that share a token do not line up with a fleet.
   const isUnhurried = reason === 'scheduled' || isShared;
   const delayMs = livesNoLonger ? sameTokenDelayMs : isUnhurried ? renewalDelayMs : spreadRenewalDelayMs;
   // A token that never expires is replaced only when the mounted one changes.
@@ -279,7 +266,7 @@ function hold(
   };
 }
 
-/** Two answers on one token may round its end up and down, and one may have been slow. */
+/** Answers may round the end of one token up and down, or be slow. */
 const SAME_END_MS = 2000;
 
 function planRetry(
@@ -331,7 +318,7 @@ function plannedRetry(
   return { at: later(now, delayMs), reason: 'retry' };
 }
 
-/** Whether the token has expired since the last failure: earlier retries do not count for the time after. */
+/** Retries before the token's end do not count for the time after. */
 function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
   if (token === undefined || lastFailure === undefined) return false;
   return isPast(token.sendableUntil, now) && !isPast(token.sendableUntil, lastFailure.at);
@@ -357,7 +344,6 @@ function considerRefusal(
   { monotonicMs: nowMs, wallMs }: Instant,
 ): TokenState {
   const { token, grant } = state;
-  // A newer token is in hand, on its way, or waited for after a failure.
   if (token === undefined || token.authorization !== authorization || grant !== undefined) return state;
   if (state.consecutiveFailures > 0) return state;
   const record = state.upstreams.get(upstream);

@@ -1,7 +1,4 @@
-/**
- * How one upstream has judged a credential's tokens, and when its 401 is worth a renewal. A refusal after acceptance suggests
- * revocation; refusals in a row are not cured by more tokens.
- */
+/** How an upstream has judged tokens, and when its 401 is worth a renewal. More tokens do not cure refusals in a row. */
 
 import { doublingMs } from '../platform/time/async.ts';
 
@@ -22,7 +19,7 @@ export type UpstreamRecord =
 
 const COOLDOWN = { firstMs: 30_000, maxMs: 600_000 };
 
-/** Until an upstream that refused the last forced token, too, may force another. */
+/** Until an upstream that refused the last forced token may force another. */
 function refusalCooldownMs(futile: number): number {
   return doublingMs(futile, COOLDOWN);
 }
@@ -33,12 +30,12 @@ export function mayForceRenewal(record: UpstreamRecord | undefined, nowMs: numbe
 
 export function afterForcedRenewal(record: UpstreamRecord | undefined, nowMs: number): UpstreamRecord {
   if (record?.state !== 'refusing') return { state: 'refusing', forcedAtMs: nowMs, futile: 0 };
-  // Counted from the last forced renewal: a scheduled one in between cures no better.
+  // A scheduled renewal in between cures no better.
   const quiet = nowMs - record.forcedAtMs >= 2 * refusalCooldownMs(record.futile);
   return { state: 'refusing', forcedAtMs: nowMs, futile: quiet ? 0 : record.futile + 1 };
 }
 
-/** Upstreams per credential, those heard of last. In the broker they are the reporting namespaces. */
+/** Upstreams per credential. In the broker they are the reporting namespaces. */
 const MAX_REMEMBERED = 256;
 
 /** Beyond the bound, the longest silent goes. */
@@ -48,7 +45,6 @@ export function withRecord(
   record: UpstreamRecord,
 ): ReadonlyMap<string, UpstreamRecord> {
   const after = new Map(records);
-  // A Map keeps the order of insertion.
   after.delete(upstream);
   after.set(upstream, record);
   for (const oldest of after.keys()) {

@@ -9,13 +9,11 @@ interface Caller {
 
 interface WaitingCallersOptions {
   readonly clock: Clock;
-  /** How long each may wait. */
   readonly patienceMs: number;
-  /** For a caller that has waited too long or has gone. */
   unavailable(): TokenUnavailable;
 }
 
-/** Callers that wait for a grant, each for a bounded time or until it goes. */
+/** Each waits for a bounded time or until it goes. */
 export class WaitingCallers {
   readonly #options: WaitingCallersOptions;
   readonly #callers = new Set<Caller>();
@@ -56,7 +54,6 @@ export class WaitingCallers {
     });
   }
 
-  /** They wait for this grant from now on. */
   begun(grant: GrantTrace): void {
     for (const { awaits } of this.#callers) awaits?.(grant);
   }
@@ -71,9 +68,8 @@ export class WaitingCallers {
 }
 
 /**
- * The promise's result, for a waiter that may leave before. Memory of a waiter that has left is freed, which a bare promise keeps
- * until it settles.
- * @param why makes the error for a waiter that has left, once `gone` is aborted
+ * Frees the memory of a waiter that has left, which a bare promise keeps until it settles.
+ * @param why makes the error once `gone` is aborted.
  */
 export function untilGone<T>(
   promise: Promise<T>,

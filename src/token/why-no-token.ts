@@ -1,4 +1,4 @@
-/** Why there is no token, for the person who has to mend it: where, what, and what to do. */
+/** Why there is no token, for the person who has to mend it. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
@@ -10,11 +10,10 @@ type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavaila
 
 export interface NoToken {
   readonly code: NoTokenCode;
-  /** Without a secret, and without the credential's name. */
+  /** Without a secret or the credential's name. */
   readonly message: string;
 }
 
-/** Where and what as a sentence, and what to do as a clause. */
 interface NoTokenParts {
   readonly code: NoTokenCode;
   readonly problem: string;
@@ -22,7 +21,6 @@ interface NoTokenParts {
 }
 
 interface WhatHappened {
-  /** What is wrong with the mounted credentials. */
   readonly unusable?: string | undefined;
   readonly lastFailure?: Pick<FailedGrant, 'result' | 'detail'> | undefined;
 }
@@ -32,7 +30,7 @@ type Remedies = readonly (readonly [RegExp, string])[];
 /** Refused certificates, as OpenSSL and Node name them. */
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVALID_CA|ISSUER_CERT/;
 
-/** By the failure's detail; the first match counts. */
+/** The first match counts. */
 const OF_CONNECTIONS: Remedies = [
   [/^the egress proxy /, 'look at egressProxy'],
   [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
@@ -116,7 +114,6 @@ function explainNoMountedToken(directory: string, { unusable, lastFailure }: Wha
   };
 }
 
-/** What mends a connection that failed with `detail`, if known. */
 export function connectionRemedy(detail: string): string | undefined {
   return firstFor(detail, OF_CONNECTIONS);
 }
@@ -125,10 +122,7 @@ function firstFor(detail: string, remedies: Remedies): string | undefined {
   return remedies.find(([pattern]) => pattern.test(detail))?.[1];
 }
 
-/**
- * For `kubectl describe pod`; undefined once the credential had a token. The code decides the exit status.
- * @param config of the credential that the snapshot shows.
- */
+/** Undefined once there was a token. The code decides the exit status. */
 export function whyNeverGranted(
   config: Pick<CredentialSettings, 'name' | 'directory'> & ProviderAddress,
   { obtainedFirstToken, credentials, lastFailure }: TokenSnapshot,

@@ -1,4 +1,4 @@
-/** Assertions that are signed here (RFC 7523 §3), and the private key for them. */
+/** Assertions that are signed here (RFC 7523 §3). */
 
 import {
   constants,
@@ -14,7 +14,6 @@ import type { AssertionAlgorithm } from '../../config/config.ts';
 
 export interface AssertionKey {
   readonly algorithm: AssertionAlgorithm;
-  /** The `kid` under which the provider knows the public key. */
   readonly keyId?: string;
   /** The certificate's `x5t#S256`. */
   readonly certificateThumbprint?: string;
@@ -26,11 +25,11 @@ interface AssertionKeySettings {
   readonly keyId?: string | undefined;
   /** Overrides the JWK's `alg` and the first algorithm that suits the key. */
   readonly algorithm?: AssertionAlgorithm | undefined;
-  /** PEM. Its thumbprint names the key, and a `kid` is sent only if given. */
+  /** PEM. Its thumbprint names the key unless a `kid` is given. */
   readonly certificate?: string | undefined;
 }
 
-/** A noun phrase that holds nothing of the text. */
+/** `expected` holds nothing of the text. */
 interface UnusableKey {
   readonly in: 'key' | 'certificate';
   readonly expected: string;
@@ -42,7 +41,7 @@ const SUPPORTED = `${EC_KEYS}, ${RSA_KEYS} or an Ed25519 key`;
 
 const RSA_ALGORITHMS: readonly AssertionAlgorithm[] = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 
-/** The key in a PEM (PKCS#8, SEC 1 or PKCS#1) or a JWK (RFC 7517). */
+/** From PEM (PKCS#8, SEC 1 or PKCS#1) or JWK (RFC 7517). */
 export function parseAssertionKey(
   text: string,
   settings: AssertionKeySettings = {},
@@ -84,7 +83,7 @@ function wrongKey(expected: string): UnusableKey {
   return { in: 'key', expected };
 }
 
-/** Undefined if the text holds no private key, or a passphrase protects it. */
+/** Undefined if there is no key, or a passphrase protects it. */
 export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -139,15 +138,13 @@ function keysFor(algorithm: AssertionAlgorithm): string {
   return curve === undefined ? 'an Ed25519 key' : `an EC key on ${curve}`;
 }
 
-/** SHA-256 of the public key's required members, in lexical order and without white space (RFC 7638 §3.2). */
+/** RFC 7638 §3.2: required members in lexical order, without white space. */
 function thumbprint(privateKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
-  // JSON leaves out absent members, and keeps the order.
   const members = JSON.stringify({ crv, e, kty, n, x, y });
   return createHash('sha256').update(members).digest('base64url');
 }
 
-/** The first certificate of a PEM, if any. */
 export function parseCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
@@ -158,22 +155,18 @@ export function parseCertificate(pem: string): X509Certificate | undefined {
 
 interface AssertionFacts {
   readonly issuer: string;
-  /** `sub`; left out if undefined. */
   readonly subject?: string | undefined;
   readonly audience: string;
   /** Milliseconds since the Unix epoch. */
   readonly nowMs: number;
   /** From now to `exp`. */
   readonly lifetimeSeconds: number;
-  /** The `jti` claim; never used twice. Left out if undefined. */
+  /** `jti`; never used twice. */
   readonly assertionId?: string | undefined;
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * How far a provider's clock may be behind. Some (ory/fosite) refuse what was issued a second in their future, so `iat` and `nbf`
- * are set back.
- */
+/** Some providers (ory/fosite) refuse what was issued a second in their future, so `iat` and `nbf` are set back. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 /** Compact serialization (RFC 7515 §7.1). A JOSE library would cost every pod memory. */
@@ -192,7 +185,6 @@ export function signAssertion(key: AssertionKey, facts: AssertionFacts): string 
       exp: now + facts.lifetimeSeconds,
     },
   ]
-    // JSON leaves out what is undefined.
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
     .join('.');
   return `${input}.${signature(key, Buffer.from(input)).toString('base64url')}`;
@@ -203,7 +195,7 @@ function signature({ algorithm, privateKey }: AssertionKey, input: Buffer): Buff
   const digest = `sha${algorithm.slice(2)}`;
   switch (algorithm.slice(0, 2)) {
     case 'ES':
-      // RFC 7518 §3.4: the two numbers side by side, not Node's default DER.
+      // RFC 7518 §3.4: two numbers side by side, not Node's default DER.
       return sign(digest, input, { key: privateKey, dsaEncoding: 'ieee-p1363' });
     case 'PS':
       // RFC 7518 §3.5: a salt as long as the digest.

@@ -1,5 +1,5 @@
 /**
- * How a client shows the token endpoint who it is (RFC 6749 §2.3). A new method is a row here, and its settings are in
+ * How a client proves itself (RFC 6749 §2.3). A new method is a row here, and its settings are in
  * `src/config/client-authentication.ts`.
  */
 
@@ -27,7 +27,6 @@ export interface ProofOfClient {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** One of these is enough to prove who the client is. */
 export type ClientCredentials =
   | BasicClient
   | PostClient
@@ -41,27 +40,26 @@ type Config<M extends MethodName> = Extract<ClientAuthentication, { readonly met
 type Client<M extends MethodName> = Extract<ClientCredentials, { readonly method: M }>;
 
 interface Method<M extends MethodName> {
-  /** No `client_id` is read; it is sent if configured. */
+  /** No `client_id` is read for it. */
   readonly isNameless?: true;
-  /** Names in an issuer's metadata (RFC 8414 §2). */
+  /** Its names in an issuer's metadata (RFC 8414 §2). */
   readonly publishedAs: readonly string[];
-  /** Whether replicas with these credentials may share a token. Not if a token kept fresh elsewhere decides what is granted. */
+  /** Whether replicas may share a token. Not if a token kept fresh elsewhere decides what is granted. */
   readonly mayShareToken: boolean;
-  /** Whether what it sends holds a time of this machine's clock. */
+  /** Whether the proof holds a time of this machine's clock. */
   readonly datesProof?: true;
-  /** Shown in the handshake: its file in the credential's directory, and its content. */
+  /** Shown in the handshake. */
   readonly certificate?: { readonly file: string; of(client: Client<M>): ClientCertificate };
   /** The provider may repeat it in an answer. */
   sharedSecret(client: Client<M>): string | undefined;
   /** In the credential's directory, besides `client_id`. */
   files(config: Config<M>): readonly string[];
-  /** What they hold, or should have held, without a secret value. */
+  /** Problems name no secret value. */
   understand(
     config: Config<M>,
     clientId: Client<M>['clientId'],
     files: MountedFiles,
   ): Client<M> | UnusableSecret;
-  /** Anew for each request. */
   prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
@@ -150,14 +148,12 @@ function methodOf<M extends MethodName>({ method }: { readonly method: M }): Met
 
 type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
 
-/** In the credential's directory. */
 export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
   const method = methodOf(clientAuth);
   const own = method.files(clientAuth);
   return clientId !== undefined || method.isNameless ? own : ['client_id', ...own];
 }
 
-/** @param files contents of `clientFiles`. */
 export function understandClient(
   { clientId, clientAuth }: Settings,
   files: MountedFiles,
@@ -167,7 +163,7 @@ export function understandClient(
   return method.understand(clientAuth, clientId ?? mounted, files);
 }
 
-/** @throws {UnusableFile} if the token that vouches for the client cannot be read now. */
+/** @throws {UnusableFile} if the token that vouches for the client cannot be read. */
 export async function proveClient(
   credentials: ClientCredentials,
   tokenUrl: string,
@@ -188,7 +184,6 @@ export function datesProof(config: ClientAuthentication): boolean {
   return methodOf(config).datesProof === true;
 }
 
-/** In the credential's directory. */
 export function certificateFile(client: ClientAuthentication | ClientCredentials): string | undefined {
   return methodOf(client).certificate?.file;
 }
@@ -201,7 +196,7 @@ export function sharedSecret(client: ClientCredentials): string | undefined {
   return methodOf(client).sharedSecret(client);
 }
 
-/** What must not be shown if a provider repeats it: alone, and as Basic joins it. */
+/** What must not be shown if a provider repeats it. */
 export function repeatedParts(client: ClientCredentials): readonly string[] {
   const { clientId } = client;
   const secret = sharedSecret(client);
@@ -226,7 +221,6 @@ interface BasicClient {
   readonly clientSecret: string;
 }
 
-/** The secret is in the form. */
 interface PostClient {
   readonly method: 'client_secret_post';
   readonly clientId: string;
@@ -248,17 +242,17 @@ function basicPair(clientId: string, secret: string, encoding: BasicClient['enco
   return `${encode(clientId)}:${encode(secret)}`;
 }
 
-/** application/x-www-form-urlencoded of one value (RFC 6749 §2.3.1). */
+/** RFC 6749 §2.3.1. */
 function formEncode(text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1);
 }
 
-/** The client signs an assertion about itself (RFC 7523 §2.2). */
+/** RFC 7523 §2.2. */
 interface SigningClient {
   readonly method: 'private_key_jwt';
   readonly clientId: string;
   readonly key: AssertionKey;
-  /** The assertion's `aud`; by default the token endpoint's URL. */
+  /** `aud`; the token endpoint's URL by default. */
   readonly audience?: string | undefined;
 }
 
@@ -316,20 +310,16 @@ function certifiedClient(
   return { method, clientId, certificate, privateKey };
 }
 
-/** The handshake has shown the certificate. */
 function proveByCertificate({ clientId }: CertifiedClient): ProofOfClient {
   return { parameters: { client_id: clientId } };
 }
 
-/**
- * The cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2). It is replaced hourly, read anew for each
- * grant, and no part of these credentials.
- */
+/** The pod's service-account token vouches for the client (RFC 7523 §2.2). It is read anew for each grant. */
 interface AttestedClient {
   readonly method: 'kubernetes_jwt';
   readonly directory: string;
   readonly tokenFile: string;
-  /** Sent only if configured: Keycloak refuses an id that is not the token's own subject. */
+  /** Keycloak refuses an id that is not the token's own subject. */
   readonly clientId: string | undefined;
 }
 
@@ -342,7 +332,7 @@ function attestedClient(
   return { method, tokenFile, directory: files.directory, clientId };
 }
 
-/** @throws {UnusableFile} if the token cannot be read now. */
+/** @throws {UnusableFile} */
 async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient> {
   const token = assertionParameters(await readJwtFile(client.directory, client.tokenFile));
   return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
@@ -357,15 +347,14 @@ async function readJwtFile(directory: string, name: string): Promise<string> {
   return token;
 }
 
-/** Only the form of a JWS in compact serialization (RFC 7515 §3.1). */
+/** Only the form (RFC 7515 §3.1); the provider judges the rest. */
 function isJwt(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }
 
-/** RFC 7591 §2: the grant itself is proof or needs none. */
+/** RFC 7591 §2. */
 interface PublicClient {
   readonly method: 'none';
-  /** Sent only if configured. */
   readonly clientId: string | undefined;
 }
 

@@ -11,7 +11,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 /** Of the proxy's answer to CONNECT. */
 const MAX_ANSWER_BYTES = 8192;
 
-/** The message may be shown: it names the proxy and holds no credentials. */
+/** The message may be shown: it holds no credentials. */
 export class EgressFailure extends Error {
   override readonly name = 'EgressFailure' as const;
 }
@@ -25,13 +25,12 @@ interface EgressTunnelOptions {
   readonly withinMs: number;
   readonly clock: Clock;
   readonly connectTcp: (options: TcpNetConnectOpts) => Socket;
-  /** Called once the tunnel is open. */
   readonly onStands?: () => void;
 }
 
 const HEAD_END = '\r\n\r\n';
 
-/** A registered name or an IPv6 address (RFC 3986 §3.2.2). No character ends a line or a request target. */
+/** RFC 3986 §3.2.2. No character ends a line or a request target. */
 const HOST = /^[\w.~!$&'()*+,;=%:-]+$/;
 
 /** Writes wait until it opens. If it fails, its `error` is an EgressFailure. */
@@ -42,7 +41,6 @@ export class EgressTunnel extends Duplex {
   #stands = false;
   /** The proxy's answer so far, latin1. */
   #answer = '';
-  /** Resumes the writes made before the tunnel opened. */
   #waiting: (() => void) | undefined;
 
   constructor(options: EgressTunnelOptions) {
@@ -61,7 +59,7 @@ export class EgressTunnel extends Duplex {
     }
     let authorization = '';
     if (proxy.credentialsDirectory !== undefined) {
-      // Read anew for each connection, to follow their rotation.
+      // Anew for each connection, to follow rotation.
       const reading = await readMountedSecret(proxy.credentialsDirectory, ['username', 'password']);
       if (reading.state !== 'loaded') {
         this.#fail(`cannot be asked: ${reading.detail}`);
@@ -120,7 +118,7 @@ export class EgressTunnel extends Duplex {
     }
   }
 
-  /** @param rest what the tunnel's other end has already sent. */
+  /** @param rest what the other end has already sent. */
   #begin(rest: Buffer): void {
     this.#stands = true;
     this.#answer = '';
@@ -169,8 +167,7 @@ function remedyOf(status: string): string {
 }
 
 /**
- * `noProxy` names a host, `.suffix` for all names below it, an address, or a CIDR range. Loopback is never proxied. Names are not
- * resolved.
+ * Loopback is never proxied. `.suffix` names all names below it. Names are not resolved.
  * @param host as dialled; IPv6 without brackets.
  */
 export function goesThrough({ noProxy }: Pick<EgressProxyConfig, 'noProxy'>, host: string): boolean {

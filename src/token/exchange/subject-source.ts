@@ -1,5 +1,3 @@
-/** A credential whose tokens are exchanged for those of requests. */
-
 import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
 import { GrantHistory, type TokenSnapshot } from '../grant-report.ts';
@@ -58,7 +56,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     const durationMs = clock.monotonicMs() - monotonicMs;
     if (outcome.result !== 'success') {
       log.warn({ result, detail: outcome.detail }, 'the token of a request was not exchanged');
-      // Only counted with the request, since anybody may send a bad token.
+      // Not a failure of the source: anybody may send a bad token.
       if (isOfSubject(outcome)) return outcome;
       lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
       consecutiveFailures += 1;

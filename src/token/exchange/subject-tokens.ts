@@ -1,7 +1,4 @@
-/**
- * Tokens that were exchanged for those of requests (RFC 8693). Failures are kept apart, so that no caller can displace granted
- * tokens.
- */
+/** Tokens exchanged for those of requests (RFC 8693). Failures are kept apart, so that no caller can displace granted tokens. */
 
 import { createHash } from 'node:crypto';
 import { SidecarError } from '../../platform/errors.ts';
@@ -13,34 +10,29 @@ import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
 import { untilGone } from '../waiters.ts';
 
-/** Subjects that have a token; the least recently used goes first. */
+/** Subjects with a token; the least recently used goes first. */
 const MAX_SUBJECTS = 1000;
-/** Subjects that are known to have none. */
 const MAX_FAILED = 1000;
-/** Total size of all tokens. */
+/** Size of all tokens. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Under way or in line. Beyond that the caller with the most in line is turned away first. */
+/** Under way or in line. Beyond that the caller with the most in line is turned away. */
 const MAX_EXCHANGES = 256;
 
 const BEARER = 'Bearer ';
 
-/** A refused subject is refused again without asking the provider. */
 const REFUSED_FOR_MS = 5000;
-/**
- * A provider that gave no answer is asked for no subject. If it said that it cannot answer now, it is not asked again for that
- * subject.
- */
+/** After no answer, the provider is asked for no subject; if it said that it cannot answer now, only not for that subject. */
 const AWAY_FOR_MS = 1000;
 /**
- * After a rejection of the client, the subject is not tried again, so as not to lock the client out. After two of one caller, none
- * of its subjects is.
+ * After a rejected client, the subject is not tried again, so as not to lock the client out; after two of one caller, none of its
+ * subjects.
  */
 const REJECTED_FOR_MS = 30_000;
 const MAX_RETRY_AFTER_MS = 60_000;
-/** From an exchange to the next one, if an upstream refused its token. */
+/** Between exchanges, if an upstream refused the token. */
 const YOUNGEST_REPLACED_MS = 30_000;
 
-/** For requests that wait, if the subject has expired by this machine's clock. */
+/** For waiting requests, if the subject has expired by this machine's clock. */
 const OF_ENDED_FOR_MS = 1000;
 
 export function isOfSubject({ result, blames }: RefusedGrant): boolean {
@@ -55,7 +47,7 @@ function commonFailure({ result, blames }: RefusedGrant): CommonFailure | undefi
   return result === 'unavailable' && blames === undefined ? 'unanswered' : undefined;
 }
 
-/** The caller concerned by a failure; `undefined` for all. */
+/** The caller concerned; `undefined` for all. */
 type Concerned = string | undefined;
 
 interface Away {
@@ -65,7 +57,6 @@ interface Away {
 }
 
 interface Asker extends TokenWaiter {
-  /** Who sends the request, if callers are told apart. */
   readonly caller?: string | undefined;
 }
 
@@ -73,14 +64,12 @@ interface Exchanging {
   token: Promise<string>;
   readonly place: Place;
   readonly askers: Set<Asker>;
-  /** Of an exchange that has begun, if traced. */
   trace: GrantTrace | undefined;
 }
 
 interface Wanted {
   readonly key: string;
   readonly subject: string;
-  /** The caller whose turn it takes. */
   readonly caller: string | undefined;
   readonly begun: AwaitsGrant;
 }
@@ -91,7 +80,7 @@ interface Held {
   readonly sendableUntil: Instant;
 }
 
-/** Not the error itself: its stack would hold on to its request. */
+/** Not the error: its stack would hold on to its request. */
 type Why =
   | { readonly code: 'subject_token_refused'; readonly message: string }
   | { readonly code: 'token_unavailable'; readonly message: string; readonly retryAfterMs: number };
@@ -99,29 +88,25 @@ type Why =
 interface Failed {
   readonly why: Why;
   readonly untilMs: number;
-  /** `failed` is no verdict on the subject, which may have caused it all the same. */
+  /** `failed` is no verdict on the subject. */
   readonly kind: 'refused' | 'failed';
 }
 
 interface SubjectTokensOptions {
-  /** For messages. */
   readonly name: string;
   readonly clock: Clock;
-  /** Exchanges under way at once. */
   readonly atOnce: number;
-  /** How long an exchange waits for its turn. */
   readonly patienceMs: number;
   /**
    * Never rejects.
-   * @param begun called at once with the exchange's trace, if traced.
-   * @param ending the token that the subject has had and that is about to end.
+   * @param ending the subject's token that is about to end.
    */
   exchange(subject: string, begun: AwaitsGrant, ending: string | undefined): Promise<TokenResponse>;
 }
 
 export class SubjectTokens {
   readonly #options: SubjectTokensOptions;
-  /** By SHA-256 of the subject's token; so are the maps below. */
+  /** By SHA-256 of the subject's token, as below. */
   readonly #exchanging = new Map<string, Exchanging>();
   readonly #held = new LruMap<string, Held>({
     max: MAX_SUBJECTS,
@@ -130,7 +115,7 @@ export class SubjectTokens {
   });
   readonly #failed = new LruMap<string, Failed>({ max: MAX_FAILED });
   readonly #line: FairQueue;
-  /** Set while the provider is believed to be away, or to reject the client. */
+  /** The provider is believed to be away, or to reject the client. */
   #away: Away | undefined;
   #refusesAll = false;
   /** The last failure, if every subject would meet it, and who met it first. */
@@ -142,13 +127,13 @@ export class SubjectTokens {
     this.#options = options;
     this.#line = new FairQueue(options.clock, {
       ...options,
-      // The others get a turn even if one caller has all the rest.
+      // So that one caller cannot take all.
       spared: 1,
       mostWaiting: MAX_EXCHANGES - options.atOnce,
     });
   }
 
-  /** Known subjects, without those whose exchange is under way. */
+  /** Without those whose exchange is under way. */
   get size(): number {
     return this.#held.size + this.#failed.size;
   }
@@ -158,7 +143,6 @@ export class SubjectTokens {
     return this.#exchanging.size;
   }
 
-  /** Whether every subject would meet the last failure. */
   get refusesAll(): boolean {
     return this.#refusesAll;
   }
@@ -178,7 +162,7 @@ export class SubjectTokens {
   }
 
   /**
-   * Exchanges if none is held. Requests of one subject share an exchange, which leaves the line once all have gone.
+   * Requests of one subject share an exchange, which leaves the line once all have gone.
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
@@ -235,7 +219,7 @@ export class SubjectTokens {
     askers.add(asker);
     asker.gone?.addEventListener('abort', () => {
       askers.delete(asker);
-      // At once: nobody should join an exchange that will not come.
+      // Nobody should join an exchange that will not come.
       if (askers.size === 0 && place.leave()) this.#forget(key, exchanging);
     });
     return untilGone(token, asker.gone, () => this.#ownDoing(this.#whyNot('left')));
@@ -316,9 +300,9 @@ export class SubjectTokens {
   }
 
   /**
-   * One caller's token may cause a missing answer, and one subject a rejected client. So a failure concerns all only after two
-   * callers have met it in a row, and all of a caller after two of its subjects have. If callers are not told apart, a missing
-   * answer concerns all at once.
+   * One caller may cause a missing answer, and one subject a rejected client. So a failure concerns all only after two callers met
+   * it in a row, and all of a caller after two of its subjects did. If callers are not told apart, a missing answer concerns all at
+   * once.
    */
   #concerned(
     key: string,
@@ -365,7 +349,6 @@ export class SubjectTokens {
   }
 
   #keepFailed(key: string, failed: Failed): void {
-    // Its token is useless now: refused, or expired.
     this.#held.delete(key);
     this.#failed.set(key, failed);
   }
@@ -376,7 +359,6 @@ function errorOf(why: Why): SidecarError {
   return new SidecarError(why.code, why.message);
 }
 
-/** Identifies a token without revealing it. */
 function keyOf(subject: string): string {
   return createHash('sha256').update(subject, 'latin1').digest('base64');
 }

@@ -1,4 +1,4 @@
-/** The table of grants: the files that each reads, and its request to the provider. */
+/** The table of grants. A new one is a row here. */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,7 +15,6 @@ import type { ProofOfClient } from '../client/client-authentication.ts';
 import type { MountedFiles } from '../credentials.ts';
 import { ownLifetime, type TokenResponse, wrongToken } from '../provider/token-response.ts';
 
-/** What a grant needs beside the client. */
 export type GrantMaterial = SigningParty | ServiceAccount | GithubApp | MountedToken;
 
 type GrantName = 'client_credentials' | JwtBearerGrant['kind'] | Exclude<GrantConfig['type'], 'jwt_bearer'>;
@@ -28,13 +27,13 @@ type Material<N extends GrantName> = N extends GrantMaterial['grant']
   : undefined;
 
 interface Grant<N extends GrantName> {
-  /** Whether replicas with these credentials may share a token. A mounted one costs no request. */
+  /** Whether replicas may share a token. A mounted one costs no request. */
   readonly mayShareToken: boolean;
-  /** The client signs, so that `client_id` is read unless configured. */
+  /** Whether the client signs; then `client_id` is read unless configured. */
   readonly signsAsClient?: (config: Config<N>) => boolean;
-  /** In the credential's directory, beside the client's. */
+  /** In the credential's directory. */
   files(config: Config<N>): readonly string[];
-  /** What they hold, unless it is read for each request; or what they should have held, without a secret value. */
+  /** Problems name no secret value. */
   understand(config: Config<N>, clientId: string, files: MountedFiles): Material<N> | UnusableSecret;
   request(
     config: Config<N>,
@@ -103,7 +102,6 @@ export function mayShareGranted(config: GrantConfig | undefined): boolean {
   return grantOf(nameOf(config)).mayShareToken;
 }
 
-/** In the credential's directory, beside the client's. */
 export function grantFiles({ grant: config, clientId }: Settings): readonly string[] {
   const grant = grantOf(nameOf(config));
   const own = grant.files(config);
@@ -118,7 +116,7 @@ export function understandGrant(
   return grantOf(nameOf(config)).understand(config, clientId ?? files.content('client_id'), files);
 }
 
-/** @throws {UnusableFile} if a file that is read for each request cannot be read now. */
+/** @throws {UnusableFile} if a file that is read for each request cannot be read. */
 export async function grantRequest(
   credential: CredentialSettings,
   material: GrantMaterial | undefined,
@@ -127,7 +125,7 @@ export async function grantRequest(
   const { grant: config } = credential;
   const name = nameOf(config);
   if (material !== undefined && material.grant !== name) {
-    // Cannot happen: the credentials were understood by these settings.
+    // Cannot happen: one set of settings made both.
     throw new Error(`the grant ${name} was given the credentials of another`);
   }
   return await grantOf(name).request(config, material, credential, occasion);
@@ -139,7 +137,7 @@ function askForClient(config: CredentialSettings, { proof, tokenUrl, refused }: 
   return formRequest({ grant_type: 'client_credentials', ...report }, { proof, tokenUrl }, config);
 }
 
-/** RFC 8693 §2.1: the token of a request, or one that is kept fresh in a file. */
+/** RFC 8693 §2.1. */
 const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
 /** One line that a header could carry. */
@@ -154,7 +152,7 @@ function exchangedFiles({ subjectTokenFile, actorTokenFile }: Config<'token_exch
   return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
 }
 
-/** They are read anew for each grant and are no part of the credentials. */
+/** These files are read anew for each grant. */
 function unusableExchange(grant: Config<'token_exchange'>, files: MountedFiles): UnusableSecret | undefined {
   const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
   return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
@@ -198,7 +196,7 @@ function mountedToken({ tokenFile }: Config<'static'>, files: MountedFiles): Mou
   return files.malformed(tokenFile, 'a token: one line of visible ASCII, up to 64 KiB');
 }
 
-/** It lives until it is replaced, unless it states its own end. */
+/** The token lives until it is replaced, unless it states its own end. */
 export function readMountedToken({ token }: MountedToken, nowMs: number): TokenResponse {
   const own = ownLifetime(token, nowMs);
   if (own === undefined)
@@ -210,7 +208,7 @@ export function readMountedToken({ token }: MountedToken, nowMs: number): TokenR
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-/** Providers allow at least three minutes; one request needs seconds. */
+/** Providers allow at least three minutes. */
 const ASSERTION_SECONDS = 60;
 
 /** RFC 7523 §2.1. */
@@ -254,7 +252,7 @@ function askByAssertion(
   return formRequest({ grant_type: JWT_BEARER, assertion }, { proof, tokenUrl }, config);
 }
 
-/** RFC 7523 §2.1, with the scope inside the assertion (developers.google.com/identity/protocols/oauth2/service-account). */
+/** Based on RFC 7523 §2.1 (developers.google.com/identity/protocols/oauth2/service-account). */
 interface ServiceAccount {
   readonly grant: 'google_service_account';
   readonly key: AssertionKey;
@@ -266,7 +264,7 @@ type GoogleGrant = Extract<JwtBearerGrant, { readonly kind: 'google_service_acco
 const SERVICE_ACCOUNT_EXPECTED =
   'a key file of a Google service account: JSON with its type, client_email and private_key';
 
-/** The file's `token_uri` is not followed: only the configuration says where secrets go. */
+/** Its `token_uri` is not followed: only the configuration says where secrets go. */
 function serviceAccount({ keyFile }: GoogleGrant, files: MountedFiles): ServiceAccount | UnusableSecret {
   const fields = parseObject(files.content(keyFile)) ?? {};
   const { type, client_email: email, private_key: pem, private_key_id: keyId } = fields;
@@ -290,7 +288,7 @@ function askForServiceAccount(
   const { scope, ...others } = config;
   const assertion = signAssertion(key, {
     issuer: email,
-    // A user of the domain in whose name the account may act.
+    // The user in whose name the account acts.
     subject: grant.subject,
     audience: grant.audience ?? tokenUrl,
     nowMs,
@@ -300,10 +298,7 @@ function askForServiceAccount(
   return formRequest({ grant_type: JWT_BEARER, assertion }, { proof, tokenUrl }, others);
 }
 
-/**
- * Not OAuth: a JWT as a bearer token, a JSON body, and an answer of its own shape
- * (docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app).
- */
+/** Not OAuth, see docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app. */
 interface GithubApp {
   readonly grant: 'github_app';
   readonly key: AssertionKey;
@@ -336,7 +331,6 @@ function askForInstallation(
   });
   return {
     authorization: `Bearer ${jwt}`,
-    // JSON leaves out what is undefined.
     body: { type: 'application/json', text: JSON.stringify({ repositories, permissions }) },
     accept: 'application/vnd.github+json',
     translate: translateInstallation,
@@ -357,16 +351,15 @@ const translateInstallation: TranslateAnswer = (fields, providerNowMs) => {
 };
 
 interface GrantRequest {
-  /** The field's value. */
   readonly authorization?: string | undefined;
   readonly body: { readonly type: string; readonly text: string };
-  /** The media type of the answer; JSON by default. */
+  /** JSON by default. */
   readonly accept?: string;
-  /** Maps the fields of an answer unlike RFC 6749 §5 to the RFC's. */
+  /** Maps an answer unlike RFC 6749 §5. */
   readonly translate?: TranslateAnswer;
 }
 
-/** @param providerNowMs wall time of the request by the provider's clock, for answers that name an instant. */
+/** @param providerNowMs wall time of the request by the provider's clock. */
 export type TranslateAnswer = (
   fields: Readonly<Record<string, unknown>>,
   providerNowMs: number,
@@ -377,9 +370,8 @@ interface GrantOccasion {
   readonly tokenUrl: string;
   /** Wall time in ms. */
   readonly nowMs: number;
-  /** The request's own token, if it is exchanged. */
   readonly subject?: string | undefined;
-  /** The token that an upstream has refused, if the endpoint wants to know. */
+  /** The token that an upstream has refused. */
   readonly refused?: string | undefined;
 }
 
@@ -387,7 +379,7 @@ type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;
 
 /**
  * A form (RFC 6749 §4.4.2, appendix B). What the URL's query has is not repeated (§3.2).
- * @param own the grant's parameters, with `grant_type`; undefined ones are left out.
+ * @param own with `grant_type`; undefined ones are left out.
  */
 function formRequest(
   own: Readonly<Record<string, string | undefined>>,

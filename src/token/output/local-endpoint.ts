@@ -1,6 +1,4 @@
-/**
- * A token endpoint on loopback, for what cannot be proxied: `GET /token/NAME`, or RFC 6749 §4.4 at that path for OAuth libraries.
- */
+/** A token endpoint on loopback, for what cannot be proxied. It also takes RFC 6749 §4.4, for OAuth libraries. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -14,13 +12,13 @@ import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import { TokenUnavailable } from '../bearer-source.ts';
 import type { GivenToken, TokenSource } from '../token-source.ts';
 
-/** No form or link of another site can send it, nor a program tricked into opening a URL. */
+/** No form or link of another site can send it. */
 const REQUEST_FIELD = 'token-sidecar-request';
 
 /** Connections beyond these are closed. */
 const MAX_CONNECTIONS = 64;
 
-/** To take all of an answer. */
+/** How long a caller may take for an answer. */
 const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
@@ -31,7 +29,6 @@ const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];
 
 export interface Given {
   readonly source: Pick<TokenSource, 'name' | 'held' | 'obtain'>;
-  /** That the credential asks for. */
   readonly scope: string | undefined;
 }
 
@@ -44,7 +41,7 @@ interface LocalEndpointOptions {
 
 export interface LocalEndpoint {
   readonly address: ListenAddress;
-  /** Gives these out from now on, and no others. */
+  /** These replace the tokens given before. */
   give(tokens: readonly Given[]): void;
   close(): Promise<void>;
 }
@@ -85,7 +82,6 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     answerTo(request, tokens, clock, leaving.signal).then(
       (answer) => send(request, response, answer, clock),
       (error: unknown) => {
-        // The caller has gone amid its body.
         if (response.destroyed) return;
         log.error({ err: error }, 'a request for a token failed');
         send(request, response, problem(500, 'server_error', 'an unexpected error'), clock);
@@ -126,7 +122,6 @@ async function answerTo(
   return await giveToken(given, clock, gone);
 }
 
-/** As a sentence for the caller. */
 function whyRefused({ method, headers, socket }: IncomingMessage): string | undefined {
   if (!isLoopbackHost(plainAddress(socket.remoteAddress))) return 'loopback callers only';
   if (!isLoopbackHost(hostOf(headers.host))) return 'ask by localhost, or an address of loopback';
@@ -140,7 +135,7 @@ function whyRefused({ method, headers, socket }: IncomingMessage): string | unde
   if (crossSite(caller, () => false) !== undefined) return 'the request comes from the page of another site';
   if (method !== 'GET' && method !== 'POST') return 'use GET or POST';
   if (headers[REQUEST_FIELD] === 'true') return undefined;
-  // As OAuth libraries prove themselves; no form or link can.
+  // OAuth libraries prove themselves; no form or link can.
   if (method === 'POST' && /^basic /i.test(headers.authorization ?? '')) return undefined;
   return method === 'POST'
     ? `send the field ${REQUEST_FIELD}: true, or prove yourself by HTTP Basic: any client id and secret will do`
@@ -199,7 +194,7 @@ async function giveToken({ source, scope }: Given, clock: Clock, gone: AbortSign
   };
 }
 
-/** Nothing in the last second: clients take `expires_in: 0` for a token without end. */
+/** Not in the last second: clients take `expires_in: 0` for a token without end. */
 function givable(source: Given['source'], clock: Clock): GivenToken | undefined {
   const held = source.held();
   return held === undefined || secondsLeft(held, clock) < 1 ? undefined : held;
@@ -209,7 +204,7 @@ function secondsLeft({ sendableUntil }: GivenToken, clock: Clock): number {
   return Math.floor(remainingMs(sendableUntil, clock.now()) / 1000);
 }
 
-/** Undefined if it is too long. @throws what the socket does. */
+/** Undefined if the body is too long. @throws what the socket does. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -234,7 +229,6 @@ function send(
   clock: Clock,
 ): void {
   if (response.destroyed) return;
-  // From here on the caller may keep the connection.
   endUnlessAnswered(response, UNREAD_MS, clock);
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {

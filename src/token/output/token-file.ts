@@ -1,4 +1,4 @@
-/** A credential's token as a file: always whole, and present only while the token may be sent. */
+/** A credential's token as a file: always whole, and absent if no token may be sent. */
 
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export interface TokenFileTrouble {
 }
 
 export interface TokenFile {
-  /** Undefined while the file holds what it should. */
+  /** Undefined if there is none. */
   trouble(): TokenFileTrouble | undefined;
   /** This source's token replaces the one before in one step. */
   follow(source: TokenFileOptions['source']): void;
@@ -46,7 +46,7 @@ const MAX_SLEEP_MS = 15_000;
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Removes what an earlier start has left: its expiry is unknown.
+ * Removes what an earlier start has left, of unknown expiry.
  * @throws {SidecarError} `configuration` if the file cannot be made.
  */
 export async function openTokenFile(options: TokenFileOptions): Promise<TokenFile> {
@@ -54,7 +54,6 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   let { source } = options;
   const { path } = config;
   const about = { credential: source.name, path };
-  /** What the file holds. */
   let written: GivenToken | undefined;
   /** Of the last attempt. */
   let trouble: TokenFileTrouble | undefined;
@@ -81,14 +80,13 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       trouble = await bringTo(held);
       const isCurrent = trouble === undefined;
       metrics.written(about.credential, isCurrent);
-      // A failed removal waits; a token that ended during the attempt is removed at once.
+      // A failed removal waits, unless the token ended during the attempt.
       const nextMs = isCurrent ? MAX_SLEEP_MS : AGAIN_MS;
       const lookMs = hadEnded && !isCurrent ? AGAIN_MS : Math.min(leftMs(), nextMs);
       if (!closed) cancelLook = clock.after(lookMs, () => void sync());
     }
   }
 
-  /** Until the file's token may no longer be sent. */
   function leftMs(): number {
     return written === undefined ? Number.POSITIVE_INFINITY : remainingMs(written.sendableUntil, clock.now());
   }
@@ -99,7 +97,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       if (held === undefined) {
         if (written !== undefined || trouble !== undefined) await clear();
       } else if (held.token !== written?.token) {
-        // Before its successor is tried, which may fail again, and needs the room on a full volume.
+        // Before the successor is tried, which may fail, and needs the room on a full volume.
         if (leftMs() === 0) await clear();
         await replace(config, held.token);
       }
@@ -112,7 +110,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
     }
   }
 
-  /** Removes what is beside it even if the file cannot be removed. */
+  /** Tries both files even if one cannot be removed. */
   async function clear(): Promise<void> {
     try {
       await remove(path);
@@ -156,16 +154,15 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   };
 }
 
-/** Readers see the old content or the new, each whole. A failure leaves nothing of the new. */
+/** Readers see a whole file. A failure leaves nothing of the new one. */
 async function replace({ path, mode, group }: TokenFileConfig, content: string): Promise<void> {
   const incoming = incomingOf(path);
-  // Left by a start that was killed while writing.
+  // Left by a start that was killed.
   await remove(incoming);
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
   const file = await open(incoming, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600);
   try {
     try {
-      // Set before there is anything to read.
       if (group !== undefined) await file.chown((await file.stat()).uid, group);
       await file.chmod(mode);
       await file.writeFile(content);
@@ -192,7 +189,7 @@ async function remove(path: string): Promise<void> {
 }
 
 interface TokenFileMetrics {
-  /** @param isCurrent whether the file has the held token, or is absent if none may be sent. */
+  /** @param isCurrent whether the file has the held token, or is absent without one. */
   written(credential: string, isCurrent: boolean): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Finds an issuer's token endpoint in its metadata (OpenID Connect Discovery 1.0 §4, RFC 8414 §3). The document decides where
+ * Finds the token endpoint in an issuer's metadata (OpenID Connect Discovery 1.0 §4, RFC 8414 §3). The document decides where
  * secrets go, so it is trusted no further than the issuer's own address.
  */
 
@@ -23,13 +23,13 @@ export class UndiscoveredProvider extends Error {
 
 interface Discovery {
   /**
-   * Looked up again after an hour, or sooner if doubted. If that fails, the last stays in use.
-   * @param get asks the issuer; its errors are rethrown while no metadata is known.
+   * Kept for an hour, less if doubted, and longer if the issuer then fails.
+   * @param get its errors are rethrown while no metadata is known.
    * @throws {UndiscoveredProvider} while no metadata is known.
    */
   metadata(get: (url: URL) => Promise<ProviderAnswer>): Promise<IssuerMetadata>;
   known(): IssuerMetadata | undefined;
-  /** A grant has failed as if the endpoint had moved. */
+  /** Called after a grant that failed as if the endpoint had moved. */
   doubt(): void;
 }
 
@@ -52,7 +52,6 @@ export function discovery(expected: IssuerExpectation, clock: Clock): Discovery 
         found = await lookUp(expected, get);
       } catch (error) {
         if (found === undefined) throw error;
-        // The endpoint may well be there.
         freshMs = DOUBTED_FRESH_MS;
       }
       return found;
@@ -88,7 +87,6 @@ async function lookUp(
 }
 
 export interface IssuerMetadata {
-  /** Where the document was found. */
   readonly foundAt: string;
   readonly tokenUrl: string;
   /** `token_endpoint_auth_methods_supported`, or what its absence means (RFC 8414 §2). */
@@ -96,7 +94,7 @@ export interface IssuerMetadata {
 }
 
 interface IssuerExpectation {
-  /** The document must name it letter by letter. */
+  /** Compared letter by letter. */
   readonly issuerUrl: string;
   /** Its requests go to the mTLS endpoint, if there is one (RFC 8705 §5). */
   readonly showsCertificate: boolean;
@@ -104,7 +102,6 @@ interface IssuerExpectation {
   readonly permitsClearText: boolean;
 }
 
-/** In this order. */
 function metadataUrls(issuerUrl: string): readonly string[] {
   const { origin, pathname } = new URL(issuerUrl);
   const path = pathname.replace(/\/+$/, '');
@@ -140,7 +137,7 @@ function readIssuerMetadata(
 
 const MAX_URL_LENGTH = 2048;
 
-/** Why secrets must not go there; undefined if they may. */
+/** Undefined if secrets may go there. */
 function wrongEndpoint(
   tokenUrl: unknown,
   { issuerUrl, permitsClearText }: IssuerExpectation,
@@ -153,7 +150,7 @@ function wrongEndpoint(
   if (url.hash !== '') return 'it has a fragment';
   const issuer = new URL(issuerUrl);
   if (url.protocol === 'http:' && issuer.protocol === 'https:') return 'it is not https, as the issuer is';
-  // An issuer on this machine needs no permission for http.
+  // On this machine http needs no permission.
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && !permitsClearText)
     return 'it is not https: allowInsecureTokenUrl permits http';
   if (isLoopbackHost(url.hostname) && !isLoopbackHost(issuer.hostname))
@@ -171,7 +168,6 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
 function shownValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   const url = tokenEndpointUrl.parse(value);
-  // Letter by letter, as an issuer is compared.
   return url === undefined ? '(no plain URL)' : url.search === '' ? value : shownUrl(value);
 }
 

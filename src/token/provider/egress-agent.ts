@@ -1,4 +1,4 @@
-/** Requests to a provider through an egress proxy. Loaded only if a credential has one. */
+/** Loaded only if a credential has an egress proxy. */
 
 import type { Agent } from 'node:http';
 import type { ConnectionOptions } from 'node:tls';
@@ -14,10 +14,10 @@ interface EgressOptions {
   readonly clock: Clock;
 }
 
-/** Sooner than the request's own timeout, so that the error names the proxy. */
+/** Before the request's own timeout, so that the error names the proxy. */
 const SOONER = 0.95;
 
-/** The agent, one for TLS, connects through tunnels from now on. */
+/** @param agent one for TLS. */
 export function takeThrough(agent: Agent, { proxy, withinMs, clock }: EgressOptions): void {
   const connectDirectly = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {

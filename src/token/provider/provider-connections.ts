@@ -1,5 +1,3 @@
-/** The connections to the provider. */
-
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,12 +18,10 @@ import {
 
 interface ProviderConnections {
   /**
-   * A changed certificate, the client's or the authority's, means a new agent: no connection or TLS session outlives its
-   * certificate.
+   * A changed certificate means a new agent: no connection or TLS session outlives its certificate.
    * @throws {UnusableFile} if the authority's certificates cannot be read.
    */
   with(credentials: ClientCredentials, protocol: ProviderProtocol): Promise<Agent>;
-  /** A request in flight is left to its sender. */
   close(): void;
 }
 
@@ -39,10 +35,10 @@ interface TlsMaterial {
   readonly servername: string | undefined;
 }
 
-/** In ms, or a second before the provider would close it (Keep-Alive). */
+/** In ms, or a second before the provider closes it (Keep-Alive). */
 const IDLE_MS = 4000;
 
-/** @param lookup resolves the provider's name; the system's resolver by default. */
+/** @param lookup resolves the provider's name; the system's by default. */
 export function providerConnections(
   {
     name: credential,
@@ -93,7 +89,7 @@ function createAgent(
     keepAlive: true,
     maxSockets: most,
     timeout: IDLE_MS,
-    // Explicit, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
+    // So that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
     proxyEnv: {},
     ...(lookup === undefined ? {} : { lookup }),
   };
@@ -103,13 +99,13 @@ function createAgent(
       ...connections,
       ...material,
       ALPNProtocols: ['http/1.1'],
-      // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
+      // So that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
       rejectUnauthorized: true,
     }),
   );
 }
 
-/** The connection of a request in flight closes when the request ends. */
+/** Requests in flight keep their connections until they end. */
 function retire(agent: Agent): void {
   agent.maxFreeSockets = 0;
   for (const idle of Object.values(agent.freeSockets)) {

@@ -1,4 +1,4 @@
-/** What a provider says of a refusal (RFC 6749 §5.2), made short, plain, and free of secrets. */
+/** A provider's words on a refusal (RFC 6749 §5.2), made short and free of secrets. */
 
 interface ProviderError {
   /** `error`, or its substitute. */
@@ -7,7 +7,7 @@ interface ProviderError {
   readonly description?: string;
 }
 
-/** RFC 6749 §5.2 and the registered extensions. Shown even if a client has such a name. */
+/** RFC 6749 §5.2 and extensions. Shown even if a client has such a name. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_client',
@@ -26,12 +26,12 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
 const MAX_CODE_LENGTH = 64;
 const MAX_DESCRIPTION_LENGTH = 200;
 
-/** Characters. Anything longer is a page, and searching it for secrets takes long. */
+/** Characters. Searching a page for secrets takes long. */
 const MAX_READ_LENGTH = 4096;
 
 const WITHHELD = '[…]';
 
-/** Undefined if there is none. It also reads an object in place of `error`, which some APIs send. */
+/** Also reads an object in place of `error`, as some APIs send it. */
 export function readProviderError(
   fields: Readonly<Record<string, unknown>> | undefined,
 ): ProviderError | undefined {
@@ -54,7 +54,7 @@ function isNameOrNumber(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || typeof value === 'number';
 }
 
-/** `code: description`. @param secrets must not appear in it, in any form. */
+/** @param secrets must not appear in it, in any form. */
 export function showProviderError({ code, description }: ProviderError, secrets: readonly string[]): string {
   const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, MAX_CODE_LENGTH);
   return description === undefined
@@ -64,7 +64,7 @@ export function showProviderError({ code, description }: ProviderError, secrets:
 
 function cleaned(text: string, secrets: readonly string[], longest: number): string {
   if (text.length > MAX_READ_LENGTH) return WITHHELD;
-  // The order matters: invisible characters might split a secret, and a cut might shorten it.
+  // In this order: invisible characters might split a secret, a cut might shorten it.
   let shown = plain(text);
   // The longest first: a shorter one may be a part of it.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) shown = withhold(shown, secret);
@@ -72,7 +72,6 @@ function cleaned(text: string, secrets: readonly string[], longest: number): str
   return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
 }
 
-/** Normalized, without invisible characters. */
 function plain(text: string): string {
   return withoutReferences(text)
     .normalize('NFKC')
@@ -123,7 +122,7 @@ function withhold(text: string, secret: string): string {
   return shown;
 }
 
-/** Long words of letters alone are names of errors; with digits, or very long, they may be secrets. */
+/** With digits, or very long, words may be secrets; others are names of errors. */
 function looksLikeToken(word: string): boolean {
   return /\d/.test(word) || word.length > 48 || /[a-z][A-Z].*[a-z][A-Z].*[a-z][A-Z]/.test(word);
 }

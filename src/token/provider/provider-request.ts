@@ -1,4 +1,4 @@
-/** One request to the provider and its whole answer, whatever the status. Redirects are not followed. */
+/** One request to the provider. Redirects are not followed. */
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -11,28 +11,23 @@ export interface ProviderRequest {
   readonly agent: Agent;
   /** Makes it a POST. */
   readonly body?: { readonly type: string; readonly text: string };
-  /** The field's value. */
   readonly authorization?: string | undefined;
-  /** The media type wanted. */
   readonly accept?: string | undefined;
 }
 
 export interface ProviderAnswer {
   readonly status: number;
   readonly contentType: string;
-  /** The field, if present. */
   readonly retryAfter: string | undefined;
-  /** The Date field, if present. */
   readonly date: string | undefined;
   /** Decompressed and decoded. */
   readonly body: string;
 }
 
-/** A kept-alive connection ended before the first byte of an answer: most likely the provider had closed it before the request. */
+/** A kept connection that ended before any answer: most likely the provider had closed it before the request. */
 export class StaleConnection extends Error {
   readonly code: string;
 
-  /** @param code the system's. */
   constructor(code: string) {
     super(`a kept connection was closed: ${code}`);
     this.code = code;
@@ -42,7 +37,7 @@ export class StaleConnection extends Error {
 /** Bytes, before and after decompression. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** The message may be shown: it holds nothing of the answer. */
+/** The message may be shown. */
 export class OverlongAnswer extends Error {
   constructor() {
     super(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
@@ -56,7 +51,7 @@ export class GarbledAnswer extends Error {}
 const USER_AGENT = `token-sidecar/${VERSION}`;
 
 /**
- * Rejects with the signal's reason once aborted, or with an error that has the system's or the parser's code (HPE_…).
+ * Rejects with the signal's reason, or an error with the system's or the parser's code (HPE_…).
  * @throws {OverlongAnswer}
  * @throws {GarbledAnswer}
  * @throws {StaleConnection}
@@ -70,7 +65,7 @@ export function sendProviderRequest(
     const request = http.request(url, {
       agent,
       method: body === undefined ? 'GET' : 'POST',
-      // Explicit, so that NODE_OPTIONS cannot make Node guess at answers.
+      // So that NODE_OPTIONS cannot make Node guess at answers.
       insecureHTTPParser: false,
       headers: {
         ...(body === undefined ? {} : { 'content-type': body.type }),
@@ -88,7 +83,6 @@ export function sendProviderRequest(
       decodeBody(bytes, headers['content-encoding'], contentType).then(
         (decoded) =>
           resolve({
-            // Always set on the client side.
             status: statusCode as number,
             contentType,
             retryAfter: headers['retry-after'],
@@ -101,7 +95,7 @@ export function sendProviderRequest(
 
     function fail(error: unknown): void {
       signal.removeEventListener('abort', giveUp);
-      // Without the error: the socket may have no listener left for it.
+      // The socket may have no listener left for an error.
       request.destroy();
       const code = systemCodeOf(error);
       const unanswered = connection !== undefined && connection.socket.bytesRead === connection.bytesBefore;
@@ -121,7 +115,7 @@ export function sendProviderRequest(
       // A complete answer stays whole whatever follows.
       if (!response?.complete) fail(error);
     });
-    // Node hands an upgrade over with its socket, though it is a status without a token.
+    // Node hands an upgrade over with its socket.
     request.once('upgrade', (switched, socket) => {
       socket.destroy();
       finish(switched, Buffer.alloc(0));
@@ -135,11 +129,10 @@ export function sendProviderRequest(
         if (bytes > MAX_ANSWER_BYTES) fail(new OverlongAnswer());
         else chunks.push(chunk);
       });
-      // A body that breaks off.
       arrived.on('error', fail);
       arrived.once('end', () => finish(arrived, Buffer.concat(chunks)));
     });
-    // A string in one call goes out with the head, and with its length.
+    // A string in one call goes out with the head and its length.
     request.end(body?.text);
   });
 }
@@ -173,7 +166,6 @@ async function decodeBody(
 }
 
 function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buffer> {
-  // Loaded late: few providers compress.
   const zlib = process.getBuiltinModule('node:zlib');
   return new Promise((resolve, reject) => {
     const bound = { maxOutputLength: MAX_ANSWER_BYTES };
@@ -187,7 +179,7 @@ function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buf
   });
 }
 
-/** JSON is UTF-8 (RFC 8259 §8.1), yet some providers use another charset, or a byte order mark. */
+/** JSON is UTF-8 (RFC 8259 §8.1), but some providers use another charset. */
 function decodeText(bytes: Buffer, contentType: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
@@ -199,7 +191,7 @@ function decoderFor(charset: string): TextDecoder {
   try {
     return new TextDecoder(charset);
   } catch {
-    // An unknown charset. Most agree with ASCII on the characters of a token.
+    // Most unknown charsets agree with ASCII on tokens.
     return new TextDecoder();
   }
 }

@@ -1,5 +1,3 @@
-/** The provider's token endpoint, as a client sees it. */
-
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -35,39 +33,35 @@ import {
 } from './token-response.ts';
 
 interface TokenRequest {
-  /** The token to exchange, if requests bring it. */
+  /** The token to exchange. */
   readonly subject?: string;
-  /** The token that an upstream has refused, for an endpoint that wants to know. */
+  /** The token that an upstream has refused. */
   readonly refused?: string | undefined;
-  /** The held token that is about to end: see `ExpectedAnswer`. */
+  /** See `ExpectedAnswer`. */
   readonly ending?: string | undefined;
-  /** Called once with the status of the token endpoint's answer. */
   readonly answered?: (status: number) => void;
 }
 
 export interface TokenEndpoint {
-  /** Never rejects: any failure is a verdict, too. Bounded by the credential's request timeout. */
+  /** Never rejects. Bounded by the credential's request timeout. */
   requestToken(credentials: Credentials, signal: AbortSignal, request?: TokenRequest): Promise<TokenResponse>;
-  /** As it may be shown; undefined until the issuer has named one. */
+  /** Undefined until the issuer has named one. */
   tokenUrl(): string | undefined;
-  /** Undefined until a request has asked the issuer. */
   metadata(): IssuerMetadata | undefined;
-  /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
 
-/** Its code is loaded only if used, so errors are known by name. */
+/** The class is loaded only if used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** If requests bring tokens to exchange. Waiting for a connection counts towards the timeout. */
+/** Connections, if requests bring tokens. Waiting for one counts towards the timeout. */
 export const CONNECTIONS_FOR_REQUESTS = 8;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 /**
- * @param lookup resolves the provider's name; the system's resolver by default.
- * @param onAnswer called with each answer, metadata and tokens included, before it is judged.
- * @param certificates records those in use.
+ * @param lookup resolves the provider's name; the system's by default.
+ * @param onAnswer called with each answer before it is judged.
  */
 export function createTokenEndpoint(
   config: CredentialConfig,
@@ -148,7 +142,7 @@ export function createTokenEndpoint(
       return await post(credentials, signal, request);
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error;
-      // Using an assertion twice might do harm (RFC 7523 §3, `jti`), so this makes a new one.
+      // Makes a new assertion, since one must not be used twice (RFC 7523 §3, `jti`).
       return await post(credentials, signal, request);
     }
   }
@@ -184,10 +178,10 @@ export function createTokenEndpoint(
   };
 }
 
-/** Characters. Shorter ones name no account, and their place would be seen. */
+/** Characters. Where shorter ones were withheld would be seen. */
 const MIN_WITHHELD_LENGTH = 3;
 
-/** As written and decoded, but for the grant's type. */
+/** As written and decoded. */
 function valuesIn({ search }: URL): readonly string[] {
   const written = search.slice(1).split('&');
   const values = written.flatMap((part) => {
@@ -199,7 +193,7 @@ function valuesIn({ search }: URL): readonly string[] {
   return values.filter(({ length }) => length >= MIN_WITHHELD_LENGTH);
 }
 
-/** What a provider might repeat. Assertions and keys are withheld by their length instead. */
+/** Assertions and keys are withheld by their length instead. */
 function confidentialParts(credentials: Credentials): readonly string[] {
   const { material } = credentials;
   return [...repeatedParts(credentials), ...(material === undefined ? [] : namesIn(material))];

@@ -11,28 +11,26 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /** From the sending of the request; infinite for a mounted token without an end; 0 for the `ending` one in its last second. */
+  /** From the sending of the request; infinite without an end; 0 for the `ending` token in its last second. */
   readonly lifetimeMs: number;
-  /** How long ago another process sent the request; absent for this one's. */
+  /** How long ago another process sent the request. */
   readonly sharedAgeMs?: number;
-  /** The endpoint can be told which token an upstream has refused. */
   readonly takesRefusals?: true;
 }
 
 export interface RefusedGrant {
   /**
-   * - `rejected`: the provider refuses; asking again with these credentials will not help soon.
-   * - `unavailable`: it could not be reached or cannot answer now.
-   * - `invalid_response`: its answer is no token.
+   * - `rejected`: asking again with these credentials will not help soon.
+   * - `unavailable`: no answer, or one that says so.
+   * - `invalid_response`: no token.
    */
   readonly result: 'rejected' | 'unavailable' | 'invalid_response';
-  /** The status, and what of the provider's words may be shown. */
+  /** What of the answer may be shown. */
   readonly detail: string;
   /**
    * Absent if no answer came, or one that is neither a token nor a refusal.
-   * - `client`: whatever the subject (RFC 6749 §5.2).
+   * - `client`: RFC 6749 §5.2.
    * - `subject`: the token to be exchanged (RFC 8693 §2.2.2), or another part of the request.
-   * - `unsaid`: neither.
    */
   readonly blames?: 'client' | 'subject' | 'unsaid' | undefined;
   /** Asked for with Retry-After. */
@@ -60,28 +58,27 @@ const OF_SUBJECT: ReadonlySet<string | undefined> = new Set([
   'access_denied',
 ]);
 
-/** With one of these statuses an error is a verdict on the request. */
+/** With these an error is a verdict on the request. */
 const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 
-/** RFC 6749 §5.1 has 200; some answer 201, as they create a token. */
+/** Some answer 201, as they create a token. */
 const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
 
 export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
 
 interface ExpectedAnswer {
-  /** For a token that states none and is no JWT. */
+  /** For a token without a lifetime that is no JWT. */
   readonly defaultLifetimeMs: number;
-  /** A lifetime of 0 means that the token has no end. */
   readonly zeroIsEndless?: boolean | undefined;
-  /** The held token that is about to end, which some providers give until then. */
+  /** Some providers give the held token again until it ends. */
   readonly ending?: string | undefined;
-  /** Accept a token whose type is missing, or a name of the provider's own. */
+  /** Accept a missing type, or a provider's own. */
   readonly tokenType?: 'any' | undefined;
-  /** Maps the fields of an answer unlike RFC 6749 §5 to the RFC's. */
+  /** For an answer unlike RFC 6749 §5. */
   readonly translate?: TranslateAnswer | undefined;
 }
 
-/** @param secrets the client's secret and id, which must not be repeated. */
+/** @param secrets must not be repeated, should the provider do so. */
 export function readTokenResponse(
   answer: EndpointAnswer,
   expected: ExpectedAnswer,
@@ -115,7 +112,7 @@ function fieldsOf(
 function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
   if (PASSING_ERRORS.has(error)) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
-  // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with these credentials.
+  // Not to be repeated with these credentials (RFC 9110 §15.5.2, §15.5.4).
   if (status === 401 || status === 403) return 'rejected';
   // A 400 without an error code comes from an intermediary.
   return error !== undefined && (status === 200 || status === 400) ? 'rejected' : 'invalid_response';
@@ -153,11 +150,10 @@ function readGrant(
   };
 }
 
-/** Why a text cannot be sent as a token; undefined if it can. */
+/** Why a text cannot be sent as a token. */
 export function wrongToken(accessToken: unknown): string | undefined {
   if (typeof accessToken !== 'string' || accessToken === '') return 'access_token is missing';
-  // RFC 6749 appendix A.12 allows visible ASCII. A space would end the credentials in the header, a control character the header
-  // itself.
+  // RFC 6749 appendix A.12 allows visible ASCII. A space or control character would break the header.
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     return 'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
   }
@@ -166,7 +162,7 @@ export function wrongToken(accessToken: unknown): string | undefined {
     : undefined;
 }
 
-/** Types that need a signature or proof beside the token. By lower-case name. */
+/** They need a signature or proof beside the token. Lower-case. */
 const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
   ['dpop', 'DPoP'],
   ['mac', 'MAC'],
@@ -194,13 +190,13 @@ function invalid(detail: string): RefusedGrant {
   return { result: 'invalid_response', detail };
 }
 
-/** Only a plain one, since it goes into a log line. */
+/** Only a plain one, for a log line. */
 function describeType(contentType: string): string {
   const type = contentType.replace(/;.*/s, '').trim();
   return /^[a-z0-9.+-]{1,40}\/[a-z0-9.+-]{1,60}$/i.test(type) ? type : 'an unnamed type';
 }
 
-/** Ten years. A longer lifetime means no end, or is a mistake. */
+/** Ten years. A longer one means no end, or is a mistake. */
 export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
 /** Assumed for an endless token: daily renewal follows changes at the provider. */
@@ -209,19 +205,18 @@ const ENDLESS_MS = 24 * 3600 * 1000;
 const ENDED = 'expires_in is 0: the token has ended; if it has no end, set renewal.zeroLifetime: endless';
 
 interface AnswerTimes {
-  /** The Date field, if present: the provider's own clock. */
   readonly date?: string | undefined;
-  /** Wall time of the request: a lifetime counts from here. */
+  /** Wall time; a lifetime counts from here. */
   readonly requestedAtMs: number;
-  /** Wall time of the answer, to read dates in it. */
+  /** Wall time, to read dates in the answer. */
   readonly receivedAtMs: number;
 }
 
-/** In ms from the sending of the request, or why there is none. */
+/** In ms from the sending of the request. */
 type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
 
 interface ExpectedLifetime {
-  /** For a token whose lifetime neither the answer nor the token states. */
+  /** If neither the answer nor the token states one. */
   readonly defaultMs: number;
   readonly zeroIsEndless: boolean;
   /** The held token is about to end, so an answer that says it has ended is no mistake. */
@@ -251,7 +246,6 @@ function lifetimeOf(
   const ownMs = own?.lifetimeMs ?? own?.issuedForMs;
   if (stated === 'endless') return { lifetimeMs: ownMs ?? ENDLESS_MS };
   const statedMs = stated === undefined ? undefined : lifetimeFromSeconds(stated);
-  // The upstream looks at the token, not at the answer.
   if (statedMs !== undefined) return { lifetimeMs: Math.min(statedMs, ownMs ?? statedMs) };
   // Some say 0 for a token that states its own end.
   if (stated === 0 && ownMs !== undefined) return { lifetimeMs: ownMs };
@@ -260,10 +254,10 @@ function lifetimeOf(
   return { wrong: 'expires_in is not a number of seconds from 1' };
 }
 
-/** A number of JSON (RFC 8259 §6), with zeros before it. */
+/** RFC 8259 §6, with zeros before it. */
 const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?$/i;
 
-/** `expires_in` as a number of seconds or a string of one; undefined if it makes no sense. */
+/** Undefined if it makes no sense. */
 function statedSeconds(expiresIn: unknown): number | 'absent' | 'endless' | undefined {
   if (expiresIn === undefined || expiresIn === null || expiresIn === '') return 'absent';
   const seconds = typeof expiresIn === 'string' && NUMBER.test(expiresIn) ? Number(expiresIn) : expiresIn;
@@ -278,15 +272,14 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
 interface OwnLifetime {
   /** `exp` is past, by a clock that may be wrong. */
   readonly hasEnded: boolean;
-  /** What is left; undefined if the token has expired, perhaps by a wrong clock. */
+  /** Undefined if the token has expired, perhaps by a wrong clock. */
   readonly lifetimeMs: number | undefined;
-  /** `exp - iat`, which no local clock can falsify; undefined if it makes no sense. */
+  /** `exp - iat`, which no local clock can falsify. */
   readonly issuedForMs: number | undefined;
 }
 
 /**
- * A JWT's `exp` (RFC 7519 §4.1), from `iat` or from the request, whichever is shorter: either clock may be wrong, and the token may
- * come from a cache. Unverified. Undefined without `exp`.
+ * A JWT's `exp` (RFC 7519 §4.1), from `iat` or from the request, whichever is shorter, since either clock may be wrong. Unverified.
  */
 export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
   const parts = token.split('.');
@@ -308,8 +301,8 @@ export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime |
 const CLOCK_TOLERANCE_MS = 10_000;
 
 /**
- * When the request was sent, by the provider's clock if its Date differs from this machine's. Date is the answer's, so such a token
- * expires early by the grant's duration. Without Date the result is not certain.
+ * When the request was sent, by the provider's clock if its Date differs. Date is the answer's, so such a token expires early by
+ * the grant's duration. Uncertain without Date.
  */
 function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTimes): {
   readonly wallMs: number;
@@ -321,7 +314,7 @@ function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTime
   return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
 }
 
-/** Seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if absent or nonsense. */
+/** Seconds or a date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if nonsense. */
 function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
   if (field === undefined) return undefined;
   if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
@@ -329,7 +322,7 @@ function parseRetryAfter(field: string | undefined, nowMs: number): number | und
   return at === undefined ? undefined : Math.max(0, at - nowMs);
 }
 
-/** IMF-fixdate (RFC 9110 §5.6.7) in ms since the epoch; undefined for anything else. */
+/** RFC 9110 §5.6.7, in ms since the epoch; undefined for anything else. */
 export function parseHttpDate(field: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
   const at = Date.parse(field);
