@@ -4,17 +4,16 @@ import { TLSSocket } from 'node:tls';
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 
 /**
- * How an upstream's bytes ended: `said` by the upstream, `cut` by anyone on the path (TCP's FIN on a TLS connection
- * without close_notify, RFC 8446 §6.1), or broken.
+ * How an upstream's bytes ended: `said` by the upstream; `cut` by anyone on the path (a FIN over TLS without
+ * close_notify, RFC 8446 §6.1); or broken.
  */
 export type StreamEnd = 'said' | 'cut' | SidecarError<ProxyErrorCode>;
 
 interface TlsHandle {
-  /** Of the TCP connection beneath. */
   readonly _parent?: { readStart?(): number };
 }
 
-/** TLS inside a stream, whose TCP connection Node does not know: its creator says how to ask. */
+/** TLS inside a stream: Node does not know its TCP connection, so its creator says how to ask. */
 const INSIDE_OF_STREAMS = new WeakMap<Socket, () => boolean>();
 
 /** @param said whether the upstream itself has ended; asked during the socket's `end`. */
@@ -23,11 +22,9 @@ export function tellEnd(socket: Socket, said: () => boolean): void {
 }
 
 /**
- * Whether the upstream itself has ended; asked during the socket's `end`. OpenSSL knows, and Node does not tell. It
- * shows in what was being read: after close_notify the TCP connection is still read, so that starting to read it is
- * refused; after a mere FIN it is not. A paused connection is not read, so that no FIN was seen: only close_notify,
- * deciphered with what came before the pause, can have ended it. On a Node that keeps its connections elsewhere every
- * end passes for `said`.
+ * Whether the upstream itself has ended; ask during the socket's `end`. Node does not tell, but refuses to
+ * start reading the TCP connection only after close_notify, when it is still being read. A paused connection
+ * sees no FIN, so only close_notify can have ended it. If Node has no `_parent`, every end is `said`.
  */
 export function wasSaid(socket: Socket): boolean {
   const said = INSIDE_OF_STREAMS.get(socket);

@@ -1,25 +1,22 @@
-/** Bounds on connections to upstreams: how many there are, for how long each is used again, and what one may bring. */
-
 import { type Fields, fieldValues, hasField } from '../http/fields.ts';
 import type { HeadLimits } from '../http1/field-section.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../http2/abuse.ts';
 import type { ConnectionLimits } from '../http2/connection-output.ts';
 import { FIELD_OVERHEAD_BYTES } from '../http2/fields.ts';
 
-/** A holder of idle connections that can be closed. */
 export interface IdleHolder {
   /** Closes the connection that has been idle longest; says whether there was one. */
   closeOldestIdle(): boolean;
 }
 
 /**
- * Counts the upstream connections of all pools. As many may be in use as the app may have connections; idle ones make
- * room for them, so that what one route keeps idle takes descriptors from no other route, nor from a probe.
+ * Counts the upstream connections of all pools. Idle ones make room for those in use, so that no route takes
+ * descriptors from another, or from a probe.
  */
 export class OpenUpstreams {
   readonly #most: number;
   readonly #holders = new Set<IdleHolder>();
-  /** To be called when another connection may be made. */
+  /** Each is called once, when another connection may be made. */
   readonly #turnedAway = new Set<() => void>();
   #telling = false;
   #open = 0;
@@ -29,7 +26,6 @@ export class OpenUpstreams {
     this.#most = most;
   }
 
-  /** Includes a pool's connections from here on. */
   add(holder: IdleHolder): void {
     this.#holders.add(holder);
   }
@@ -38,18 +34,16 @@ export class OpenUpstreams {
     this.#holders.delete(holder);
   }
 
-  /** Whether another may be made: there is room, or an idle one makes some. */
+  /** May close an idle connection to make room. */
   mayOpen(): boolean {
     if (this.#open >= this.#most) this.#makeRoom();
     return this.#open < this.#most;
   }
 
-  /** The most open at once while any of them is idle. */
   get most(): number {
     return this.#most;
   }
 
-  /** One more is being made. */
   opened(): void {
     this.#open += 1;
     if (this.#open > this.#most) this.#makeRoom();
@@ -60,14 +54,13 @@ export class OpenUpstreams {
     this.#tellOfRoom();
   }
 
-  /** A connection no longer carries a request: it may make room. */
   idled(): void {
     this.#tellOfRoom();
   }
 
   /**
-   * Calls back, once, when a connection has closed or become idle: `mayOpen` may answer differently then.
-   * @param callback is called in a turn of its own; the same one is kept once.
+   * Calls back once, in a turn of its own, when a connection has closed or become idle. The same callback is
+   * kept once.
    */
   tellOfRoom(callback: () => void): void {
     this.#turnedAway.add(callback);
@@ -107,9 +100,8 @@ const USED_OF_SHORT = 0.5;
 const TIMEOUT = /(?:^|[,;\s])timeout=(\d{1,6})(?:$|[,;\s])/i;
 
 /**
- * How long a connection may be reused after an answer with these fields, in ms: less than the upstream says in
- * `Keep-Alive: timeout=…` (RFC 2068 §19.7.1.1), which many servers send and few exceed. A request that meets a closing
- * connection is lost unless it may be sent twice.
+ * How long a connection may be reused, in ms: less than `Keep-Alive: timeout=…` says (RFC 2068 §19.7.1.1). A
+ * request that meets a closing connection is lost unless it may be sent twice.
  */
 export function reusableForMs(fields: Fields): number {
   if (!hasField(fields, 'keep-alive')) return IDLE_MS;
@@ -120,33 +112,29 @@ export function reusableForMs(fields: Fields): number {
 }
 
 /**
- * How long a connection takes new requests, so that a change of the name's addresses, or of who listens there, reaches
- * every connection. Up to a fifth less, at random, so that those made together do not end together.
+ * Bounds how long a connection takes new requests, so that changed addresses are noticed. Up to a fifth less,
+ * at random, so that connections made together end apart.
  */
 const MAX_AGE_MS = 5 * 60_000;
 const MAX_AGE_JITTER = 0.2;
 
-/**
- * The maximum age of one connection.
- * @param random a number in [0, 1).
- */
+/** @param random a number in [0, 1). */
 export function maxAgeMs(random: () => number): number {
   return MAX_AGE_MS * (1 - MAX_AGE_JITTER * random());
 }
 
-/** Answers may have larger heads than the app may send: cookies and policies make them so. */
+/** Larger than for requests: cookies and policies make answers' heads large. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
 
 /** As HTTP/2 counts them. */
 export const SECTION_BYTES = ANSWER_LIMITS.headerBytes + ANSWER_LIMITS.headerCount * FIELD_OVERHEAD_BYTES;
 
-/** Over HTTP/2: heads as large as over HTTP/1.1, and bodies as the windows allow. */
 export const HTTP2_ANSWER_LIMITS: ConnectionLimits = {
   frames: { frameBytes: 16_384, blockBytes: SECTION_BYTES, continuations: 32 },
   section: { sectionBytes: SECTION_BYTES, sectionFields: ANSWER_LIMITS.headerCount },
   tableBytes: 4096,
   targetBytes: 0,
-  // Nobody pushes.
+  // Push is not allowed.
   maxStreams: 0,
   streamWindowBytes: 256 * 1024,
   connectionWindowBytes: 1024 * 1024,

@@ -15,7 +15,7 @@ import type { UpstreamFailures } from './failures.ts';
 import type { KeptFrom } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
 
-/** Finds out about a peer that has vanished, in a tunnel too. */
+/** Notices a peer that has vanished, in a tunnel too. */
 const TCP_PROBE_MS = 60_000;
 
 interface DialerOptions {
@@ -24,19 +24,18 @@ interface DialerOptions {
   readonly network: Network;
   /** Called when the trust or identity of existing connections is no longer valid. */
   onTlsChange(): void;
-  /** Makes the connections of routes that go through a proxy. */
+  /** Used by routes with an egress proxy. */
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
   readonly keptFrom?: KeptFrom | undefined;
-  /** Observes open connections. */
   readonly observer: UpstreamObserver;
 }
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
 
 /**
- * Makes the connections of one route, over TCP or TLS. Each looks up the name anew; those that wait for it at once
- * share a lookup.
+ * Makes the connections of one route, over TCP or TLS. Each looks up the name anew; simultaneous lookups are
+ * shared.
  */
 export class Dialer {
   readonly #route: RouteConfig;
@@ -48,7 +47,7 @@ export class Dialer {
   readonly #observer: UpstreamObserver;
   readonly #log: Logger;
 
-  /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
+  /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: DialerOptions) {
     const { clock, log, network, onTlsChange, dialThrough, keptFrom, observer } = options;
     this.#route = route;
@@ -64,8 +63,8 @@ export class Dialer {
   }
 
   /**
-   * A connection that is being made: `connect`, and over TLS `secureConnect`, tell its progress.
-   * @param protocols offered by ALPN (RFC 7301), the preferred first; none is offered when absent.
+   * Returns before the connection is made: wait for `connect`, over TLS for `secureConnect`.
+   * @param protocols offered by ALPN (RFC 7301), the preferred first.
    */
   dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
     const { upstream, timeouts } = this.#route;
@@ -77,9 +76,9 @@ export class Dialer {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: TCP_PROBE_MS,
-      // In a tunnel each direction ends by itself; elsewhere the end of one is acted upon.
+      // In a tunnel each direction ends by itself.
       allowHalfOpen: true,
-      // A second address gets its turn, however little time there is.
+      // Leaves time for a second address.
       autoSelectFamilyAttemptTimeout: Math.ceil(timeouts.connectMs / 2),
     };
     if (this.#tls === undefined) {
@@ -135,12 +134,11 @@ export class Dialer {
     return { route: this.#route.name, upstream: this.#route.upstream.authority };
   }
 
-  /** Why a connection that has just been made may not be used; undefined where it may. */
+  /** Why a new connection may not be used, if so. */
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined {
     return this.#keptFrom?.refusal(made);
   }
 
-  /** Stops watching the TLS files. */
   close(): void {
     this.#tls?.close();
   }
@@ -155,7 +153,7 @@ interface DiallingOptions {
   /** Name resolution, TCP and TLS together. */
   readonly connectMs: number;
   /**
-   * The connection is open; the callee takes it over at once.
+   * The callee takes the open connection over at once.
    * @param chosen by the upstream, among those offered.
    */
   onStands(dialling: Dialling, chosen: string | undefined): void;
@@ -188,14 +186,13 @@ export class Dialling {
     this.#deadline.set(clock.monotonicMs() + connectMs);
   }
 
-  /** Hands the connection over: bytes go to `take` from here on, and the taker watches over the connection. */
+  /** From here on bytes go to `take`, which watches over the connection. */
   handTo(take: TakeBytes): Socket {
     this.#let();
     this.#take = take;
     return this.socket;
   }
 
-  /** The same for a reader in the form of a socket's `onread`. */
   handToReader({ callback }: OnReadOpts): Socket {
     return this.handTo((chunk) => {
       callback(chunk.length, chunk);
@@ -211,7 +208,7 @@ export class Dialling {
   }
 
   readonly #onConnect = (): void => {
-    // Before anything is sent: the answer could come from this program, which would ask the same in turn.
+    // Before anything is sent: the answer could come from this program, which would ask itself in turn.
     const refusal = this.#options.dialer.refusal(this.socket);
     if (refusal !== undefined) this.#fail(refusal);
     else if (this.#options.protocols === undefined) this.#onStands();
@@ -248,7 +245,7 @@ export class Dialling {
   }
 }
 
-/** Node throws at once on an argument that it rejects. The caller learns of it as of any other failure: later, and once. */
+/** Node throws at once for a rejected argument; the caller learns of it later, as of other failures. */
 function begun(dial: () => Socket): Socket {
   try {
     return dial();

@@ -1,4 +1,4 @@
-/** TLS to an upstream inside a tunnel through a proxy. Loaded only where a route has one. */
+/** TLS to an upstream inside a tunnel through a proxy. Loaded only if a route has one. */
 
 import type { OnReadOpts, TcpNetConnectOpts } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
@@ -17,13 +17,10 @@ export interface EgressDial {
   readonly network: Network;
 }
 
-/** A little sooner than the connection's own deadline, so that the error names the proxy. */
+/** Ends before the connection's own deadline, so that the error names the proxy. */
 const SOONER = 0.95;
 
-/**
- * The connection as `Network.connectTls` makes it, with `connect` emitted once the tunnel is open; undefined if the
- * host is reached directly.
- */
+/** Emits `connect` once the tunnel is open. Undefined if the host is reached directly. */
 export function dialThrough(dial: EgressDial): TLSSocket | undefined {
   const { proxy, tcp, tls, connectMs, clock, network } = dial;
   if (!goesThrough(proxy, tcp.host)) return undefined;
@@ -44,14 +41,14 @@ export function dialThrough(dial: EgressDial): TLSSocket | undefined {
     throw error;
   }
   watchEnd(socket, tunnel);
-  // Over a stream Node ignores the option.
+  // Over a stream Node ignores `onread`.
   socket.on('data', (chunk: Buffer) => readInto(tcp.onread, chunk));
   return socket;
 }
 
 /**
- * Node ends a TLS socket by `push(null)`: during the tunnel's `data` when close_notify has come, and during its `end`
- * when only that has. The socket's own `end` may come much later, when its reader goes on.
+ * Node ends a TLS socket during the tunnel's `data` if close_notify came, otherwise during its `end`. The
+ * socket's own `end` may come much later.
  */
 function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
   let cut: boolean | undefined;

@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodeName, FAULTS, type FaultReason } from '../http
 import { asProxyError } from '../proxy-error.ts';
 import { UpstreamReset } from '../streams/contract.ts';
 
-/** How the connections to one upstream fail, as errors that the proxy may answer. */
+/** How connections to one upstream fail, as errors for the app. */
 export class UpstreamFailures {
   readonly #authority: string;
 
@@ -12,9 +12,8 @@ export class UpstreamFailures {
     this.#authority = authority;
   }
 
-  /** @param phase how far the connection had come when the error occurred. */
+  /** @param phase how far the connection had come. */
   of(error: Error, phase: string): SidecarError<ProxyErrorCode> {
-    // Our own error: it says all there is.
     if (error instanceof SidecarError) return asProxyError(error);
     const reason = systemCodeOf(error) ?? messageOf(error);
     switch (phase) {
@@ -33,18 +32,18 @@ export class UpstreamFailures {
     }
   }
 
-  /** A handshake that the upstream refused because HTTP/1.1 was offered, and nothing else. */
+  /** The upstream refused the handshake because only HTTP/1.1 was offered. */
   takesNoHttp1(cause: Error): SidecarError<ProxyErrorCode> {
     return this.#failure('upstream_tls_error', 'takes no HTTP/1.1: protocol: h2 is right', cause);
   }
 
-  /** @param choseNothing whether it took no notice of the HTTP/1.1 that it was offered by ALPN. */
+  /** @param choseNothing whether it ignored the HTTP/1.1 offered by ALPN. */
   closed(choseNothing = false): SidecarError<ProxyErrorCode> {
     const hint = choseNothing ? ': if it speaks HTTP/2 alone, protocol: h2 is right' : '';
     return this.#failure('upstream_protocol_error', `closed the connection without an answer${hint}`);
   }
 
-  /** Anyone on the path can end a TCP connection; over TLS only the upstream can end its answer (RFC 9112 §9.8). */
+  /** Over TLS only the upstream can end its answer; a TCP end may come from anyone (RFC 9112 §9.8). */
   cut(): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',
@@ -60,7 +59,7 @@ export class UpstreamFailures {
     return this.#failure('upstream_timeout', `gave no ${what} within ${limitMs} ms`);
   }
 
-  /** A rule of HTTP/2 was broken. @param spoken whether it has spoken HTTP/2 before that. */
+  /** A rule of HTTP/2 was broken. @param spoken whether it has spoken HTTP/2 before. */
   http2(reason: FaultReason, spoken: boolean): SidecarError<ProxyErrorCode> {
     const [, text] = FAULTS[reason];
     return this.#failure(
@@ -88,7 +87,7 @@ export class UpstreamFailures {
     return this.#failure('upstream_timeout', 'did not answer PING: the connection is dead');
   }
 
-  /** What the upstream would refuse is not sent (RFC 9113 §6.5.2). @param bytes as the setting counts them. */
+  /** The upstream would refuse it (RFC 9113 §6.5.2). @param bytes as the setting counts them. */
   sectionTooLarge(what: 'head' | 'trailers', bytes: number, mostBytes: number): SidecarError<ProxyErrorCode> {
     const whose = what === 'head' ? 'the head, with what the sidecar adds to it, is' : 'the trailers are';
     return this.#failure(
@@ -97,7 +96,7 @@ export class UpstreamFailures {
     );
   }
 
-  /** @param chosen by ALPN; undefined where nothing was. */
+  /** @param chosen by ALPN; undefined if nothing was. */
   notHttp2(chosen: string | undefined): SidecarError<ProxyErrorCode> {
     const what = chosen === undefined ? 'nothing' : chosen;
     return this.#failure(
@@ -106,7 +105,7 @@ export class UpstreamFailures {
     );
   }
 
-  /** A gRPC call on a route of HTTP/1.1. @param protocol the setting that would send it as HTTP/2. */
+  /** @param protocol the setting that would send it as HTTP/2. */
   routeCarriesNoGrpc(protocol: 'h2' | 'h2c'): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',
@@ -114,7 +113,6 @@ export class UpstreamFailures {
     );
   }
 
-  /** A gRPC call where the upstream chose HTTP/1.1. */
   upstreamTakesNoGrpc(): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',
@@ -122,7 +120,7 @@ export class UpstreamFailures {
     );
   }
 
-  /** A request that would authenticate the connection (RFC 4559). */
+  /** The request would authenticate the whole connection (RFC 4559). */
   sharedByOthers(): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'authorization_needs_http1',

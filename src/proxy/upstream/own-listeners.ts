@@ -1,18 +1,17 @@
-/** This program's own listeners, which its forward proxy does not reach for apps. */
+/** The program's own listeners, which its forward proxy does not reach for apps. */
 
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { formatAddress, isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 
-/** Where connections may not lead. */
 export interface KeptFrom {
-  /** Why a connection that has just been made may not be used; undefined where it may. */
+  /** Why a new connection may not be used, if so. */
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined;
 }
 
 /**
- * A listener on loopback trusts whoever connects from there, and through the forward proxy everybody would. What counts
- * is where a connection has led, since names, and 0.0.0.0, lead here as well.
+ * A listener on loopback trusts its callers, and the forward proxy would connect everybody from there. Judged
+ * by where a connection led, since names and 0.0.0.0 lead here too.
  */
 export class OwnListeners implements KeptFrom {
   readonly #ports = new Set<number>();
@@ -33,7 +32,10 @@ export class OwnListeners implements KeptFrom {
   }
 }
 
-/** Where it listens in place of hosts: for a captured host found there, this program would ask itself. */
+/**
+ * Addresses where it listens in place of hosts: a captured host found there would make the program ask
+ * itself.
+ */
 export class CapturedAddresses implements KeptFrom {
   readonly #addresses = new Set<string>();
 

@@ -21,7 +21,7 @@ import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
-/** How long an upstream that chose HTTP/1.1 is not asked again for what that cannot carry. */
+/** How long an upstream that chose HTTP/1.1 is not asked again for what only HTTP/2 carries. */
 const CHOICE_HOLDS_MS = 60_000;
 
 const H2_ALONE = ['h2'];
@@ -33,28 +33,24 @@ interface UpstreamPoolsOptions {
   readonly network: Network;
   /** The connections of every route. */
   readonly all: OpenUpstreams;
-  /** As the dialer has it. */
   readonly dialThrough?: DialThrough | undefined;
-  /** As the dialer has it. */
   readonly keptFrom?: KeptFrom | undefined;
-  /** As the dialer has it. */
   readonly observer: UpstreamObserver;
   /** A number in [0, 1); chance when absent. */
   readonly random?: () => number;
 }
 
 /**
- * One route's connections to its upstream, by HTTP/1.1 and by HTTP/2, and the choice between them. With `protocol:
- * auto` a request that came by HTTP/1.1 leaves by it, and only one that came by HTTP/2 asks the upstream, by ALPN, what
- * it speaks; so no connection is wasted. Once the upstream has refused HTTP/1.1, every request asks, until it chooses
- * that.
+ * One route's connections, by HTTP/1.1 and HTTP/2, and the choice between them. With `protocol: auto` an
+ * HTTP/1.1 request leaves by HTTP/1.1, and only one of HTTP/2 asks by ALPN. If the upstream has refused
+ * HTTP/1.1, every request asks until it chooses that.
  */
 export class UpstreamPools implements UpstreamStreams {
   readonly #options: UpstreamPoolsOptions;
   readonly #failures: UpstreamFailures;
   readonly #dialer: Dialer;
   readonly #http1: Http1Pool;
-  /** Absent where HTTP/2 is never spoken. */
+  /** Absent if HTTP/2 is never spoken. */
   readonly #http2: CallerPools | undefined;
   readonly #chosen: ChosenProtocol;
   readonly #overTls: boolean;
@@ -63,7 +59,7 @@ export class UpstreamPools implements UpstreamStreams {
   /** Whether the upstream has refused HTTP/1.1, and not chosen it since. */
   #refusesHttp1 = false;
 
-  /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
+  /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
     const { clock, log, network, all, dialThrough, keptFrom, observer, random = Math.random } = options;
     this.#options = options;
@@ -100,7 +96,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
-    // A WebSocket needs HTTP/1.1, and an upstream that seemed to refuse that may take it.
+    // A WebSocket needs HTTP/1.1, and the upstream may take it after all.
     const tries = this.#refusesHttp1 && offersWebSocket(offeredProtocols(request));
     const http2 = tries ? undefined : this.#http2For(request, user);
     if (http2 !== undefined) {
@@ -149,12 +145,12 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http2?.close();
   }
 
-  /** Where the request is sent by HTTP/2, or asks what the upstream speaks. */
+  /** The pool if the request is sent by HTTP/2, or asks what the upstream speaks. */
   #http2For({ protocol }: IncomingRequest, { caller }: UpstreamUser): Http2Pool | undefined {
     return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2?.of(caller) : undefined;
   }
 
-  /** Takes connections that were made for HTTP/2 and on which the upstream chose HTTP/1.1. */
+  /** Takes connections on which the upstream chose HTTP/1.1. */
   get #fallback(): Http1Fallback {
     return {
       lend: (dialling, { user, request }) => {
@@ -172,8 +168,8 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   /**
-   * An app can have any number of HTTP/2 requests and tunnels on one connection, and here each takes a connection of
-   * its own; those of HTTP/1.1, one to a connection of the app, may then find all of them taken.
+   * Requests from HTTP/2 connections and tunnels can take all connections, one each; those of HTTP/1.1 may
+   * then find none.
    */
   #http1For(user: UpstreamUser, tunnel = false): UpstreamStream {
     const { all } = this.#options;
@@ -187,13 +183,13 @@ export class UpstreamPools implements UpstreamStreams {
   }
 }
 
-/** Which version of HTTP an upstream speaks, as it chose last: known to all connections of its route. */
+/** The HTTP version that an upstream chose last, shared by its route's connections. */
 export class ChosenProtocol {
   readonly #clock: Clock;
   #last: Protocol | undefined;
   #atMs = Number.NEGATIVE_INFINITY;
 
-  /** @param settled where the upstream is not asked. */
+  /** @param settled if the upstream is not asked. */
   constructor(clock: Clock, settled?: Protocol) {
     this.#clock = clock;
     this.#last = settled;
@@ -204,7 +200,6 @@ export class ChosenProtocol {
     return this.#last;
   }
 
-  /** A connection stands, by which it has chosen. */
   chose(protocol: Protocol): void {
     this.#last = protocol;
     this.#atMs = this.#clock.monotonicMs();
@@ -216,11 +211,10 @@ export class ChosenProtocol {
   }
 }
 
-/** A route as far as its connections go. */
 interface ConnectedRoute {
   readonly config: RouteConfig;
   readonly upstream: UpstreamStreams;
-  /** Absent where no token is sent. */
+  /** Absent if no token is sent. */
   readonly bearer: object | undefined;
 }
 
@@ -237,12 +231,12 @@ export class WarmPools {
     }
   }
 
-  /** The connections that the route may go on with; they are its own from here on. */
+  /** The route owns the taken connections from here on. */
   take(config: RouteConfig, hasToken: boolean): UpstreamStreams | undefined {
     return this.#pools.get(wayOf(config, hasToken))?.pop();
   }
 
-  /** Retires what nobody has taken: it closes once its requests have ended. */
+  /** They close once their requests have ended. */
   retireRest(): void {
     for (const pools of this.#pools.values()) for (const pool of pools) pool.retire();
     this.#pools.clear();
@@ -250,8 +244,8 @@ export class WarmPools {
 }
 
 /**
- * Everything that decides how connections are made and how long they are waited for. That includes whether a token goes
- * there: without one, they may not lead to the program itself.
+ * All that decides how connections are made and awaited. A token counts: without one, they may not lead to
+ * the program itself.
  */
 function wayOf(
   { name, upstream, timeouts, tls, egressProxy, protocol }: RouteConfig,

@@ -27,7 +27,7 @@ interface UpstreamTlsOptions {
   readonly observer: Pick<UpstreamObserver, 'certificatesInUse'>;
 }
 
-/** Trust and identity of a route's TLS connections, read anew when the files change, and a session to resume. */
+/** A route's trust, identity and resumable session; files are read again when they change. */
 export class UpstreamTls {
   readonly #route: RouteConfig;
   readonly #options: UpstreamTlsOptions;
@@ -37,7 +37,7 @@ export class UpstreamTls {
   #cancelLook: (() => void) | undefined;
   #closed = false;
 
-  /** @throws {SidecarError} `configuration` when a file cannot be read or does not hold what it should. */
+  /** @throws {SidecarError} `configuration` if a file cannot be read or its content is wrong. */
   constructor(route: RouteConfig, options: UpstreamTlsOptions) {
     this.#route = route;
     this.#options = options;
@@ -61,12 +61,12 @@ export class UpstreamTls {
     return this.#context;
   }
 
-  /** The last session that the upstream gave, to be resumed (RFC 8446 §2.2). */
+  /** For resumption (RFC 8446 §2.2). */
   get session(): Buffer | undefined {
     return this.#session;
   }
 
-  /** @param context under which the session was made: one made under another trust is not to be resumed. */
+  /** @param context of the session: a session made under another trust is not resumed. */
   remember(session: Buffer, context: SecureContext): void {
     if (context === this.#context) this.#session = session;
   }
@@ -93,7 +93,7 @@ export class UpstreamTls {
       );
       const material: Material = Object.fromEntries(read);
       if (FILES.every(([, key]) => material[key] === this.#material[key])) return;
-      // Throws while certificate and key do not match: the next check may find the other one, too.
+      // Throws while certificate and key do not match; the next check may find both changed.
       this.#context = contextOf(material);
       this.#material = material;
       this.#session = undefined;
@@ -134,7 +134,7 @@ function pathsOf(tls: TlsConfig) {
   });
 }
 
-/** @throws {Error} when a part is not what it should be, or certificate and key do not match. */
+/** @throws {Error} if a part is wrong, or certificate and key do not match. */
 function contextOf(material: Material): SecureContext {
   // Node takes a file without certificates for trust in nobody.
   if (material.ca !== undefined) new X509Certificate(material.ca);

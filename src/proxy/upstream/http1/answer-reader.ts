@@ -10,36 +10,33 @@ import type { AnswerBody, UpstreamUser } from '../../streams/contract.ts';
 import { ANSWER_LIMITS, reusableForMs, SECTION_BYTES } from '../connection-budget.ts';
 import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
 
-/** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
+/** Reading more than this of an unwanted answer costs more than a new connection. */
 const WORTH_READING_BYTES = 64 * 1024;
 
 /** A full TLS record (RFC 8446 §5.1): more of the same read is likely to follow. */
 const RECORD_BYTES = 16_384;
 
-/** What has come is flushed once it is this much. */
+/** Gathered bytes are flushed at this size. */
 const MAX_GATHERED_BYTES = 64 * 1024;
 
 /**
- * Reads the answers that come on one connection, and passes them to whose request they answer. What their ends and
- * failures mean for the connection is the connection's own to say.
+ * Passes each answer of a connection to its request's user. Subclasses decide what ends and failures mean for
+ * the connection.
  */
 export abstract class AnswerReader {
   readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
   protected abstract state: UpstreamState;
 
-  /** Bytes have moved. */
   abstract touch(): void;
   /** Releases the user, and cuts the connection. */
   abstract abandon(): void;
-  /** Whether the connection was broken before any of the request left: what comes does not answer it. */
+  /** Whether the connection broke before any of the request left: what comes is no answer to it. */
   protected abstract get brokenUnsent(): boolean;
-  /** Makes it the owner's whom it has been lent to. */
+  /** Ties the connection to the user's owner. */
   protected abstract tieTo(user: UpstreamUser): void;
-  /** The answer has been passed on whole. */
   protected abstract endAnswer(answer: AnswerInProgress): void;
-  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
+  /** @param byPeer false if a bound or rule of the sidecar ended it. */
   protected abstract fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
-  /** Bytes have come that nobody asked for. */
   protected abstract failUnasked(): void;
 
   protected onBytes(chunk: Buffer): void {
@@ -70,8 +67,8 @@ export abstract class AnswerReader {
   }
 
   /**
-   * Reads what came while on hold; an answer that was whole by then ends here, even if nothing came. It is read in one
-   * piece: what follows the end of the answer in another would pass for an answer to the next request.
+   * Reads what came while on hold, and ends an answer that was whole by then. Reads it in one piece, so that
+   * bytes after the answer do not pass for the next one.
    */
   protected readHeld(bytes: ByteQueue): void {
     const pieces = bytes.pieces();
@@ -111,7 +108,7 @@ export abstract class AnswerReader {
     }
   }
 
-  /** TLS delivers records one by one: those that came together leave in one write. */
+  /** TLS delivers records one by one; those that came together leave in one write. */
   #passOn(busy: Busy, cameBytes: number): void {
     const isFirst = busy.gatheredBytes === 0;
     busy.gatheredBytes += cameBytes;
@@ -119,7 +116,6 @@ export abstract class AnswerReader {
     else if (isFirst) setImmediate(() => this.#flushLater(busy));
   }
 
-  /** As during a read, a failure costs only this answer. */
   #flushLater(busy: Busy): void {
     try {
       this.#flush(busy);
@@ -172,7 +168,6 @@ export abstract class AnswerReader {
   }
 }
 
-/** The answer that begins with this head. */
 function beginAnswer(
   head: ResponseHead,
   framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
@@ -185,7 +180,6 @@ function beginAnswer(
   };
 }
 
-/** What its user needs to know of the framing. */
 function answerBodyOf({ kind }: BodyFraming): AnswerBody {
   return kind === 'none' || kind === 'length' ? kind : 'open';
 }

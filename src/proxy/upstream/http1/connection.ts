@@ -16,23 +16,23 @@ import type { UpstreamFailures } from '../failures.ts';
 import { AnswerReader } from './answer-reader.ts';
 import { type AnswerInProgress, type Busy, deliveryOf, type Idle, type UpstreamState } from './state.ts';
 
-/** How long the rest of an unwanted answer may take to come. */
+/** How long the rest of an unwanted answer may take. */
 const WORTH_READING_MS = 1_000;
 
 interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request is begun after that; one in progress may finish. */
+  /** No request begins later; one in progress may finish. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
   /** Why the connection may not be used, judged by where it has led. */
   refusal?(made: Socket): SidecarError<ProxyErrorCode> | undefined;
-  /** Where HTTP/1.1 is offered by ALPN: called when the upstream refuses it, or seems to. */
+  /** Called if the upstream refuses the HTTP/1.1 offered by ALPN, or seems to. */
   onRefused?: (() => void) | undefined;
   /** Whether the connection has been made already, and is the user's at once. */
   readonly stands?: boolean;
-  /** Called when it carries no request and another one may follow. */
+  /** Called when it is free for another request. */
   onReusable(connection: UpstreamConnection): void;
   /** Called in the same turn in which it becomes unfit for any request. */
   onGone(connection: UpstreamConnection): void;
@@ -99,7 +99,6 @@ export class UpstreamConnection extends AnswerReader {
     });
     socket.on('close', () => {
       this.#deadline.dispose();
-      // Most are given up by then, and need no error.
       if (this.state.kind !== 'given-up') this.#onEnded(this.#closed());
       options.onGone(this);
     });
@@ -121,20 +120,20 @@ export class UpstreamConnection extends AnswerReader {
     return this.socket.writableLength + held;
   }
 
-  /** Whose requests alone it carries; undefined where it may carry anybody's. */
+  /** Whose requests alone it carries; undefined if anybody's. */
   get owner(): ConnectionOwner | undefined {
     return this.#owner;
   }
 
-  /** Makes it the owner's whom it has been lent to: the request that follows authenticates it. */
+  /** Ties it to its user's owner: the request that follows authenticates it. */
   tie(): void {
     if (this.state.kind === 'lent') this.tieTo(this.state.user);
   }
 
   /**
-   * Lends an idle connection out again, or gives it up if it can no longer carry a request.
-   * @param trustMs if idle for this long or longer, it is first checked whether the upstream has closed it. That takes
-   * a turn of the event loop; then `connected` is called.
+   * Lends an idle connection out, or gives it up if it can carry no request.
+   * @param trustMs if it was idle for at least this long, one turn of the event loop goes to check that the
+   * upstream has not closed it; then `connected` is called.
    */
   lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
     const idle = this.state;
@@ -172,7 +171,7 @@ export class UpstreamConnection extends AnswerReader {
     this.#options.onReusable(this);
   }
 
-  /** Begins a request; what is written from here on is its head and body. */
+  /** What is written from here on is the request's head and body. */
   begin(method: string): void {
     const lent = this.state;
     if (lent.kind !== 'lent') throw new SidecarError('internal', `a request was begun on a ${lent.kind} one`);
@@ -190,7 +189,7 @@ export class UpstreamConnection extends AnswerReader {
     };
   }
 
-  /** Says that the request has been written whole: from now on the answer is due. */
+  /** The request has been written whole: the answer is due. */
   requestSent(nowMs: number): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
@@ -198,14 +197,14 @@ export class UpstreamConnection extends AnswerReader {
     this.#deadline.set(nowMs + this.#stallTimeoutMs(busy));
   }
 
-  /** Says that bytes have moved, or that there was room for more. */
+  /** Bytes have moved, or there was room for more. */
   override touch(): void {
     const busy = this.state;
     if (busy.kind !== 'busy' || isAnswerDue(busy.requestWhole, busy.answer !== undefined)) return;
     this.#deadline.set(this.#nowMs() + this.#stallTimeoutMs(busy));
   }
 
-  /** Reads nothing more until `resume`: the app has to catch up. */
+  /** Reads nothing until `resume`: the app has to catch up. */
   pause(): void {
     const busy = this.state;
     if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -218,11 +217,11 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.resume();
   }
 
-  /** Called amid `answered`: passes nothing on until `proceed`. */
+  /** Called during `answered`: passes nothing on until `proceed`. */
   hold(): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
-    // Nothing of this answer has been passed: what came of its head does not count as gathered from `proceed` on.
+    // Nothing of this answer has been passed, so its head does not count as gathered.
     busy.gatheredBytes = 0;
     this.state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -230,7 +229,6 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.pause();
   }
 
-  /** Goes on where `hold` stopped. */
   proceed(): void {
     const held = this.state;
     if (held.kind !== 'held') return;
@@ -243,7 +241,10 @@ export class UpstreamConnection extends AnswerReader {
     this.resume();
   }
 
-  /** Releases a user who does not want the rest of the held answer, which is read out if near its end, otherwise cut. */
+  /**
+   * Releases the user. The rest of the held answer is read if its end is near, otherwise the connection is
+   * cut.
+   */
   discardAnswer(): void {
     const held = this.state;
     const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
@@ -257,7 +258,6 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.resume();
   }
 
-  /** Releases the user, and cuts the connection. */
   override abandon(): void {
     if (this.state.kind === 'given-up') return;
     this.state = GIVEN_UP;
@@ -272,7 +272,7 @@ export class UpstreamConnection extends AnswerReader {
   }
 
   /**
-   * Gives the connection up as it is: bytes go to `take` from here on.
+   * From here on bytes go to `take`.
    * @returns those that came with the head.
    */
   takeOver(take: TakeBytes): Buffer | undefined {
@@ -286,7 +286,7 @@ export class UpstreamConnection extends AnswerReader {
     return bytes;
   }
 
-  /** Only the state knows the user: a listener on the socket would keep the user alive as long as the socket. */
+  /** Only the state knows the user: a listener would keep the user alive as long as the socket. */
   #connected(): void {
     const made = this.state;
     if (made.kind !== 'connecting' && made.kind !== 'securing') return;
@@ -307,7 +307,6 @@ export class UpstreamConnection extends AnswerReader {
     this.#onEnded(wasSaid(this.socket) ? 'said' : 'cut');
   };
 
-  /** Nothing more will come. */
   #onEnded(end: StreamEnd): void {
     const state = this.state;
     switch (state.kind) {
@@ -315,12 +314,12 @@ export class UpstreamConnection extends AnswerReader {
         state.end ??= end;
         break;
       case 'securing':
-        // Node reports what this end means by an error of its own.
+        // Node reports this end by an error of its own.
         if (typeof end === 'object') this.fail(end, true);
         break;
       case 'busy':
       case 'discarding':
-        // So does Go, which lets HTTP/1.1 in by ALPN where it speaks HTTP/2 alone.
+        // Go accepts HTTP/1.1 by ALPN even where it speaks only HTTP/2.
         if (state.kind === 'busy' && !state.reused && !state.anyAnswer && this.#choseNothing) {
           this.#options.onRefused?.();
         }
@@ -350,7 +349,7 @@ export class UpstreamConnection extends AnswerReader {
     }
   }
 
-  /** Over HTTP/2 there is no owner, and no request that authenticates it: a challenge alone leaves it everybody's. */
+  /** Without an owner, a challenge alone does not tie the connection. */
   protected override tieTo({ owner }: UpstreamUser): void {
     if (owner !== undefined) this.#owner = owner;
   }
@@ -363,7 +362,7 @@ export class UpstreamConnection extends AnswerReader {
     } else {
       this.abandon();
     }
-    // Last, because the user may begin the next request on this very connection.
+    // Last: the user may begin the next request on this connection.
     if (state.kind === 'busy') state.user.answerEnded(answer.body.trailers);
   }
 
@@ -380,7 +379,6 @@ export class UpstreamConnection extends AnswerReader {
     this.#options.onReusable(this);
   }
 
-  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
   protected override fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     const state = this.state;
     const delivery = deliveryOf(state, byPeer, this.writer.anyLeft);
@@ -435,7 +433,7 @@ export class UpstreamConnection extends AnswerReader {
   }
 }
 
-/** Whether the upstream may have closed it by now, by all that it has said. */
+/** Whether the upstream may have closed it by now, by what it has said. */
 function isSpent({ since, reusableForMs }: Idle, now: Instant): boolean {
   return elapsedMs(since, now) >= reusableForMs;
 }

@@ -12,29 +12,29 @@ import { Http1UpstreamStream } from './stream.ts';
 interface PoolOptions {
   readonly clock: Clock;
   readonly dialer: Dialer;
-  /** The connections of every pool, this one's among them. */
+  /** The connections of all pools, including this one. */
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;
 }
 
 interface Http1PoolOptions extends PoolOptions {
-  /** Where HTTP/1.1 is offered by ALPN: called when the upstream refuses that. */
+  /** Called if the upstream refuses the HTTP/1.1 offered by ALPN. */
   readonly onRefused?: (() => void) | undefined;
 }
 
 const HTTP1_ALONE = ['http/1.1'];
 
 /**
- * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, most
- * recently used first, so that surplus ones grow old and are closed. One that has an owner is lent to that owner alone.
+ * The HTTP/1.1 connections of one route. Idle ones are used first, most recently used first, so that surplus
+ * ones grow old and close. One with an owner is lent to that owner alone.
  */
 export class Http1Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http1PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #idle: Http1UpstreamStream[] = [];
-  /** Idle ones that have an owner, the oldest first. */
+  /** Idle ones with an owner, the oldest first. */
   readonly #owned: Http1UpstreamStream[] = [];
   readonly #open = new Members<Http1UpstreamStream>();
   #closed = false;
@@ -46,7 +46,6 @@ export class Http1Pool implements IdleHolder {
     this.#failures = new UpstreamFailures(route.upstream.authority);
   }
 
-  /** A stream of an idle connection, if there is one. */
   acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
     if (this.#idle.length === 0 && this.#owned.length === 0) return undefined;
     const now = this.#options.clock.now();
@@ -58,50 +57,46 @@ export class Http1Pool implements IdleHolder {
     return undefined;
   }
 
-  /** As in `UpstreamStreams`. */
   acquireNew(user: UpstreamUser): Http1UpstreamStream {
     const { dialer, onRefused } = this.#options;
     const protocols = onRefused === undefined ? undefined : HTTP1_ALONE;
     return this.#make(user, (onread) => dialer.dial(onread, protocols), false);
   }
 
-  /** As in `UpstreamStreams`: what is spoken through it is the app's affair. */
+  /** Offers nothing by ALPN: the app decides what is spoken through it. */
   acquireTunnel(user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => this.#options.dialer.dial(onread), false);
   }
 
-  /** A stream of a connection made elsewhere that turned out to speak HTTP/1.1. */
+  /** Takes a connection that was made elsewhere and turned out to speak HTTP/1.1. */
   adopt(dialling: Dialling, user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => dialling.handToReader(onread), true);
   }
 
-  /** As in `IdleHolder`. */
   closeOldestIdle(): boolean {
     const oldest = this.#idle[0] ?? this.#owned[0];
     oldest?.cancel();
     return oldest !== undefined;
   }
 
-  /** As in `UpstreamStreams`. Those that have an owner stay: with one of them a user's session would end. */
+  /** Those with an owner stay: a user's session would end with one. */
   discardIdle(): void {
     for (const stream of this.#idle.splice(0)) stream.cancel();
   }
 
-  /** As in `UpstreamStreams`. */
   retire(): void {
     this.#closed = true;
     this.#options.all.remove(this);
     this.#discardAllIdle();
   }
 
-  /** As in `UpstreamStreams`. */
   close(): void {
     this.#closed = true;
     this.#options.all.remove(this);
     for (const stream of this.#open) stream.cancel();
   }
 
-  /** Retires open connections: each closes with the request that it carries. New ones are not affected. */
+  /** Open connections close with the request that they carry. */
   renew(): void {
     this.#discardAllIdle();
     for (const { connection } of this.#open) connection.retire();

@@ -7,13 +7,10 @@ import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamConnection } from './connection.ts';
 
-/** Methods without a body by nature; for any other, a missing content-length says nothing (RFC 9110 §8.6). */
+/** For any other method, a missing content-length says nothing of the body (RFC 9110 §8.6). */
 const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/**
- * Writes requests of HTTP/1.1, one after another: a connection offers this one stream for its life. Fields of this hop,
- * and where the body ends, are decided here.
- */
+/** Writes the requests of one HTTP/1.1 connection, with the fields of this hop and the body's framing. */
 export class Http1UpstreamStream implements UpstreamStream, Member {
   place = 0;
   readonly protocol = 'http1';
@@ -56,7 +53,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     // A Content-Length would strip an HTTP/2 message of its trailers.
     this.#chunked =
       hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
-    // The cookies of an HTTP/2 request have been joined where it came in.
+    // The cookies of an HTTP/2 request were joined where it came in.
     const section = http2 && this.#chunked ? withoutLength(from) : from;
     const fields = upstreamFields(section, request, bodyForm(request, this.#chunked));
     connection.writer.text(serializeRequestHead(from.method, target, fields));
@@ -103,7 +100,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.proceed();
   }
 
-  /** An answer to be drained is read out if near its end, so that the connection can be used again. */
+  /** An answer to be drained is read if its end is near, so that the connection can be reused. */
   cancel(how?: { readonly drain: boolean }): void {
     if (how?.drain) this.connection.discardAnswer();
     else this.connection.abandon();
@@ -119,7 +116,7 @@ function bodyForm({ from, hasBody }: OutgoingRequest, chunked: boolean): Request
   return hasBody || BODILESS.has(from.method) ? 'plain' : 'empty';
 }
 
-/** Without Content-Length: of two ways to say where a body ends, HTTP/1.1 takes one. */
+/** A chunked body must have no Content-Length. */
 function withoutLength({ fields, connectionOptions }: FieldSection): FieldSection {
   return {
     fields: fields.filter((_, at) => fields[at - (at % 2)] !== 'content-length'),

@@ -1,20 +1,19 @@
 import type { Http2Pool } from './pool.ts';
 
-/** As many pools are kept without looking whether they are in use. */
+/** Up to this many pools are kept, used or not. */
 const FEW = 16;
 
 /**
- * A route's HTTP/2 connections, those of each caller by themselves. Whatever requests share on a connection (its windows,
- * the streams and resets that an upstream allows, its end) they share with those of the same caller: nobody waits for what
- * another leaves unread, or fails because another cancels.
+ * A route's HTTP/2 connections, separate for each caller, so that none waits for what another leaves unread,
+ * or fails because another cancels.
  */
 export class CallerPools {
   readonly #make: () => Http2Pool;
-  /** By caller; one where callers are not told apart. */
+  /** By caller; one if callers are not told apart. */
   readonly #pools = new Map<string | undefined, Http2Pool>();
-  /** With so many of them, those out of use are forgotten. */
+  /** At this many, unused ones are forgotten. */
   #many = FEW;
-  /** What becomes of a pool that is made from now on. */
+  /** What happens to a pool that is made from now on. */
   #made: 'kept' | 'retired' | 'closed' = 'kept';
 
   constructor(make: () => Http2Pool) {
@@ -32,28 +31,24 @@ export class CallerPools {
     return made;
   }
 
-  /** Pools that are kept: at most `FEW`, or twice as many as were in use when they were looked at last. */
+  /** Kept pools: at most `FEW`, or twice as many as were in use at the last look. */
   get size(): number {
     return this.#pools.size;
   }
 
-  /** As in `UpstreamStreams`. */
   discardIdle(caller: string | undefined): void {
     this.#pools.get(caller)?.discardIdle();
   }
 
-  /** As in `Http2Pool`. */
   renew(): void {
     for (const pool of this.#pools.values()) pool.renew();
   }
 
-  /** As in `UpstreamStreams`. */
   retire(): void {
     this.#made = 'retired';
     for (const pool of this.#pools.values()) pool.retire();
   }
 
-  /** As in `UpstreamStreams`. */
   close(): void {
     this.#made = 'closed';
     for (const pool of this.#pools.values()) pool.close();

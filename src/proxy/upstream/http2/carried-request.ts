@@ -12,12 +12,12 @@ export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly d
 
 /** What has come since the user asked to hold. */
 interface Held {
-  /** No more than the stream's window, which is not given back meanwhile. */
+  /** At most the stream's window, which is not given back meanwhile. */
   readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;
 }
 
-/** A request that is being sent on a connection, or its answer read: its progress, and when something is due. */
+/** The progress of a request on a connection, and when something is due. */
 export class CarriedRequest {
   readonly kind = 'busy';
   readonly connection: Http2Connection;
@@ -41,7 +41,7 @@ export class CarriedRequest {
   /** Octets of the answer not yet given back to the window. */
   #unreturned = 0;
 
-  /** @param bodyBytes where that is known and no trailers can follow. */
+  /** @param bodyBytes if they are known and no trailers can follow. */
   constructor(
     stream: CarriedStream,
     connection: Http2Connection,
@@ -64,7 +64,7 @@ export class CarriedRequest {
     return this.sending.keepsUp && this.connection.outlet.takesMore;
   }
 
-  /** The request has been written whole: from now on the answer is due. */
+  /** The request has been written whole: the answer is due. */
   requestSent(nowMs: number): void {
     if (this.held === undefined) this.#due(nowMs + stallTimeoutMs(this.#timeouts, true, this.answered));
   }
@@ -86,13 +86,11 @@ export class CarriedRequest {
     return !this.behind;
   }
 
-  /** Octets of the answer have come. */
   came(bytes: number): void {
     this.#unreturned += bytes;
     this.connection.outlet.came(bytes);
   }
 
-  /** Gives the window back for what has come. */
   giveBack(): void {
     const bytes = this.#unreturned;
     if (bytes === 0) return;
@@ -100,20 +98,19 @@ export class CarriedRequest {
     this.connection.outlet.passedOn(this.wire, bytes);
   }
 
-  /** Keeps what comes from now on. */
   hold(): void {
     this.held = { data: new ByteQueue(), end: undefined };
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** The request failed while held: what the upstream has sent so far stays held, and nothing more is sent. */
+  /** Failed while held: what has come stays held, and nothing more is sent. */
   endHeld(held: Held, failure: Failure): void {
     held.end ??= failure;
     this.sending.stop();
     this.connection.outlet.waitNoMore(this.#stream);
   }
 
-  /** Leaves the connection to the others; resets the stream if it is not over. */
+  /** Leaves the connection to the others, and resets the stream if it is not over. */
   leave(): void {
     this.dueAtMs = Number.POSITIVE_INFINITY;
     this.connection.outlet.reset(this.wire);
@@ -127,7 +124,7 @@ export class CarriedRequest {
   }
 }
 
-/** The body of one request on its way: what windows and socket take leaves, and the rest waits. */
+/** Sends one request's body as far as windows and socket take it; the rest waits. */
 class RequestSending {
   /** Whether the request has been written whole. */
   whole = false;
@@ -135,13 +132,12 @@ class RequestSending {
   readonly #wire: WireStream;
   readonly #stream: CarriedStream;
   readonly #waiting = new ByteQueue();
-  /** Octets still to come, where nothing can follow the last one. */
+  /** Octets still to come, if no trailers can follow. */
   #remaining: number | undefined;
   #stopped = false;
-  /** What follows the body, once that is known. */
+  /** What follows the body, once known. */
   #trailers: readonly string[] | undefined;
 
-  /** @param bytes of the body, where that is known and no trailers can follow. */
   constructor(outlet: UpstreamOutlet, wire: WireStream, stream: CarriedStream, bytes: number | undefined) {
     this.#outlet = outlet;
     this.#wire = wire;
@@ -149,7 +145,6 @@ class RequestSending {
     this.#remaining = bytes;
   }
 
-  /** Whether windows and socket have taken all of it so far. */
   get keepsUp(): boolean {
     return this.#waiting.length === 0;
   }
@@ -159,7 +154,7 @@ class RequestSending {
     return this.#waiting.length;
   }
 
-  /** The next piece. What cannot be sent is kept: no more than the app sends before it heeds `UpstreamStream.flush`. */
+  /** Keeps what cannot be sent: at most what the app sends before it heeds `UpstreamStream.flush`. */
   data(slice: Buffer): void {
     if (!this.#mayFollow) return;
     let rest = slice;
@@ -174,18 +169,17 @@ class RequestSending {
     }
   }
 
-  /** Says what follows the body. */
   end(trailers: readonly string[]): void {
     this.#trailers = trailers;
   }
 
-  /** Nothing more can be sent: drops what waits, and what still comes. */
+  /** Drops what waits, and what still comes. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.clear();
   }
 
-  /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was sent. */
+  /** Sends one frame of what waits. `nothing` waited, it was `stuck`, or some was `sent`. */
   sendOne(): 'nothing' | 'stuck' | 'sent' {
     if (!this.#mayFollow) this.stop();
     if (this.keepsUp) return 'nothing';
@@ -195,7 +189,7 @@ class RequestSending {
     return 'sent';
   }
 
-  /** Ends the request, if all of it has been sent; says whether it has just become whole. */
+  /** Ends the request if all of it has been sent; says whether that is so just now. */
   finish(): boolean {
     if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
     this.whole = true;
@@ -222,7 +216,7 @@ class RequestSending {
   }
 }
 
-/** Fields about the connection or framing, which HTTP/2 expresses otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
+/** HTTP/2 expresses these otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
 
 const SECTIONS = new MadeOf<{
@@ -232,11 +226,9 @@ const SECTIONS = new MadeOf<{
 }>();
 
 /**
- * The HTTP/2 field section of a request: pseudo-fields, then what the rules of every version let pass, with names in
- * lower case.
+ * The HTTP/2 field section of a request, names in lower case.
  * @param scheme of the upstream.
- * @throws {SidecarError} `upstream_protocol_error` when it wants to become a WebSocket, which this upstream is not
- * asked for.
+ * @throws {SidecarError} `upstream_protocol_error` if it asks for a WebSocket, which needs HTTP/1.1.
  */
 export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
   const { fields } = request.from;

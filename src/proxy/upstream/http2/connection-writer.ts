@@ -19,13 +19,12 @@ export interface CarriedStream extends Member {
   answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void;
   /** A piece of the answer, empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
-  /** Trailers, and with them the end. */
+  /** Trailers also end the answer. */
   trailersCame(fields: Fields): void;
   /** Everything that came in one piece has been passed. */
   pieceEnded(nowMs: number): void;
-  /** The stream was broken off. */
   brokenOff(how: Broken): void;
-  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
+  /** @param byPeer false if a bound or rule of the sidecar ended it. */
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
   /** Sends one frame of what waits; says whether more may follow, or nothing could be sent. */
   sendWaiting(): 'stuck' | 'more' | 'done';
@@ -34,18 +33,15 @@ export interface CarriedStream extends Member {
 
 export type WireStream = ClientStream<CarriedStream>;
 
-/** A payload up to this size is copied after the header of its frame; larger ones are written beside it. */
+/** A payload up to this size is copied after its frame's header; a larger one is written beside it. */
 const SMALL_BYTES = 1024;
 
-/**
- * How much of one connection's answers slow apps may leave unread, all together, before the connection itself stops:
- * until then no app holds up another.
- */
+/** Octets that slow apps may leave unread before the whole connection stops. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 /**
- * The way out of one HTTP/2 connection, shared by its requests: everything from one turn of the event loop leaves in
- * one write, requests without room wait for their turn, and windows are given back as answers are passed on.
+ * The way out of one HTTP/2 connection. All that is written in one turn of the event loop leaves in one
+ * write; requests without room take turns.
  */
 export class UpstreamOutlet {
   readonly #socket: Socket;
@@ -56,12 +52,12 @@ export class UpstreamOutlet {
   readonly #onFlushed: () => void;
   readonly #onReset: () => void;
   #flushDue = false;
-  /** Those whose request has been written since the last flush. */
+  /** Those with something written since the last flush. */
   #unflushed: CarriedStream[] = [];
 
   /**
    * @param onFlushed is called when all that was written has been given to the socket.
-   * @param onRead is called when `awaitsReaders` is no longer true.
+   * @param onRead is called when `awaitsReaders` becomes false.
    * @param onReset is called when a stream has been reset.
    */
   constructor(
@@ -80,17 +76,16 @@ export class UpstreamOutlet {
     this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes), onRead);
   }
 
-  /** Whether the socket takes more. */
   get takesMore(): boolean {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Whether something waits, and the window that all requests share lets nothing leave. */
+  /** Whether something waits while the connection's window is shut. */
   get windowShut(): boolean {
     return this.#codec.windowShut && this.#turns.any;
   }
 
-  /** Whether apps hold as much unread as they may: nothing more comes on the connection until they have read. */
+  /** Whether apps hold as much unread as they may: nothing more comes until they have read. */
   get awaitsReaders(): boolean {
     return this.#unread.isFull;
   }
@@ -100,7 +95,7 @@ export class UpstreamOutlet {
     return this.#codec.peer.maxFieldSectionBytes;
   }
 
-  /** Begins a request; undefined if the upstream no longer allows any. */
+  /** Undefined if the upstream allows no further request. */
   request(
     stream: CarriedStream,
     fields: readonly string[],
@@ -116,13 +111,13 @@ export class UpstreamOutlet {
     return wire;
   }
 
-  /** How many octets of data windows and socket take, in one frame, now. */
+  /** Octets of data that can leave now, in one frame. */
   sendable(wire: WireStream): number {
     return this.takesMore ? this.#codec.sendable(wire) : 0;
   }
 
   /**
-   * Sends one frame with as much of `bytes` as is `sendable`; says how much that is.
+   * Sends one frame; says how many octets of `bytes` it took.
    * @param last whether nothing follows `bytes`.
    */
   send(wire: WireStream, bytes: Buffer, last: boolean): number {
@@ -139,36 +134,32 @@ export class UpstreamOutlet {
     this.#turns.add(stream);
   }
 
-  /** Undoes `wait`. */
   waitNoMore(stream: CarriedStream): void {
     this.#turns.remove(stream);
   }
 
-  /** Undoes every `wait`. */
   nobodyWaits(): void {
     this.#turns.clear();
   }
 
-  /** Lets waiting streams send, as far as there is room. */
   serveWaiting(): void {
     this.#turns.run(this);
   }
 
-  /** Ends a request, with trailers where there are any. */
   end(wire: WireStream, trailers: readonly string[]): void {
-    // No trailer is put in a table: which of them may be is no longer known (RFC 7541 §6.2.3).
+    // Trailers stay out of tables: which of them may be indexed is no longer known (RFC 7541 §6.2.3).
     if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
     else this.#codec.sendData(wire, 0, true);
   }
 
-  /** Resets a stream that either side has not ended. */
+  /** Resets a stream that is still open on either side. */
   reset(wire: WireStream): void {
     const wasReset = this.#codec.reset(wire, ErrorCode.CANCEL);
     this.flushFramesSoon();
     if (wasReset) this.#onReset();
   }
 
-  /** Octets of an answer have come, for the program to hold until `passedOn`. */
+  /** The program holds these octets of an answer until `passedOn`. */
   came(bytes: number): void {
     this.#unread.came(bytes);
   }
@@ -180,14 +171,13 @@ export class UpstreamOutlet {
     this.flushFramesSoon();
   }
 
-  /** Sends what was written, together with what else is written in this turn of the event loop. */
+  /** Sends at the end of this turn of the event loop. */
   flushSoon(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;
     setImmediate(() => this.flush());
   }
 
-  /** The same if frames have been written. */
   flushFramesSoon(): void {
     if (this.#codec.output.length > 0) this.flushSoon();
   }
@@ -203,7 +193,7 @@ export class UpstreamOutlet {
     this.#onFlushed();
   }
 
-  /** Sends nothing more. What exceeds one block has left before the flush. */
+  /** What exceeds one block has left before the flush. */
   close(): void {
     this.#tellLeft();
     this.#writer.clear();
@@ -229,10 +219,10 @@ export class UpstreamOutlet {
   }
 }
 
-/** Streams of one connection that have something to send which its windows, or its socket, did not take. */
+/** Streams of one connection that wait to send until its windows or socket take more. */
 export class SendTurns {
   readonly #waiting = new Turns<CarriedStream>();
-  /** Those that have had their turn in vain: they wait for the next run. */
+  /** They had their turn in vain, and wait for the next run. */
   readonly #stuck = new Turns<CarriedStream>();
 
   get any(): boolean {
@@ -253,13 +243,12 @@ export class SendTurns {
     this.#stuck.clear();
   }
 
-  /** Lets them send, one frame each in turn, for as long as any can. */
+  /** One frame each in turn, for as long as any can send. */
   run(socket: { readonly takesMore: boolean }): void {
     while (socket.takesMore) {
       const stream = this.#waiting.next();
       if (stream === undefined) break;
       const progress = stream.sendWaiting();
-      // Added behind the others, it comes round again.
       if (progress === 'more') this.#waiting.add(stream);
       else if (progress === 'stuck') this.#stuck.add(stream);
     }
@@ -269,9 +258,9 @@ export class SendTurns {
 }
 
 /**
- * What has come on a connection and has not been read by its apps. Up to a bound the connection's window is given back
- * as soon as something comes, so that a slow app stops only its own answer, by its stream's window; beyond that bound
- * only once something has left, and meanwhile no further request belongs on the connection.
+ * What has come on a connection and apps have not read. Up to a bound the connection's window is given back
+ * at once, so that a slow app stops only its own stream. Beyond it, the window waits for readers, and no
+ * further request should use the connection.
  */
 export class UnreadBytes {
   readonly #giveBack: (bytes: number) => void;
@@ -282,7 +271,7 @@ export class UnreadBytes {
 
   /**
    * @param giveBack to the window of the connection.
-   * @param onRoom is called when `isFull` is no longer true.
+   * @param onRoom is called when `isFull` becomes false.
    */
   constructor(giveBack: (bytes: number) => void, onRoom: () => void, most = MAX_UNREAD_BYTES) {
     this.#giveBack = giveBack;
@@ -290,7 +279,7 @@ export class UnreadBytes {
     this.#most = most;
   }
 
-  /** Whether the connection's window is not given back until something has left. */
+  /** Whether the connection's window waits until something has left. */
   get isFull(): boolean {
     return this.#unread > this.#most;
   }

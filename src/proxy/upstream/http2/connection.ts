@@ -18,49 +18,51 @@ import type { UpstreamFailures } from '../failures.ts';
 import { type CarriedStream, UpstreamOutlet, type WireStream } from './connection-writer.ts';
 import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
 
-/** How far one HTTP/2 connection to an upstream is. */
 type ConnectionState =
   | { readonly kind: 'open' }
   /**
-   * Checks that the upstream is still there before further requests are sent. `behind`: PING itself was waiting for the
-   * system to take what was written before it.
+   * Checks that the upstream is there before it sends further requests. `behind`: PING waited for earlier
+   * writes to leave.
    */
   | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
-  /** Carries no further requests, and closes with its present ones. */
+  /** Closes with its present requests, and carries no others. */
   | { readonly kind: 'ending' }
-  /** Everything has been written; the last of it is leaving. */
+  /** All is written; the last of it is leaving. */
   | { readonly kind: 'closing'; readonly untilMs: number }
   | { readonly kind: 'gone' };
 
 const OPEN: ConnectionState = { kind: 'open' };
 
-/** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
+/**
+ * Requests on one connection at once; an upstream may allow fewer. More would wait too long for each other's
+ * bytes.
+ */
 export const MAX_STREAMS = 128;
 
-/** How long the last bytes of a connection may take to leave. */
+/** How long the last bytes may take to leave. */
 const LINGER_MS = 1_000;
 
 interface Http2ConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request is begun after that; those in progress may finish. */
+  /** No request begins later; those in progress may finish. */
   readonly maxAgeMs: number;
-  /** Streams assumed to be allowed until the upstream says how many are. */
+  /** Assumed until the upstream says how many streams it allows. */
   readonly assumedStreams: number;
   /** Whether further requests avoid it while slow readers hold all that they may of it. */
   mayStandAside(): boolean;
-  /** Called when another request may be sent, on it or on another, that could not be sent before. */
+  /** Called when a waiting request may now be sent, on it or on another. */
   onFree(connection: Http2Connection): void;
   /** Called in the same turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
   /** Called when it has ended, or is about to. */
   onClosed(): void;
-  /** Called when the upstream says how many streams it allows, and when it changes that. */
+  /** Called when the upstream says how many streams it allows, or changes that. */
   onAllowed(streams: number): void;
 }
 
-/** The content of PING has no meaning: whatever comes after it shows that the upstream is there. */
+/** The content has no meaning: any bytes that come show that the upstream is there. */
 const PING = Buffer.from('sidecar?');
 
 /** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
@@ -75,17 +77,15 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly #liveness: Liveness;
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
-  /** How long PING may take. */
   readonly #pingMs: number;
   #state: ConnectionState = OPEN;
   #heardAny = false;
-  /** What the upstream allowed when `onAllowed` was called last. */
+  /** What `onAllowed` was told last. */
   #allowed: number | undefined;
   /** Streams that the present read has brought something for. */
   #touched: CarriedStream[] = [];
   #refuses = false;
   #answeredAny = false;
-  /** The code of the GOAWAY that came. */
   #goaway: ErrorCode | undefined;
   #idleUntilMs = Number.POSITIVE_INFINITY;
   #lookAtMs = Number.POSITIVE_INFINITY;
@@ -103,12 +103,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       this.#failed,
       this.#codec,
       () => {
-        // Checks of socket and window come for as long as something waits for them.
+        // Look again for as long as something waits in socket or window.
         const lookAtMs = this.#state.kind === 'gone' ? undefined : this.#liveness.watch();
         if (lookAtMs !== undefined) this.due(lookAtMs);
       },
       () => {
-        // Those who wait may have room here, or, where this one is ending, have another made.
+        // Those who wait may have room here or, if this one is ending, on a new one.
         if (this.#state.kind === 'ending') options.onFree(this);
         else this.#offer();
       },
@@ -121,12 +121,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
     socket.on('end', () => {
-      // Where a write had failed, the error follows.
+      // If a write had failed, the error follows.
       if (socket.errored === null) this.#fail(this.#ended(), true);
     });
     socket.on('drain', () => {
       this.#guarded(() => {
-        // Requests that wait for room get it before those on the connection fill it.
+        // Waiting requests get room before those on the connection fill it.
         this.#offer();
         this.outlet.serveWaiting();
       });
@@ -146,7 +146,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#state.kind === 'open' && this.outlet.takesMore ? this.#room : 0;
   }
 
-  /** How many requests may be sent once the upstream is known to be there, and the socket takes more. */
+  /** How many may be sent once the upstream has answered PING and the socket takes more. */
   get freeSoon(): number {
     const state = this.#state;
     const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
@@ -157,20 +157,20 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#streams.size === 0;
   }
 
-  /** Whether the upstream has refused a request since it answered one. */
+  /** Whether the upstream has refused a request since it last answered one. */
   get refuses(): boolean {
     return this.#refuses;
   }
 
-  /** Whether an answer has come on it: an upstream that closes it now has most likely not seen what was sent last. */
+  /**
+   * Whether it has brought an answer: if the upstream closes it now, most likely it has not seen the last
+   * request.
+   */
   get reused(): boolean {
     return this.#answeredAny;
   }
 
-  /**
-   * Prepares it for another request: a quiet connection is checked first, and `onFree` called once it may be used.
-   * @param trustMs as in `UpstreamStreams`.
-   */
+  /** Checks a quiet connection before another request; `onFree` tells when it may be used. */
   prepare(trustMs: number, now: Instant): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, now)) this.retire();
@@ -178,7 +178,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     else if (this.#liveness.quietMs(now) >= trustMs) this.#poll();
   }
 
-  /** Lends a stream out. */
   lend(stream: CarriedStream): void {
     this.#streams.add(stream);
     this.#idleUntilMs = Number.POSITIVE_INFINITY;
@@ -203,7 +202,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (this.#streams.size === 0) this.#close(ErrorCode.NO_ERROR);
   }
 
-  /** Cuts the connection; its users are not told. */
+  /** Cuts the connection without telling its users. */
   abandon(): void {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
@@ -214,7 +213,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (kind !== 'closing') this.#options.onClosed();
   }
 
-  /** Has `tooLate` called on a stream once its `dueAtMs` has come. */
+  /** Has a stream's `tooLate` called once its `dueAtMs` has come. */
   due(atMs: number): void {
     if (atMs >= this.#lookAtMs) return;
     this.#lookAtMs = atMs;
@@ -272,7 +271,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#offer();
   }
 
-  /** Offers the connection, unless it has grown too old. */
   #offer(): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
@@ -294,7 +292,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#guarded(() => this.#read(chunk));
   }
 
-  /** A failure inside costs only the requests of this connection. */
+  /** A failure inside costs only this connection's requests. */
   #guarded(act: () => void): void {
     try {
       act();
@@ -322,7 +320,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.outlet.flushFramesSoon();
   }
 
-  /** Everything that came in one piece has been passed on. */
   #pieceEnded(nowMs: number): void {
     const touched = this.#touched;
     if (touched.length === 0) return;
@@ -338,7 +335,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#offer();
   }
 
-  /** Asks the upstream whether it is there. */
   #ping(now: Instant): void {
     const untilMs = now.monotonicMs + this.#pingMs;
     this.#state = { kind: 'examined', untilMs, behind: false };
@@ -347,12 +343,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.due(untilMs);
   }
 
-  /** Whether PING was still waiting in the socket: its time begins once it has left. */
+  /** Whether PING was still in the socket: its time begins once it has left. */
   #askedBehind(nowMs: number): boolean {
     const waits = this.#liveness.anyWaits;
     if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
     this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
-    // Requests that wait for room go elsewhere.
+    // Waiting requests go elsewhere.
     if (waits) this.#options.onFree(this);
     return true;
   }
@@ -362,11 +358,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
     if (stuck === 'stuck for good') this.retire();
-    // Requests that wait for room on it get another connection made.
+    // Waiting requests get another connection.
     else if (stuck === 'stuck') this.#options.onFree(this);
   }
 
-  /** Lets unread bytes come first: they show whether the upstream has closed meanwhile. */
+  /** Unread bytes come first: they show whether the upstream has closed. */
   #poll(): void {
     const examined: ConnectionState = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
     this.#state = examined;
@@ -387,7 +383,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
   }
 
-  /** Nothing more will come. @param byPeer as in `deliveryOf`. */
+  /** @param byPeer false if a bound or rule of the sidecar ended it. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     if (this.#state.kind === 'gone') return;
     this.abandon();
@@ -401,7 +397,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     for (const stream of streams) stream.connectionFailed(error, byPeer);
   }
 
-  /** Writes GOAWAY, and closes once everything has left. @param code of GOAWAY, unless it has been written. */
+  /** Closes once everything has left. @param code of GOAWAY, unless it has been written. */
   #close(code: ErrorCode | undefined): void {
     if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
     const ended = this.#state.kind === 'ending';
@@ -415,7 +411,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#options.onClosed();
   }
 
-  /** Looks for what is due. */
   #look(): void {
     this.#lookAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.nowMs();
@@ -431,7 +426,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       return;
     }
     this.#lookWhetherStuck(nowMs);
-    // A connection without room is not checked for age before a request, and would keep the next one from being made.
+    // A full connection is not checked for age by requests, and would prevent a new one.
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);

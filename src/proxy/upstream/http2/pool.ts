@@ -11,18 +11,18 @@ import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
 
 /**
- * Connections to one upstream that further requests avoid because apps have that much unread on each. With more,
- * requests wait for those apps as well: they would hold up whatever is made for those requests, too.
+ * How many connections further requests avoid because of unread answers. With more, requests wait for those
+ * apps too, or new connections would fill up in the same way.
  */
 const MAX_SATURATED_CONNECTIONS = 3;
 
-/** Streams assumed to be allowed before the upstream's SETTINGS: the least that RFC 9113 §6.5.2 recommends. */
+/** The least that RFC 9113 §6.5.2 recommends. */
 const STREAMS_BEFORE_SETTINGS = 100;
 
 /** Takes connections that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {
   /**
-   * Lends it out for this request, in place of the stream that waited.
+   * Replaces the stream that waited.
    * @throws {SidecarError} if it cannot carry the request.
    */
   lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
@@ -39,20 +39,20 @@ interface Http2PoolOptions {
   /** Offered by ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   readonly chosen: ChosenProtocol;
-  /** Takes connections on which the upstream chose HTTP/1.1; without it, they fail. */
+  /** Without it, connections on which the upstream chose HTTP/1.1 fail. */
   readonly fallback: Http1Fallback | undefined;
 }
 
 /**
- * The HTTP/2 connections of one route to its upstream, or of one caller of it, and the requests that wait for room on one.
- * The oldest with room is lent out first; a further one is made when none has any.
+ * The HTTP/2 connections of one route, or of one caller of it, and the requests that wait for them. The
+ * oldest with room comes first; a new one is made if none has any.
  */
 export class Http2Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http2PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #streamOptions: Http2StreamOptions;
-  /** Those that may carry further requests. */
+  /** May carry further requests. */
   readonly #usable = new Map<Http2Connection, number>();
   readonly #open = new Set<Http2Connection>();
   readonly #diallings = new Map<Dialling, number>();
@@ -98,7 +98,7 @@ export class Http2Pool implements IdleHolder {
     return this.#usable.size > 0;
   }
 
-  /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
+  /** @throws {SidecarError} `overloaded` when too many wait. */
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
     const stream = this.#streamFor(request, user);
     const now = this.#options.clock.now();
@@ -106,7 +106,7 @@ export class Http2Pool implements IdleHolder {
       if (connection.free === 0) continue;
       connection.prepare(trustMs, now);
       if (connection.free === 0) continue;
-      // Only those that wait for an open connection come first; the others wait for one still to be made.
+      // Only those that wait for an open connection come first.
       if (this.#line.anyForWhatStands) break;
       stream.lend(connection);
       return stream;
@@ -114,14 +114,13 @@ export class Http2Pool implements IdleHolder {
     return this.#wait(stream, 0);
   }
 
-  /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
+  /** @throws {SidecarError} `overloaded` when too many wait. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     return this.#wait(this.#streamFor(request, user), this.#comingNext);
   }
 
   /**
-   * As in `UpstreamStreams`. A second connection is made for it if there is only one: an upstream that refuses under
-   * load is asked again on open connections, and gets no connection for each refusal.
+   * Makes a second connection if there is only one: more refusals by a busy upstream cause no further ones.
    * @throws {SidecarError} `overloaded` when too many wait.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
@@ -132,7 +131,6 @@ export class Http2Pool implements IdleHolder {
     return stream;
   }
 
-  /** As in `IdleHolder`. */
   closeOldestIdle(): boolean {
     // The first with room is lent out first, so that the last has been idle longest.
     const last = [...this.#usable.keys()].findLast(({ idle }) => idle);
@@ -140,19 +138,16 @@ export class Http2Pool implements IdleHolder {
     return last !== undefined;
   }
 
-  /** As in `UpstreamStreams`. */
   discardIdle(): void {
     for (const connection of [...this.#usable.keys()]) if (connection.idle) connection.retire();
   }
 
-  /** As in `UpstreamStreams`. */
   retire(): void {
     this.#retired = true;
     this.#options.all.remove(this);
     this.#closeUnneeded();
   }
 
-  /** As in `UpstreamStreams`. */
   close(): void {
     this.#retired = true;
     this.#options.all.remove(this);
@@ -161,7 +156,7 @@ export class Http2Pool implements IdleHolder {
     for (const connection of this.#open) connection.abandon();
   }
 
-  /** Retires open connections: each closes with the requests that it carries. New ones are not affected. */
+  /** Open connections close with the requests that they carry. */
   renew(): void {
     for (const connection of [...this.#usable.keys()]) connection.retire();
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
@@ -174,12 +169,12 @@ export class Http2Pool implements IdleHolder {
     return coming ?? this.#made;
   }
 
-  /** Whether few connections, including those that are ending, wait for apps to read. */
+  /** Ending connections count too. */
   get #fewAwaitReaders(): boolean {
     return countAwaitingReaders(this.#open) <= MAX_SATURATED_CONNECTIONS;
   }
 
-  /** The same of those that are ending: whoever leaves answers unread and has connections retire holds no more of them. */
+  /** Bounds those that a caller can hold by leaving answers unread while connections retire. */
   get #fewEndingAwaitReaders(): boolean {
     return (
       countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <=
@@ -201,7 +196,7 @@ export class Http2Pool implements IdleHolder {
     return stream;
   }
 
-  /** Lends room out to those that wait for it, and makes more where it is wanted. */
+  /** Lends room to those that wait, and makes more if needed. */
   readonly #serve = (): void => {
     this.#lendOut();
     this.#dialMore();
@@ -229,7 +224,7 @@ export class Http2Pool implements IdleHolder {
     return last;
   }
 
-  /** Makes connections until those that wait will have room, as far as that is known. */
+  /** Makes connections until those that wait will have room, as far as is known. */
   #dialMore(): void {
     const { all } = this.#options;
     while (this.#lacksRoom()) {
@@ -260,7 +255,7 @@ export class Http2Pool implements IdleHolder {
     return room;
   }
 
-  /** Unknown room counts as unlimited: until it is known, a further connection might be made for nothing. */
+  /** Unknown room counts as unlimited, so that no connection is made for nothing. */
   #roomOfOne(): number {
     const { last } = this.#options.chosen;
     if (last === 'http1') return 1;
@@ -354,7 +349,7 @@ export class Http2Pool implements IdleHolder {
     const last = Math.max(...this.#diallings.values(), ...this.#usable.values());
     // A connection that refused one may take it by now.
     for (const stream of this.#line.takeHopeless(last, this.#usable.size > 0)) stream.notConnected(error);
-    // No other is made for those that still wait until something changes: it would most likely fail, too.
+    // A new connection for those that still wait would most likely fail, too.
     this.#lendOut();
     this.#closeUnneeded();
   }

@@ -29,13 +29,12 @@ export interface Http2StreamOptions {
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
-/** Of requests without an answer, by what the upstream reset them with. */
+/** For requests without an answer, by the code of the upstream's reset. */
 const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
   [ErrorCode.REFUSED_STREAM, 'unprocessed'],
   [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
 ]);
 
-/** How far a request is on its way to an upstream. */
 type StreamState =
   /** For a connection, or for room on one. */
   | { readonly kind: 'waiting' }
@@ -49,7 +48,7 @@ const OVER: StreamState = { kind: 'over' };
 const NO_TRAILERS: Fields = [];
 const NO_OPTIONS: readonly string[] = [];
 
-/** One request on an HTTP/2 connection that others share, and the answer to it. */
+/** One request on a shared HTTP/2 connection, and the answer to it. */
 export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   readonly protocol = 'h2';
   place = 0;
@@ -90,7 +89,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     throw this.#options.failures.sharedByOthers();
   }
 
-  /** Ends the wait. */
   lend(connection: Http2Connection): void {
     connection.lend(this);
     this.#state = { kind: 'lent', connection };
@@ -101,7 +99,9 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#state = OVER;
   }
 
-  /** @throws {SidecarError} as in `requestFields`; `headers_too_large`; `internal` when it was not lent. */
+  /**
+   * @throws {SidecarError} what `requestFields` throws; `headers_too_large`; `internal` if it was not lent.
+   */
   send(request: OutgoingRequest, nowMs: number): void {
     const lent = this.#state;
     if (lent.kind !== 'lent')
@@ -150,7 +150,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind === 'busy') busy.touch(busy.connection.nowMs());
   }
 
-  /** The window is not given back until `resume`: the upstream may send what it is still allowed, and no more. */
+  /** Keeps the window until `resume`: the upstream may send only what it is still allowed. */
   pause(): void {
     if (this.#state.kind === 'busy') this.#state.paused = true;
   }
@@ -251,7 +251,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#failed({ error, delivery: this.#deliveryOf(byPeer) });
   }
 
-  /** No connection could be made. */
   notConnected(error: SidecarError<ProxyErrorCode>): void {
     if (this.#state.kind !== 'waiting') return;
     this.#state = OVER;
@@ -276,7 +275,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       if (!busy.sending.keepsUp) return 'more';
     }
     if (busy.sending.finish()) busy.requestSent(busy.connection.nowMs());
-    // A user that holds is told when that ends: until then it may not want another byte of the app.
+    // A holding user is told when the hold ends: until then it may want no more of the app.
     if (busy.held === undefined) this.#tellReady(busy);
     return 'done';
   }
@@ -295,7 +294,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#fail(busy, { error: failures.tooLate('answer', afterMs), delivery: 'lost' });
   }
 
-  /** The error for a field section that is larger than the upstream takes. */
   #tooLarge(
     what: 'head' | 'trailers',
     fields: readonly string[],
@@ -334,7 +332,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #failed(failure: Failure): void {
     const state = this.#state;
     if (state.kind === 'busy') {
-      // An internal error is never masked by a request that succeeds later.
+      // A later success must not mask an internal error.
       if (state.held === undefined || failure.error.code === 'internal') this.#fail(state, failure);
       else state.endHeld(state.held, failure);
     } else if (state.kind === 'lent') {
@@ -351,7 +349,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);
   }
 
-  /** What follows the head for the app; over HTTP/1.1 an app must be told where the body ends, even if at once. */
+  /** Over HTTP/1.1 an app must be told where the body ends, even if at once. */
   #bodyOf({ status, contentLength }: AnswerSection, isHead: boolean, endStream: boolean): AnswerBody {
     if (isHead || status === 204 || status === 304) return 'none';
     if (endStream && this.request.protocol === 'h2') return 'none';

@@ -10,22 +10,21 @@ export interface Waiting {
   readonly stream: Http2UpstreamStream;
   /** The number of the first connection that it may have. */
   from: number;
-  /** Whether a connection refused it before: it goes to another, and back to that one rather than nowhere. */
+  /** Whether a connection refused it: it prefers another, and returns to that one rather than nowhere. */
   readonly refused: boolean;
   readonly sinceMs: number;
 }
 
 interface WaitingLineOptions {
   readonly clock: Clock;
-  /** How long each may wait. */
   readonly patienceMs: number;
   /** Called with each that has waited for too long. */
   onLate(stream: Http2UpstreamStream): void;
-  /** Called when those who waited for too long have left. */
+  /** Called after those that waited too long have left. */
   onShorter(): void;
 }
 
-/** Requests that wait for room on a connection: first come, first served, and none for longer than it may. */
+/** Requests that wait for room on a connection, first come, first served, each for a bounded time. */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
   readonly #deadline: Deadline;
@@ -91,7 +90,10 @@ export class WaitingLine {
     }
   }
 
-  /** Whether more wait than there will be room for. @param roomFrom on connections of this number and later ones. */
+  /**
+   * Whether more wait than there will be room for. @param roomFrom room on connections of this number and
+   * later ones.
+   */
   exceeds(roomFrom: (lowest: number) => number): boolean {
     for (const lowest of new Set(this.#waiting.map(({ from }) => from))) {
       const wanted = this.#waiting.reduce((count, { from }) => (from >= lowest ? count + 1 : count), 0);
@@ -120,7 +122,6 @@ export class WaitingLine {
     return this.#waiting.splice(0).map(({ stream }) => stream);
   }
 
-  /** Forgets all of them. */
   dispose(): void {
     this.#deadline.dispose();
     this.#waiting = [];
