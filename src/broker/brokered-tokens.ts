@@ -62,7 +62,6 @@ interface Open {
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
   opened: TokenSource | undefined;
-  /** Shared by all that wait for the next token. */
   next: Promise<void> | undefined;
   askedAtMs: number;
 }

@@ -101,7 +101,6 @@ export function openLiveVolume(
   };
 }
 
-/** Empty if the object does not exist. */
 type ObjectValues = Readonly<Record<string, Buffer>>;
 
 export interface WatchedObjects {

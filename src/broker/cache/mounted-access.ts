@@ -53,7 +53,6 @@ interface FollowedDirectory {
 interface Understanding {
   readonly contents: Contents;
   readonly faults: readonly Fault[];
-  /** Ignored files, and why. */
   readonly unused: readonly Fault[];
 }
 

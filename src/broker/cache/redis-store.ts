@@ -87,7 +87,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   /** Ends the wait before the next attempt. */
   let hurry = new AbortController();
   let told: string | undefined;
-  /** Changes of the mounted files so far. */
   let changes = 0;
   const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()));
 
@@ -180,7 +179,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     }
   }
 
-  /** Until the connection ends. */
   async function serve(made: Connection): Promise<StoreFailure & { readonly steady?: true }> {
     const sinceMs = clock.monotonicMs();
     if (closing.signal.aborted) made.end(CLOSED);
@@ -327,7 +325,6 @@ function isOfTls(code: string): boolean {
   return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
 }
 
-/** The client's own default. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 interface ConnectionAddress {

@@ -1,5 +1,3 @@
-/** What the cache needs of a store. */
-
 export interface TokenStore {
   isConnected(): boolean;
   /** In the names' order. */
@@ -11,7 +9,6 @@ export interface TokenStore {
   remove(name: string): Promise<Answer<'removed'>>;
   /** Never rejects. */
   readonly tried: Promise<void>;
-  /** With the files as mounted now. */
   reconnect(): void;
   close(): Promise<void>;
 }
