@@ -25,7 +25,6 @@ import { createServedPods, startPodController, webhookAsOwner } from './watched-
 type SelfManagedConfig = Extract<InjectorConfig['certificate'], { readonly source: 'self-managed' }>;
 
 interface ClusterOptions extends NonNullable<InjectorConfig['kubernetes']>, BackoffOptions {
-  /** This replica's. */
   readonly identity: string;
   readonly defaults: InjectionDefaults;
   readonly metrics: InjectorMetrics;

@@ -54,14 +54,12 @@ interface Uploading extends Claim {
 
 interface Unread {
   readonly address: string;
-  /** Gives its room back. */
   readonly end: () => void;
 }
 
 export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const held = new Map<string, number>();
   const waiting = new Set<Waiting>();
-  /** In order of beginning. */
   const uploading = new Set<Uploading>();
   /** In the order in which they were late, or exceeded half. */
   const unread = new Set<Unread>();

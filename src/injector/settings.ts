@@ -156,7 +156,6 @@ interface KubernetesConfig {
   readonly namespace?: string;
   readonly checkSecrets: boolean;
   readonly events: boolean;
-  /** Present if pods are watched. */
   readonly pods?: WatchedPodsConfig;
   readonly profiles?: { readonly leaseName: string };
 }

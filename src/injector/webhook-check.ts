@@ -17,7 +17,6 @@ const EVERY_MS = 1000;
 /** An API server waits for a webhook for at most 30 s. */
 const ATTEMPT_MS = 35_000;
 
-/** Lets everything else pass. */
 export function createCheckWebhook(): Webhook {
   return async (review) => {
     const request = parseAdmissionReview(review);

@@ -52,9 +52,7 @@ interface WebhookListenerOptions {
   readonly listen: ListenAddress;
   /** Until it has a certificate, handshakes fail. */
   readonly certificates: CertificateSource;
-  /** Present if callers must show a certificate. */
   readonly clients?: ClientVerification;
-  /** By path. */
   readonly webhooks: Readonly<Record<string, Webhook>>;
   readonly metrics: Pick<InjectorMetrics, 'connectionDropped'>;
   readonly clock: Clock;

@@ -76,7 +76,6 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     webhooks.map(({ name }) => name),
     clock,
   );
-  /** The Secret's certificate. */
   let offered: ServingCertificate | undefined;
   let cancelTakeover: (() => void) | undefined;
 
@@ -299,11 +298,8 @@ export function takeoverDelayMs(
 // gives the webhooks both CAs, `promote` lets it take over, `prune` removes the expired CA.
 
 interface RotationPolicy {
-  /** Of each certificate and its CA. */
   readonly lifetimeMs: number;
-  /** How long API servers may take to notice a changed webhook. */
   readonly propagationMs: number;
-  /** The certificate's DNS names. */
   readonly hosts: readonly string[];
 }
 

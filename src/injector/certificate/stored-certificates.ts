@@ -102,7 +102,6 @@ export function begunAuthorities(authorities: readonly string[], nowMs: number):
   return authorities.filter((pem) => nowMs >= new X509Certificate(pem).validFromDate.getTime());
 }
 
-/** In one notation, without anything else. */
 function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());
 }
@@ -110,7 +109,6 @@ function splitPem(bundle: string): string[] {
 // Which CAs the API server trusts for the webhooks, and for how long.
 
 export interface TrustedAuthorities {
-  /** Undefined while it does not exist. */
   saw(name: string, configuration: ConfigurationObject | undefined): void;
   isKnown(): boolean;
   /** Trusted CAs, PEM. */

@@ -131,7 +131,6 @@ export interface Finding {
   readonly message: string;
 }
 
-/** A pod or its owner. */
 export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
 
 /** One Event is enough for a rollout. */

@@ -228,7 +228,6 @@ interface ManifestDocuments {
   readonly problems: readonly string[];
 }
 
-/** YAML or JSON. */
 export function readManifestDocuments(text: string): ManifestDocuments {
   const lineCounter = new LineCounter();
   // Merges `<<` as kubectl does. Pretty errors and warnings would quote the text.

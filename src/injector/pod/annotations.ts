@@ -118,7 +118,6 @@ export const CONFIGURATION = 'token-sidecar.dev/configuration';
 export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
 export const BROKER_CA = 'token-sidecar.dev/broker-ca';
 
-/** The value of `STATUS`. */
 export const INJECTED = 'injected';
 
 type ProfilePart = 'credential' | 'route' | 'hosts';
@@ -126,7 +125,6 @@ type ProfilePart = 'credential' | 'route' | 'hosts';
 type Row = Described & (Told | { readonly variable?: undefined; readonly overrides?: ProfilePart });
 
 interface Described {
-  /** For the reference. */
   readonly text: string;
   readonly format?: ValueFormat<unknown>;
   /** For pods without the annotation. */
@@ -312,7 +310,6 @@ const MAX_SUGGESTIONS = 10;
 
 const OWN_NAMES = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
 
-/** They may be mistyped. */
 export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
   const known = new Set<string>(ANNOTATIONS);
   const unknown = Object.keys(annotations).filter(

@@ -144,7 +144,6 @@ function javaOptions(own: string, way: Way): string | undefined {
   return [own, ...missing].filter((part) => part !== '').join(' ');
 }
 
-/** Including its `=`. */
 function nameOf(property: string): string {
   return property.slice(0, property.indexOf('=') + 1);
 }

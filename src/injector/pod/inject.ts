@@ -72,7 +72,6 @@ type SkipReason =
 interface RejectedPod {
   readonly result: 'rejected';
   readonly reason: 'invalid_annotations' | 'unsuitable_pod';
-  /** Every problem in one message. */
   readonly message: string;
 }
 
@@ -141,7 +140,6 @@ export function inject(
   };
 }
 
-/** The validating webhook's criterion. */
 export function hasSidecar({ spec = {} }: Pod): boolean {
   return [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].some(isSidecar);
 }

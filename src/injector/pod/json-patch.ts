@@ -26,7 +26,6 @@ export function add(path: string, value: unknown): AddOperation {
   return { op: 'add', path, value };
 }
 
-/** The object may not exist yet. */
 export function addMembers(
   existing: object | null | undefined,
   path: readonly string[],
@@ -36,7 +35,6 @@ export function addMembers(
   return Object.entries(members).map(([name, value]) => add(pointer(...path, name), value));
 }
 
-/** The list may not exist yet. */
 export function append(
   existing: readonly unknown[] | null | undefined,
   path: readonly (string | number)[],

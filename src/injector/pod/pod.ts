@@ -114,7 +114,6 @@ export const CA_VOLUME = 'token-sidecar-ca';
 export const CA_DIRECTORY = '/etc/token-sidecar-ca';
 export const CA_KEY = 'ca.crt';
 
-/** CAs that profiles name. */
 export const AUTHORITIES_PATH = '/etc/token-sidecar-authorities';
 
 /** In memory: the sidecar writes it, the app's containers read it. */
@@ -133,7 +132,6 @@ export const ADMIN_PORT_NAME = 'token-admin';
 export const TOKENS_VOLUME = 'token-sidecar-tokens';
 export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 
-/** Of the image. */
 export const SIDECAR_USER = 65_532;
 
 /** Redirection recognizes the sidecar by its user, and many app images have the usual one. Below 65536, for user namespaces. */

@@ -3,7 +3,6 @@
 import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
-/** Kubernetes' default. */
 const DEFAULT_GRACE_SECONDS = 30;
 
 /** A classic sidecar serves on while the app finishes its requests. */

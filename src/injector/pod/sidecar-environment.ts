@@ -8,7 +8,6 @@ import { CA_DIRECTORY, CA_KEY, type EnvironmentVariable, TRUST_DIRECTORY } from 
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
 
 interface ToldSettings {
-  /** The configuration file's path. */
   readonly config?: string | undefined;
   readonly authUrl?: string | undefined;
   readonly realm?: string | undefined;
@@ -70,7 +69,6 @@ export function sidecarEnvironment(
   ];
 }
 
-/** For the status page. */
 const POD_FIELDS: readonly EnvironmentVariable[] = [
   { name: 'POD_NAME', fieldPath: 'metadata.name' },
   { name: 'POD_NAMESPACE', fieldPath: 'metadata.namespace' },

@@ -19,7 +19,6 @@ export interface SidecarMount {
   readonly name: string;
   readonly mountPath: string;
   readonly readOnly: boolean;
-  /** The volume, without its name. */
   readonly volume: object;
 }
 
@@ -29,7 +28,6 @@ const CREDENTIALS_MODE = 0o440;
 /** Three files of a few hundred kilobytes, twice while replaced. */
 const TRUST_SIZE = '8Mi';
 
-/** With all its keys. */
 export function secretMount(secret: string): SidecarMount {
   return credentialsMount(CREDENTIALS_VOLUME, CREDENTIALS_PATH, [
     { secret: { name: secret, optional: false } },
@@ -72,7 +70,6 @@ export function trustMount(): SidecarMount {
 /** 32 tokens of 64 KiB, twice while replaced, with overhead. */
 const TOKENS_SIZE = '8Mi';
 
-/** Apps mount it, too. */
 export function tokensMount(): SidecarMount {
   const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
   return { name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: false, volume };

@@ -68,9 +68,7 @@ export interface SidecarSettings {
   readonly redirected: string | undefined;
   /** The app then has to trust the sidecar. */
   readonly intercepts: boolean;
-  /** For the app's containers. */
   readonly tokenFiles: boolean;
-  /** On loopback. */
   readonly tokenEndpoint: boolean;
   readonly native: boolean;
   readonly resources: SidecarResources;
@@ -298,7 +296,6 @@ function brokerAuthorities(
   return { brokerAuthorities: authorities.current() };
 }
 
-/** For hosts that profiles name. */
 function profileHostsProblems(
   { intercepts }: ResolvedProfiles,
   mode: SidecarMode,

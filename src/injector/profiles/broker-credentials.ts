@@ -86,7 +86,6 @@ function below(root: string, entry: OwnedCredential['entry']): OwnedCredential['
 /** The kubelet replaces tokens when a fifth of this is left. */
 const EXPIRATION_SECONDS = 3600;
 
-/** After the broker's return. */
 export const BROKER_RECOVERY_MS = 5000;
 
 /** A missing broker is added to `problems`. */

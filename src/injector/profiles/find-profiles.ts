@@ -58,7 +58,6 @@ export function findProfiles(
   });
 }
 
-/** Looks up the namespace's labels if not given. */
 export function isAdmitted(
   profile: NonNullable<ReturnType<ProfileSource['cluster']>>,
   namespace: Namespace,

@@ -1,5 +1,3 @@
-/** A profile as entries of the configuration file. */
-
 import type { InferInput } from 'valibot';
 import type { CredentialConfig } from '../../config/config.ts';
 import type { credential } from '../../config/credential-schema.ts';
@@ -33,7 +31,6 @@ export interface Owned<Entry> {
   readonly key: string;
   readonly entry: Entry;
   readonly tls?: MountedTls | undefined;
-  /** Whose Secret is mounted. */
   readonly egressProxy?: RouteSpec['egressProxy'];
 }
 
@@ -189,7 +186,6 @@ interface AuthoritiesReference {
 export interface ProfileMounts {
   /** Mounted once per key of an object. */
   authorities(from: AuthoritiesReference): string;
-  /** Path of the CAs in the pod's annotation. */
   brokerAuthorities(): string;
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
   proxyCredentials(secret: string): string;
@@ -200,7 +196,6 @@ export interface ProfileMounts {
   readonly secrets: ReadonlySet<string>;
 }
 
-/** By its name in the sidecar. */
 function credentialDirectory(name: string): string {
   return `${CREDENTIALS_PATH}/${name}`;
 }
@@ -222,7 +217,6 @@ export function planMounts(): ProfileMounts {
     return path;
   }
 
-  /** Mounted once for all users. */
   function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
     secrets.add(secret);
     return once(`${use} ${secret}`, () => {
@@ -234,7 +228,6 @@ export function planMounts(): ProfileMounts {
     });
   }
 
-  /** Mounted once for all users. */
   function placeAuthorities(what: string, source: object): string {
     return once(what, () => {
       const volume = nextVolume(CA_VOLUME);
@@ -272,7 +265,6 @@ export function planMounts(): ProfileMounts {
   };
 }
 
-/** What a credential's client and grant read. */
 export type FilesOf = (config: CredentialConfig) => readonly string[];
 
 /** The name that `kubernetes_jwt` expects. */

@@ -51,7 +51,6 @@ export function startProfileReports(
 ): { close(): Promise<void> } {
   const { store, clock, log } = options;
   const usage = createProfileUsage();
-  /** By uid. */
   let failing = new Map<string, Failing>();
   /** The next look begins with the uid after it. */
   let lastTried: string | undefined;
@@ -177,7 +176,6 @@ interface UsingPod {
 
 interface Usage {
   readonly pods: number;
-  /** Made with an earlier generation. */
   readonly outdatedPods: number;
 }
 

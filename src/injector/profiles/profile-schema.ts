@@ -80,7 +80,6 @@ const profileOutput = v.strictObject(
 
 const VIA = ['sidecar', 'broker'] as const;
 
-/** Paths are left out below. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
   {

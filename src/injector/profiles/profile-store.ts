@@ -190,7 +190,6 @@ function keepCollection<T extends ApiObject, Kept>(
   { reduce, forget }: Reduction<T, Kept>,
 ) {
   const kept = new Map<string, Kept>();
-  /** Keys seen in the listing under way. */
   let listed: Set<string> | undefined;
   let state: { readonly is: 'unread' | 'read' } | { readonly is: 'failed'; readonly why: string } = {
     is: 'unread',

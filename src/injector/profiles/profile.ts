@@ -54,7 +54,6 @@ export interface ProfileSource {
   unread(): string | undefined;
   namespaced(namespace: string, name: string): JudgedProfile | undefined;
   cluster(name: string): JudgedProfile | undefined;
-  /** Undefined if unknown. */
   labels(namespace: string): Readonly<Record<string, string>> | undefined;
 }
 

@@ -52,9 +52,7 @@ const BLOCKED_FOR_MS = 30_000;
 const REFUSED_FOR_MS = 300_000;
 
 interface Kept {
-  /** Only what `reduced` leaves. */
   readonly pod: WatchedPod;
-  /** The sidecar's message. */
   readonly failure: string | undefined;
   told: string | undefined;
 }
@@ -68,7 +66,6 @@ export function startPodController(
   const givenUp: WatchedPod[] = [];
   const healing = createHealing((pod) => givenUp.push(pod));
   const tellings = new TokenBucket(TELLINGS);
-  /** By uid. */
   const kept = new Map<string, Kept>();
 
   const watch = watchAsLeader<WatchedPod>(
@@ -270,7 +267,6 @@ export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,
 ): () => ServedPass {
-  /** Undefined if they could not be read. */
   const known = new LruMap<string, { readonly labels: Labels | undefined; readonly atMs: number }>({
     max: MAX_KNOWN,
   });
