@@ -1,5 +1,3 @@
-/** All that is mounted for a credential. */
-
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig, CredentialSettings } from '../config/config.ts';

@@ -1,5 +1,3 @@
-/** What is told of grants in the log, on the status page and in spans. */
-
 import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import { type Instant, remainingMs } from '../platform/time/clock.ts';
@@ -129,7 +127,6 @@ const MINUTES = 120;
 const MINUTE_MS = 60_000;
 const MOST = 0xffff;
 
-/** Takes a kilobyte. */
 export class GrantHistory {
   readonly #latest: FinishedGrant[] = [];
   /** The slot's minute since the epoch: a stepped clock leaves no wrong counts. */

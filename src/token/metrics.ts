@@ -10,7 +10,6 @@ export interface TokenMetrics {
     reason: GrantReason,
     durationMs: number,
   ): void;
-  /** Read at each scrape. */
   observe(credential: string, snapshot: () => TokenGauges): void;
   forget(credential: string): void;
 }

@@ -96,7 +96,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
-  /** The last two usable ones. */
   let credentials: Credentials | undefined;
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
@@ -222,7 +221,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       return;
     }
     if (credentials === reading.credentials) {
-      // They may have been rewritten meanwhile.
       log.info('credentials are there again, as they were');
       apply({ type: 'credentials_rewritten' });
       return;
@@ -400,7 +398,6 @@ function isShared(outcome: TokenResponse): boolean {
   return outcome.result === 'success' && outcome.sharedAgeMs !== undefined;
 }
 
-/** Undefined for a token that never expires. */
 function finite(atMs: number | undefined): number | undefined {
   return Number.isFinite(atMs) ? atMs : undefined;
 }

@@ -35,7 +35,6 @@ export interface TokenState {
   readonly grant: GrantInFlight | undefined;
   /** While a grant is in flight, only a rotation may be planned. */
   readonly due: PlannedGrant | undefined;
-  /** Since the last success. */
   readonly consecutiveFailures: number;
   /** Failures that count for the back-off; new credentials start afresh. */
   readonly backoffStep: number;
@@ -55,7 +54,6 @@ export interface TokenState {
 interface HeldToken {
   /** A text obtained again keeps its number. */
   readonly number: number;
-  /** `Bearer …` */
   readonly authorization: string;
   /** Its lifetime counts from here. */
   readonly requestedAt: Instant;

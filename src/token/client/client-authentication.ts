@@ -63,7 +63,6 @@ interface Method<M extends MethodName> {
   prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
-/** In PEM. */
 interface ClientCertificate {
   readonly cert: string;
   readonly key: string;
@@ -236,7 +235,6 @@ function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
   return { parameters: { client_id: clientId, client_secret: clientSecret } };
 }
 
-/** Before Base64. */
 function basicPair(clientId: string, secret: string, encoding: BasicClient['encoding']): string {
   const encode = encoding === 'form' ? formEncode : (text: string) => text;
   return `${encode(clientId)}:${encode(secret)}`;

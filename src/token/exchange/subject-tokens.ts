@@ -133,12 +133,10 @@ export class SubjectTokens {
     });
   }
 
-  /** Without those whose exchange is under way. */
   get size(): number {
     return this.#held.size + this.#failed.size;
   }
 
-  /** Under way or in line. */
   get exchanging(): number {
     return this.#exchanging.size;
   }
@@ -190,7 +188,6 @@ export class SubjectTokens {
       const other = await this.obtain(subject, asker);
       return other === refused ? undefined : other;
     } catch (error) {
-      // The caller passes the 401 on.
       if (error instanceof SidecarError) return undefined;
       throw error;
     }

@@ -302,7 +302,6 @@ function askForServiceAccount(
 interface GithubApp {
   readonly grant: 'github_app';
   readonly key: AssertionKey;
-  /** The app's client id, or its number. */
   readonly issuer: string;
 }
 

@@ -21,9 +21,7 @@ interface TokenFileOptions {
 export interface TokenFileTrouble {
   readonly credential: string;
   readonly path: string;
-  /** Of the last attempt. */
   readonly code: string | undefined;
-  /** When the first of the attempts failed. */
   readonly sinceMs: number;
 }
 
@@ -55,7 +53,6 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   const { path } = config;
   const about = { credential: source.name, path };
   let written: GivenToken | undefined;
-  /** Of the last attempt. */
   let trouble: TokenFileTrouble | undefined;
   let cancelLook: (() => void) | undefined;
   let closed = false;

@@ -164,7 +164,6 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-/** As far as it may be shown. */
 function shownValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   const url = tokenEndpointUrl.parse(value);

@@ -48,7 +48,6 @@ export function providerConnections(
   }: Pick<CredentialConfig, 'name' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
   lookup: LookupFunction | undefined,
-  /** Connections at once. */
   most = 1,
   certificates?: CertificateMetrics,
 ): ProviderConnections {

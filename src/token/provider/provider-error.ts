@@ -1,9 +1,7 @@
 /** A provider's words on a refusal (RFC 6749 §5.2), made short and free of secrets. */
 
 interface ProviderError {
-  /** `error`, or its substitute. */
   readonly code: string;
-  /** `error_description`, or its substitute. */
   readonly description?: string;
 }
 

@@ -9,7 +9,6 @@ import { VERSION } from '../../platform/version.ts';
 export interface ProviderRequest {
   readonly url: URL;
   readonly agent: Agent;
-  /** Makes it a POST. */
   readonly body?: { readonly type: string; readonly text: string };
   readonly authorization?: string | undefined;
   readonly accept?: string | undefined;
@@ -20,7 +19,6 @@ export interface ProviderAnswer {
   readonly contentType: string;
   readonly retryAfter: string | undefined;
   readonly date: string | undefined;
-  /** Decompressed and decoded. */
   readonly body: string;
 }
 

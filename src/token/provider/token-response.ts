@@ -74,7 +74,6 @@ interface ExpectedAnswer {
   readonly ending?: string | undefined;
   /** Accept a missing type, or a provider's own. */
   readonly tokenType?: 'any' | undefined;
-  /** For an answer unlike RFC 6749 §5. */
   readonly translate?: TranslateAnswer | undefined;
 }
 
