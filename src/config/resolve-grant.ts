@@ -17,8 +17,8 @@ const GRANT_SETTINGS = [
   { name: 'static', grant: 'static' },
 ] as const;
 
-/** The same for the kinds of jwt_bearer. */
-const KIND_SETTINGS: Readonly<Partial<Record<keyof JwtBearerEntry, readonly Kind[]>>> = {
+/** The same for the kinds of jwt_bearer. All have a key file. */
+const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'keyFile'>, readonly Kind[]>> = {
   certificateFile: ['rfc7523'],
   keyId: ['rfc7523'],
   algorithm: ['rfc7523'],
