@@ -1,4 +1,4 @@
-/** Every reason to refuse a request before anything is spent on it. */
+/** The rules by which requests are refused. */
 
 import type { ProxyLimits, RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
@@ -12,38 +12,33 @@ import type { IncomingRequest } from '../streams/contract.ts';
 import { hasPassed } from '../streams/header-rules.ts';
 import { bodyTooLarge } from './replayable-body.ts';
 
-/** What rules may consult besides the request; lasts as long as the proxy. */
 export interface RuleContext {
-  /** Identifies this proxy to the loop guard. */
   readonly instanceId: string;
   readonly load: ProxyLoad;
 }
 
-/** What the proxy has in flight, and whether it takes more. */
 interface ProxyLoad {
-  /** Requests, over all connections. */
+  /** Over all connections. */
   inFlight: number;
   phase: LoadPhase;
 }
 
 /**
- * From the proxy's start to its end.
- * - `leaving`: requests are served as before, and clients should close their connections.
- * - `finishing`: no new requests are taken, and those in flight go on.
- * - `cutting`: their time is up.
+ * - `leaving`: requests are served, clients should close their connections.
+ * - `finishing`: no new requests are taken.
+ * - `cutting`: the requests in flight have no time left.
  */
 type LoadPhase = 'serving' | 'leaving' | 'finishing' | 'cutting';
 
-/** What rules may consult of the configuration in use. */
 interface RuleSettings {
   readonly destinations: Pick<Destinations, 'ownNames'>;
   readonly limits: ProxyLimits;
 }
 
-/** Refuses a request by its head and by where it arrived. @throws {SidecarError} */
+/** @throws {SidecarError} */
 type ArrivalRule = (request: IncomingRequest, context: RuleContext) => void;
 
-/** Refuses a request by its destination as well. @throws {SidecarError} */
+/** @throws {SidecarError} */
 type DestinationRule = (
   request: IncomingRequest,
   destination: Destination,
@@ -51,7 +46,6 @@ type DestinationRule = (
   settings: RuleSettings,
 ) => void;
 
-/** The first rule that refuses wins. */
 export interface Admission {
   /** Run before the destination is looked up. */
   readonly onArrival: readonly ArrivalRule[];
@@ -59,13 +53,12 @@ export interface Admission {
   readonly onDestination: readonly DestinationRule[];
 }
 
-/** What every listener of the proxy refuses. See `admissionWith` for one whose routes have placeholders. */
+/** For listeners without placeholders. */
 export const ADMISSION: Admission = {
   onArrival: [whileDraining, loops],
   onDestination: [ofOtherSites, withOwnAuthorization, tooLarge, tooMany],
 };
 
-/** The same for apps that send placeholders for tokens. */
 export function admissionWith(placeholders: readonly string[]): Admission {
   if (placeholders.length === 0) return ADMISSION;
   return {
@@ -125,8 +118,8 @@ function tooMany(
 }
 
 /**
- * Refuses a request whose placeholder would leave unswapped: it belongs to another host, or stands in a field where it
- * is not swapped. Tunnels are exempt: the proxy cannot see what they carry.
+ * Refuses a request whose placeholder would leave unswapped, since its host or field is another one. Tunnels are
+ * exempt: they can't be read.
  */
 function strayPlaceholders(placeholders: readonly string[]): DestinationRule {
   return (request, { route, tunnel }) => {
@@ -152,18 +145,16 @@ const DETAILS: Readonly<Record<CrossSite, string>> = {
   foreign_name: 'the Host is a name that no route has; localhost and IP addresses are taken, too',
 };
 
-/** The names that the configuration gives the listener and its upstreams: no outsider decides what they resolve to. */
+/** The configured names of the listener and its upstreams: no outsider decides what they resolve to. */
 export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress): ReadonlySet<string> {
   const names = routes.flatMap(({ match, upstream }) => [match.host, upstream.host]);
-  // An address without brackets parses as no host and can be left out.
+  // An address without brackets parses as no host.
   return new Set([listen.host, ...names].map(hostOf).filter((name) => name !== ''));
 }
 
 /**
- * Refuses a request that the page of another site makes a browser send: the proxy would add a token to it
- * (`crossSiteRequests: refuse`). Exempt are CONNECT, which a page cannot make and which carries no
- * token, and hosts that get no token. The absolute form comes only from a browser that uses us as its proxy; there the
- * list says which names are good.
+ * Refuses a request that another site's page makes a browser send, since the proxy would add a token. CONNECT and hosts
+ * without a token are exempt. The absolute form comes only from a browser that uses this proxy; then the list decides.
  * @throws {SidecarError} `cross_site_request`.
  */
 export function refuseCrossSite(
@@ -183,23 +174,21 @@ export function refuseCrossSite(
   if (reason !== undefined) throw new SidecarError('cross_site_request', DETAILS[reason]);
 }
 
-/** Repeated fields join into one list, which equals none of the good values. */
+/** Repeated fields are joined, and equal no good value. */
 function onlyValue({ fields }: Pick<IncomingRequest, 'fields'>, name: string): string | undefined {
   const values = fieldValues(fields, name);
   return values.length === 0 ? undefined : values.join(', ');
 }
 
-/** Whether the request has an identity where the token of this route goes, or in Authorization. */
+/** Whether the request brings an identity where this route's token goes. */
 function showsOwn({ placement }: ActiveRoute, request: IncomingRequest): boolean {
   return placement === undefined ? hasField(request.fields, 'authorization') : placement.isShownOwn(request);
 }
 
-/** Whether the request is sent with its own identity instead of a token. */
 export function keepsOwn(route: ActiveRoute, request: IncomingRequest): boolean {
   return route.config.existingAuthorization === 'keep' && showsOwn(route, request);
 }
 
-/** Whether no new requests are taken. */
 export function isDraining({ phase }: Pick<ProxyLoad, 'phase'>): boolean {
   return phase === 'finishing' || phase === 'cutting';
 }

@@ -4,7 +4,7 @@ import type { UpstreamStream, UpstreamUser } from '../streams/contract.ts';
 import type { RequestService } from './listener-context.ts';
 import type { Transaction } from './transaction.ts';
 
-/** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
+/** A CONNECT (RFC 9110 §9.3.6): bytes both ways, unread, without a token. */
 export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
   readonly sentBy = undefined;
@@ -48,7 +48,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     this.#transaction.fail(error);
   }
 
-  // Nothing is sent or read before the tunnel stands.
+  // Nothing is sent or read before the tunnel is open.
   flushRequest(): void {}
   appReady(): void {}
   upstreamReady(): void {}

@@ -20,7 +20,7 @@ import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './reque
 import { acquireFor, attemptAfter, FIRST, FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './retry.ts';
 import type { Transaction } from './transaction.ts';
 
-/** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
+/** An admitted request: gets its token, is sent, perhaps twice, and its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
   readonly body: RequestBody | undefined;
   sentBy: Protocol | undefined;
@@ -31,10 +31,10 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #token: RequestToken;
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
-  /** Whether the app's own Authorization authenticates the connection. */
+  /** Whether the app's Authorization authenticates the connection. */
   readonly #ties: boolean;
   #upstream: UpstreamStream | undefined;
-  /** Part of the answer waits for the app to read on. */
+  /** Part of the answer waits for the app. */
   #appIsBehind = false;
   #attempt = FIRST;
   #sentAtMs = 0;
@@ -77,7 +77,7 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the request came by HTTP/2, which several share: NTLM and Negotiate need HTTP/1.1',
       );
     }
-    // All but the first requests find the token in hand, and need not wait for a microtask.
+    // The token is usually held: no microtask is spent on it.
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
       void this.#sendWhenObtained();
@@ -87,26 +87,23 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (upstream.ready) this.#write(upstream, authorization, this.#transaction.startedAtMs);
   }
 
-  /** Flushes the request; an app that outpaces the upstream has to wait. */
   flushRequest(): void {
     const flushed = this.#upstream?.flush() ?? true;
     if (!flushed) this.#holdApp();
   }
 
-  /** The app takes more of the answer. */
   appReady(): void {
     this.#appIsBehind = false;
     this.#upstream?.resume();
   }
 
-  /** Releases everything: the transaction has ended some other way. */
   release(): void {
     this.#upstream?.cancel();
     this.#upstream = undefined;
     this.#token.release();
   }
 
-  /** Asks for the token again: it may have expired or been renewed while the connection was being made. */
+  /** Asks for the token again: it may have changed while connecting. */
   connected(instead?: UpstreamStream): void {
     if (instead !== undefined) this.#upstream = instead;
     const authorization = this.#token.current();
@@ -181,7 +178,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#transaction.stream.proceed();
   }
 
-  /** Nothing has moved: fails in the name of the side that stalled, or cuts an answer that has begun. */
+  /** Fails in the name of the side that stalled, or cuts an answer that has begun. */
   stalled(): void {
     const { begun, stream } = this.#transaction;
     this.#fail(
@@ -202,14 +199,13 @@ export class Forwarding implements RequestService, UpstreamUser {
       whole: this.#isWhole(),
       repeatable: this.#isSafeToRepeat(),
     });
-    // An answer that has begun cannot be continued by another.
     if (this.#transaction.begun || next === undefined) {
       this.#fail(error);
       return;
     }
     this.#attempt = next;
     this.#tell(`sending again, ${next.kind}: ${error.message}`);
-    // Whatever closed it most likely closed its neighbours too.
+    // Its neighbours are probably closed too.
     if (next.kind === 'anew') this.#route.upstream.discardIdle(this);
     this.#acquireOrFail();
   }
@@ -224,14 +220,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  /** Passes the refusal on unchanged unless there is another token. */
+  /** Passes the refusal on unless there is another token. */
   async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
     this.#upstream?.hold();
     this.#holdApp();
     try {
       const other = await this.#token.replace(refused);
       if (this.#transaction.over) return;
-      // The body may have outgrown what is kept by now.
+      // The body may have outgrown the buffer by now.
       if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
       else this.#deliverHeld(head, body);
     } catch (error) {
@@ -255,7 +251,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#transaction.stream.proceed();
   }
 
-  /** Sends the request with the token just obtained; if there is no connection yet, `connected` asks for the token again. */
+  /** If there is no connection yet, `connected` asks for the token again. */
   #send(authorization: string | undefined): void {
     if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
   }
@@ -269,7 +265,6 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  /** Writes the request after the app was held. */
   #writeHeldUp(authorization: string | undefined): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
@@ -283,7 +278,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.flushRequest();
   }
 
-  /** A connection; if it is not ready, `connected` is called once it is. */
+  /** If it is not ready, `connected` is called once it is. */
   #acquire(): UpstreamStream {
     const { request } = this.#transaction;
     const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());
@@ -331,12 +326,11 @@ export class Forwarding implements RequestService, UpstreamUser {
     return this.body?.whole ?? true;
   }
 
-  /** A whole request is not held, so that an app's leaving is noticed. */
+  /** An app whose request is whole is read on, so that its leaving is noticed. */
   #holdApp(): void {
     if (!this.#transaction.stream.requestWhole) this.#transaction.stream.hold();
   }
 
-  /** For events rare enough to cost nothing, and useful when debugging. */
   #tell(what: string): void {
     this.#context.log.debug(
       { route: this.#route.config.name, requestId: this.#transaction.identify() },

@@ -8,10 +8,7 @@ type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' 
   readonly logUnread?: LogUnread | undefined;
 };
 
-/**
- * One whole configuration that requests are served by. A new one takes over at once; requests already admitted finish
- * under the old one.
- */
+/** One configuration in use. A new one takes over at once; admitted requests finish under the old one. */
 export class Generation {
   readonly destinations: Destinations;
   readonly admission: Admission;
@@ -33,12 +30,10 @@ export class Generation {
     this.callers = callers;
   }
 
-  /** A request was admitted. */
   admitted(): void {
     this.#underWay += 1;
   }
 
-  /** An admitted request has ended. */
   ended(): void {
     this.#underWay -= 1;
     if (this.#underWay > 0) return;

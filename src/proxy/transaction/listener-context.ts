@@ -1,5 +1,3 @@
-/** What all requests of a listener share, and what a transaction knows of whatever serves its request. */
-
 import type { Socket } from 'node:net';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
@@ -13,38 +11,37 @@ import type { Generation } from './generation.ts';
 import type { RequestBody } from './replayable-body.ts';
 import type { Transaction } from './transaction.ts';
 
-/** What every request of one listener shares. */
+/** What the requests of one listener share. */
 export interface ListenerContext extends RuleContext {
-  /** Called for each request: the generation in use may have changed. */
+  /** Called for each request. */
   readonly generation: () => Generation;
-  /** The host that the proxy stands in for on this connection: its requests go there and nowhere else. */
+  /** The host that the proxy stands in for on this connection; requests go nowhere else. */
   readonly listed?: ListedHost;
-  /** Absent where everyone who reaches the listener may use all of it. */
+  /** Absent if everyone may use the listener. */
   readonly authorizer?: Authorizer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Observes requests that no route matched. */
+  /** Observes requests without a route. */
   readonly noRoute: RouteObserver;
-  /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. Absent where no TLS ends here. */
+  /** Serves a CONNECT to a listed host. Absent where no TLS ends here. */
   readonly interceptConnect?: (transaction: Transaction, destination: Destination) => RequestService;
 }
 
-/** What is done for an admitted request: it is forwarded, or a tunnel is made. */
+/** Serves an admitted request: by forwarding or a tunnel. */
 export interface RequestService {
-  /** The request's body, on its way; undefined for a request without one. */
+  /** Undefined for a request without a body. */
   readonly body: RequestBody | undefined;
-  /** The HTTP version that the request was last sent with; undefined for an unsent request and for a tunnel. */
+  /** Undefined for an unsent request and for a tunnel. */
   readonly sentBy: Protocol | undefined;
-  /** What is held of the request on its way, in bytes. */
   readonly heldBytes: number;
-  /** Of the connection to the upstream that it has to itself. */
+  /** Of an upstream connection that only this request uses. */
   readonly upstreamSocket?: Socket | undefined;
   /** @throws {SidecarError} */
   begin(): void;
-  /** Flushes the request; an app that outpaces the upstream has to wait. */
+  /** If the upstream falls behind, the app is paused. */
   flushRequest(): void;
   /** The app takes more of the answer. */
   appReady(): void;
-  /** Releases everything: the transaction has ended some other way. */
+  /** The transaction has ended some other way. */
   release(): void;
 }

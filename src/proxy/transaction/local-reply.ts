@@ -1,4 +1,4 @@
-/** Answers in the proxy's own name: an error in the client's terms, and what the last hop answers. */
+/** Answers in the proxy's own name: errors, and what the last hop answers. */
 
 import { randomUUID } from 'node:crypto';
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
@@ -12,20 +12,18 @@ import { ERROR_FIELD } from '../streams/header-rules.ts';
 import { CallerHeldBack } from './authorizer.ts';
 import type { ListenerContext } from './listener-context.ts';
 
-/** An error in the client's terms. */
 export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boolean): LocalReply {
   return isGrpc ? grpcRefusalOf(error) : problemOf(error);
 }
 
-/** The proxy's own answer to a request that it does not forward. */
 interface ProblemAnswer extends LocalReply {
   readonly code: ProxyErrorCode;
 }
 
-/** RFC 9110 §15.5.2 requires a challenge with each 401. Client certificates have no scheme of their own. */
+/** Required with each 401 (RFC 9110 §15.5.2). */
 const CHALLENGE = ['www-authenticate', 'Bearer realm="token-sidecar"'];
 
-/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2, for the statuses in the table of errors. */
+/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2. */
 const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -44,7 +42,7 @@ const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string
   508: 'Loop Detected',
 };
 
-/** Problem details (RFC 9457) of an error; its message is the `detail`, so it must hold no secret and no field value. */
+/** Problem details (RFC 9457). The error's message becomes the `detail`: no secret and no field value may be in it. */
 export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
   const row = ERRORS[error.code];
   const { status, title } = row;
@@ -71,7 +69,7 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
   };
 }
 
-/** One byte per character, so that the length is known and any connection can carry it. */
+/** One byte a character: the length is known, and any connection can carry it. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,
@@ -79,16 +77,16 @@ function asciiJson(value: unknown): string {
   );
 }
 
-/** gRPC advises clients to accept 8 KiB of trailers in all; a message may quote a name that the app chose. */
+/** gRPC clients should accept 8 KiB of trailers in all. */
 const MESSAGE_BYTES = 1024;
 
 const PERCENT = 0x25;
 
-/** The gRPC status for each RST_STREAM code (PROTOCOL-HTTP2.md, *Errors*); all others are INTERNAL. */
+/** By RST_STREAM code (PROTOCOL-HTTP2.md, *Errors*); all others are INTERNAL. */
 const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
   // REFUSED_STREAM
   [0x7, 'UNAVAILABLE'],
-  // CANCEL: what a service sends once its caller's deadline has passed.
+  // CANCEL: sent by services once the caller's deadline has passed.
   [0x8, 'CANCELLED'],
   // ENHANCE_YOUR_CALM
   [0xb, 'RESOURCE_EXHAUSTED'],
@@ -98,10 +96,7 @@ const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
 
 const MAX_PUSHBACK_MS = 2 ** 31 - 1;
 
-/**
- * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
- * and message as it would the service's own.
- */
+/** Trailers only, which every client reads as the service's own status. */
 function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): LocalReply {
   const retryAfter = retryAfterSeconds(error);
   return {
@@ -116,7 +111,7 @@ function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): LocalReply {
       percentEncoded(error.message),
       ERROR_FIELD,
       error.code,
-      // gRFC A6: a client whose policy allows a retry waits exactly this long.
+      // gRFC A6: a client that retries waits exactly this long.
       ...(retryAfter === undefined
         ? []
         : ['grpc-retry-pushback-ms', String(Math.min(retryAfter * 1000, MAX_PUSHBACK_MS))]),
@@ -126,13 +121,12 @@ function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): LocalReply {
   };
 }
 
-/** A reset by an HTTP/2 upstream means what it would mean to the client. */
 function statusOf(error: SidecarError<ProxyErrorCode>): GrpcStatusName {
   if (error instanceof UpstreamReset) return STATUS_OF_RESET.get(error.http2Code) ?? 'INTERNAL';
   return ERRORS[error.code].grpc;
 }
 
-/** A message for `grpc-message`: UTF-8, percent-encoded except for printable ASCII other than `%`; cut at a character. */
+/** For `grpc-message`: UTF-8, percent-encoded except for printable ASCII other than `%`; cut at a character. */
 function percentEncoded(message: string): string {
   let encoded = '';
   let whole = 0;
@@ -146,21 +140,20 @@ function percentEncoded(message: string): string {
   return encoded.trim();
 }
 
-/** When a retry may help, in whole seconds; undefined if unknown. */
+/** Undefined if unknown. */
 function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
   if (error instanceof TokenUnavailable || error instanceof CallerHeldBack) return error.retryAfterSeconds;
   return error.code === 'overloaded' ? 1 : undefined;
 }
 
-/** A number that can be counted down. */
 const COUNT = /^[0-9]{1,15}$/;
 
 /** TRACE must not reflect credentials (RFC 9110 §9.3.8). */
 const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
 
 /**
- * The fields with Max-Forwards counted down (RFC 9110 §7.6.2); undefined where it is used up, so that the request must
- * not be forwarded. It applies to OPTIONS and TRACE only.
+ * The fields of an OPTIONS or TRACE with Max-Forwards counted down (RFC 9110 §7.6.2). Undefined if it is used up: the
+ * request must not be forwarded.
  */
 export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>): Fields | undefined {
   const { method, fields } = request;
@@ -176,8 +169,8 @@ export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>)
 }
 
 /**
- * The last hop's answer: an empty 200 to OPTIONS; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in
- * HTTP/1.1 form (RFC 9112 §10.1).
+ * To OPTIONS an empty 200; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in HTTP/1.1 form (RFC 9112
+ * §10.1).
  */
 export function lastHopAnswer(request: Pick<IncomingRequest, 'method' | 'target' | 'fields'>): LocalReply {
   const { method, target, fields } = request;
@@ -196,10 +189,10 @@ function reflected(fields: Fields): string[] {
   return fields.filter((_, at) => !NOT_REFLECTED.has(lowerCaseName(fields[at - (at % 2)] as string)));
 }
 
-/** `grpc-status`: decimal digits without leading zeros. */
+/** Decimal digits without leading zeros. */
 const STATUS = /^(?:[0-9]|1[0-6])$/;
 
-/** The outcome of a gRPC call, from its trailers or the head of a trailers-only answer; undefined if there is none. */
+/** From trailers, or the head of a trailers-only answer; undefined if there is none. */
 export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   const values = fieldValues(fields, 'grpc-status');
   if (values.length === 0) return undefined;
@@ -207,7 +200,7 @@ export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
 }
 
-/** What could not be read as a request, as far as it is known. */
+/** What is known of an unreadable request. */
 interface Unread {
   readonly code: ProxyErrorCode;
   readonly protocol: Protocol;
@@ -216,8 +209,8 @@ interface Unread {
 }
 
 /**
- * Counts and logs what is answered with an error without having become a request.
- * @returns the answer, with the id by which the log names it.
+ * Counts and logs an unreadable request.
+ * @returns the answer, with the id that is in the log.
  */
 export function turnedAway(
   { noRoute, generation }: Pick<ListenerContext, 'noRoute' | 'generation'>,
@@ -241,8 +234,7 @@ export function turnedAway(
 }
 
 /**
- * The whole message.
- * @param method of the request: the answer to HEAD has no body.
+ * @param method an answer to HEAD has no body.
  * @param closes whether the connection ends with it.
  */
 export function localReplyMessage(own: LocalReply, method: string, closes: boolean): string {

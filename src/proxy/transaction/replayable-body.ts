@@ -6,22 +6,18 @@ import type { IncomingRequest, UpstreamStream } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 
 interface RequestBodyOptions {
-  /** Whether the body may outgrow what is kept. */
   readonly mayOutgrow: boolean;
-  /** Bytes kept so that the request can be sent again. */
+  /** Bytes kept for a second sending. */
   readonly replayBytes: number;
-  /** A larger body is refused; 0 for no limit. */
+  /** A larger body is refused; 0: no limit. */
   readonly maxBytes: number;
-  /** Drops trailers that would stand beside the token; absent where all trailers pass. */
+  /** Drops trailers that would stand beside the token. If absent, all pass. */
   readonly placement?: Pick<TokenPlacement, 'permitted'> | undefined;
 }
 
 const NO_TRAILERS: Fields = [];
 
-/**
- * The app's request body on its way upstream. It goes to one connection at a time; while `whole`, it can be sent to
- * another from its beginning.
- */
+/** A request body on its way to one connection at a time. While `whole`, it can be sent to another from its beginning. */
 export class RequestBody {
   readonly #options: RequestBodyOptions;
   readonly #kept: ReplayBuffer;
@@ -35,23 +31,22 @@ export class RequestBody {
     this.#kept = new ReplayBuffer(options.replayBytes);
   }
 
-  /** Whether it can be sent again: everything the app has sent so far is kept. */
+  /** Whether everything sent so far is kept. */
   get whole(): boolean {
     return this.#kept.whole;
   }
 
-  /** Octets that are kept. */
   get heldBytes(): number {
     return this.#kept.heldBytes;
   }
 
-  /** Whether the body may still outgrow what is kept, so that a retry cannot be promised. */
+  /** Whether the body may still outgrow the buffer, so that no retry can be promised. */
   get mayOutgrow(): boolean {
     return !this.#complete && this.#options.mayOutgrow;
   }
 
   /**
-   * Sends what there is from the beginning, and the rest as it arrives; flushes nothing.
+   * Sends from the beginning, and the rest as it arrives; flushes nothing.
    * @throws {SidecarError} `internal` once its beginning is no longer kept.
    */
   sendTo(receiver: UpstreamStream, nowMs: number): void {
@@ -84,7 +79,6 @@ export class RequestBody {
     this.#receiver?.end(this.#trailers, nowMs);
   }
 
-  /** Sends no more to the present receiver. */
   detach(): void {
     this.#receiver = undefined;
   }
@@ -95,13 +89,13 @@ export class RequestBody {
   }
 }
 
-/** The body of a request whose body is still to come. */
+/** For a body that is still to come. */
 export function requestBodyOf(
   { contentLength }: Pick<IncomingRequest, 'contentLength'>,
   { replayBytes, requestBodyBytes }: ProxyLimits,
   placement?: TokenPlacement,
 ): RequestBody {
-  // A body that cannot fit is not kept at all.
+  // A body that cannot fit is not kept.
   const fits = (contentLength ?? 0) <= replayBytes;
   return new RequestBody({
     mayOutgrow: contentLength === undefined || !fits,
@@ -115,10 +109,7 @@ export function bodyTooLarge(maxBytes: number): SidecarError<ProxyErrorCode> {
   return new SidecarError('request_too_large', `the request body is larger than ${maxBytes} bytes`);
 }
 
-/**
- * The beginning of a request body, kept for a retry. Once more than `maxBytes` have passed, it drops everything and is
- * no longer `whole`: memory does not grow with the body.
- */
+/** Once more than `maxBytes` have passed, it drops everything and is no longer `whole`. */
 export class ReplayBuffer {
   readonly #maxBytes: number;
   readonly #kept = new ByteQueue();
@@ -128,7 +119,6 @@ export class ReplayBuffer {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether `slices` is everything that was added. */
   get whole(): boolean {
     return this.#whole;
   }
@@ -137,7 +127,7 @@ export class ReplayBuffer {
     return this.#kept.length;
   }
 
-  /** What is kept, uncopied; valid until `release`. */
+  /** Uncopied; valid until `release`. */
   get slices(): readonly Buffer[] {
     return this.#kept.pieces();
   }
@@ -149,7 +139,6 @@ export class ReplayBuffer {
     else this.#kept.add(slice);
   }
 
-  /** Drops what was kept; from here on the body cannot be sent again. */
   release(): void {
     this.#whole = false;
     this.#kept.clear();

@@ -16,16 +16,15 @@ import { keepsOwn } from './admission.ts';
 import { grpcStatusOf } from './local-reply.ts';
 import type { Transaction } from './transaction.ts';
 
-/** Returned instead of a token where one must be obtained first. */
+/** A token must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
 
-/** Whether the request was sent once more because its token was refused, and that has been counted. */
+/** Whether the request was sent again after a refused token, and that was counted. */
 type Replay = 'none' | 'unanswered' | 'counted';
 
-/** The transaction that the token is for. */
 type TokenUser = Pick<Transaction, 'request' | 'recorder' | 'caller'>;
 
-/** The token of one request: where it comes from, and what the answer says of it. */
+/** The token of one request, and the verdict of its answer. */
 export class RequestToken {
   /** Whether the app's own identity is kept. */
   readonly keepsOwn: boolean;
@@ -33,39 +32,36 @@ export class RequestToken {
   /** Undefined where no token is injected. */
   readonly #bearer: BearerSource | undefined;
   readonly #recorder: RequestRecorder | undefined;
-  /** Created once the request waits for a token. */
+  /** Set once the request waits for a token. */
   #leaving: AbortController | undefined;
-  /** What was sent last. */
   #sent: string | undefined;
-  /** No token was available, and the route lets the request go without. */
+  /** The route lets the request go without an unavailable token. */
   #goesWithout = false;
   #replay: Replay = 'none';
-  /** Whether the trailers of the answer will give the verdict on the token. */
+  /** The answer's trailers will give the verdict. */
   #awaitsTrailers = false;
 
   constructor(route: ActiveRoute, { request, recorder, caller }: TokenUser) {
     this.#route = route;
     this.#recorder = recorder;
     this.keepsOwn = keepsOwn(route, request);
-    // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
-    // the token.
+    // A TRACE would show the app its token (RFC 9110 §9.3.8).
     const goesWithout =
       this.keepsOwn || request.method === 'TRACE' || route.placement?.takesToken(request) === false;
     this.#bearer = goesWithout ? undefined : bearerFor(route, request, caller);
   }
 
-  /** Whether the request has been sent again with another token. */
   get wasReplayed(): boolean {
     return this.#replay !== 'none';
   }
 
-  /** What to send now: undefined where nothing is injected. */
+  /** Undefined where nothing is injected. */
   current(): string | undefined | typeof TO_OBTAIN {
     if (this.#bearer === undefined) return undefined;
     return this.#bearer.current() ?? (this.#goesWithout ? undefined : TO_OBTAIN);
   }
 
-  /** Waits for a token. @throws {TokenUnavailable} unless the route lets the request go without. */
+  /** @throws {TokenUnavailable} unless the route lets the request go without. */
   async obtain(): Promise<string | undefined> {
     try {
       return await this.#bearer?.obtain(this.#waiter());
@@ -81,23 +77,22 @@ export class RequestToken {
     this.#sent = authorization;
   }
 
-  /** The token that an answer refuses, if a replacement may be asked for. */
+  /** The refused token, if a replacement may be asked for. */
   refusedBy(verdict: TokenVerdict | 'in-trailers'): string | undefined {
     return verdict === 'refused' && this.#mayRenew() ? this.#sent : undefined;
   }
 
-  /** Asks for a replacement of a refused token; undefined, or the same token, if there is none. */
+  /** Undefined, or the refused token, if there is no replacement. */
   async replace(refused: string): Promise<string | undefined> {
     this.#route.observer.upstreamUnauthorized();
     return this.#bearer?.replace(refused, this.#waiter());
   }
 
-  /** The request is sent again with another token. */
   replayed(): void {
     this.#replay = 'unanswered';
   }
 
-  /** Acts on the verdict of an answer that is passed on, unless its trailers will give it. */
+  /** Acts on the verdict of an answer that is passed on. */
   heed(verdict: TokenVerdict | 'in-trailers'): void {
     if (verdict === 'in-trailers') {
       this.#awaitsTrailers = true;
@@ -107,7 +102,7 @@ export class RequestToken {
     if (sent !== undefined && verdict === 'accepted') this.#bearer?.accepted(sent);
     if (sent !== undefined && verdict === 'refused') {
       this.#route.observer.upstreamUnauthorized();
-      // Too late for this request, in time for the next.
+      // Renewed for the next request.
       if (this.#mayRenew()) void this.#bearer?.replace(sent);
     }
     this.#countReplay(verdict === 'refused' ? 'failure' : 'success');
@@ -117,10 +112,9 @@ export class RequestToken {
     if (this.#awaitsTrailers) this.heed(grpcTrailersVerdict(trailers));
   }
 
-  /** The transaction has ended some other way. */
   release(): void {
     this.#leaving?.abort();
-    // A call whose trailers never came was answered, as far as it went.
+    // A call without trailers was answered, as far as it went.
     this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
   }
 
@@ -142,11 +136,10 @@ export class RequestToken {
   }
 }
 
-/** The token that a request brings, to be exchanged for another (RFC 8693): RFC 6750 §2.1, widened to all visible ASCII. */
+/** RFC 6750 §2.1, widened to all visible ASCII. */
 const BEARER = /^bearer +([\x21-\x7e]{1,16384})$/i;
 
 /**
- * The source of the request's token; on most routes the same for every request.
  * @param caller unique to the caller, where callers are told apart.
  * @throws {SidecarError} `subject_token_missing`.
  */
@@ -167,30 +160,27 @@ function bearerFor(
   return bearer.bySubject(subject, caller);
 }
 
-/** What an answer says of the token that its request was sent with. */
 type TokenVerdict =
   | 'accepted'
   | 'refused'
-  /** No verdict: an upstream that failed or was overloaded may never have looked at the token. */
+  /** An upstream that failed or was overloaded may not have looked at the token. */
   | 'none';
 
-/** The verdict of an answer's head, by its status; 401 refuses (RFC 9110 §15.5.2). */
+/** 401 refuses (RFC 9110 §15.5.2). */
 export function statusVerdict(status: number): TokenVerdict {
   if (status === 401) return 'refused';
   return provesAcceptance(status) ? 'accepted' : 'none';
 }
 
 /**
- * The verdict of the head of the answer to a gRPC call. A service that refuses a call before its first message answers
- * with trailers only, in the head; nothing of that answer has been passed on yet. Where messages may follow, the
- * verdict is `in-trailers`: the 200 and its head are sent before anything is decided.
+ * A service that refuses before its first message answers with trailers only, in the head. Where messages may follow,
+ * the verdict is `in-trailers`, since the 200 says nothing.
  */
 export function grpcHeadVerdict(head: AnswerHead, body: AnswerBody): TokenVerdict | 'in-trailers' {
   if (head.status !== 200 || !isGrpc(head.fields)) return statusVerdict(head.status);
   return body === 'none' ? grpcVerdict(grpcStatusOf(head.fields)) : 'in-trailers';
 }
 
-/** The verdict of the trailers of an answer to a gRPC call. */
 function grpcTrailersVerdict(trailers: Fields): TokenVerdict {
   return grpcVerdict(grpcStatusOf(trailers));
 }

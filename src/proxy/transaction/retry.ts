@@ -1,4 +1,4 @@
-/** Which failures are retried and on which connection; which requests may be sent twice. */
+/** Which failures are retried, on which connection, and which requests may be sent twice. */
 
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { hasField } from '../http/fields.ts';
@@ -11,16 +11,13 @@ import {
   type UpstreamUser,
 } from '../streams/contract.ts';
 
-/**
- * Which connection a request is sent on. Each token gets one first attempt and at most one retry, whose kind depends on
- * how the first attempt failed.
- */
+/** Each token gets a first attempt and at most one retry. */
 type Attempt =
   /** On any connection with room; one idle for too long is checked first. */
   | { readonly kind: 'first' }
-  /** On a new connection: the previous one has closed, and most likely its neighbours too. */
+  /** On a new connection: the neighbours of a closed one are probably closed too. */
   | { readonly kind: 'anew' }
-  /** On another connection or the same one: the upstream refused the request, and the connection lives on. */
+  /** On any connection: the upstream refused only the request. */
   | { readonly kind: 'after-refusal' };
 
 export const FIRST: Attempt = { kind: 'first' };
@@ -28,8 +25,8 @@ const ANEW: Attempt = { kind: 'anew' };
 const AFTER_REFUSAL: Attempt = { kind: 'after-refusal' };
 
 /**
- * The retry after a failed attempt; undefined if there is none.
- * @param repeatable whether the request may be sent twice: it is whole, and repeating it has no further effect.
+ * Undefined if there is no retry.
+ * @param repeatable the request is whole, and sending it twice has no further effect.
  */
 export function attemptAfter(
   failed: Attempt,
@@ -52,8 +49,8 @@ export function attemptAfter(
 }
 
 /**
- * A stream for an attempt. If it is not ready, the user's `connected` is called once it is.
- * @param trustMs as in `UpstreamStreams.acquire`.
+ * If the stream is not ready, `connected` is called once it is.
+ * @param trustMs see `UpstreamStreams.acquire`.
  * @throws {SidecarError} `overloaded`.
  */
 export function acquireFor(
@@ -76,19 +73,16 @@ export function acquireFor(
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE']);
 
-/**
- * A connection used this recently is presumed open; one idle for longer may have closed while this process stood still.
- * A wrong guess costs a request that must not be sent twice.
- */
+/** A connection used this recently is presumed open. After a wrong guess, a request that must not be sent twice fails. */
 export const FRESH_MS = 100;
 
 /**
- * The same for a request that may be sent twice: a closed connection costs it nothing, but whatever an upstream sends
- * unasked, as some do before they close, would pass for its answer.
+ * For a request that may be sent twice. Bounded, since what an upstream sends unasked before it closes would pass for
+ * the answer.
  */
 export const FRESH_FOR_REPEATABLE_MS = 1_000;
 
-/** Whether sending a request twice does no more than sending it once (RFC 9110 §9.2.2). */
+/** Whether sending twice does no more than sending once (RFC 9110 §9.2.2). */
 export function isRepeatable({ method, fields }: Pick<IncomingRequest, 'method' | 'fields'>): boolean {
   return IDEMPOTENT.has(method) || hasField(fields, 'idempotency-key');
 }

@@ -17,42 +17,38 @@ import type { ListenerContext, RequestService } from './listener-context.ts';
 import { countedDown, grpcStatusOf, lastHopAnswer, localReplyFor } from './local-reply.ts';
 
 type Progress =
-  /** There is no final answer yet. */
+  /** No final answer yet. */
   | 'waiting'
-  /** The head of the final answer has been written, or the stream is a tunnel. */
+  /** The final head has been written, or the stream is a tunnel. */
   | 'answering'
   /** The answer has been written whole. */
   | 'answered'
   /** The app left, or its answer was cut. */
   | 'broken-off';
 
-/** One request of the app and its answer: admitted, then answered, refused or cut, and counted exactly once. */
+/** One request and its answer: counted exactly once. */
 export class Transaction {
   readonly stream: AppStream;
   request: IncomingRequest;
-  /** When the request's head was complete, on the monotonic clock. */
+  /** When the head was complete, on the monotonic clock. */
   readonly startedAtMs: number;
-  /** Whether it is a gRPC call, whose outcome is a status of its own. */
   readonly isGrpc: boolean;
-  /** Undefined where the request is not followed. */
+  /** Undefined if the request is not followed. */
   readonly recorder: RequestRecorder | undefined;
   readonly #context: ListenerContext;
-  /** Includes the caller's proof of identity, for the authorizer. */
+  /** With the caller's proof of identity, for the authorizer. */
   readonly #arrived: IncomingRequest;
-  /** Present once the authorizer has admitted the caller. */
   #caller: AdmittedCaller | undefined;
   #observer: RouteObserver;
   #route: RouteConfig | undefined;
   /** Generated on first use unless the app gave one. */
   #requestId: string | undefined;
   #service: RequestService | undefined;
-  /** The one that admitted the request. */
   #generation: Generation | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
-  /** What the app got; undefined until the answer, and for good if the app left first. */
+  /** Of the answer to the app; undefined for good if the app left first. */
   #status: number | undefined;
-  /** What the app got as the outcome of a gRPC call. */
   #grpcStatus: GrpcStatus | undefined;
   #patienceMs: number;
 
@@ -69,22 +65,21 @@ export class Transaction {
     this.recorder = record(this.request);
   }
 
-  /** Whether the answer is complete, was cut, or has nobody left to go to. */
+  /** Whether nothing more can be answered. */
   get over(): boolean {
     return this.#progress === 'answered' || this.#progress === 'broken-off';
   }
 
-  /** Whether the answer has been written whole. */
   get answered(): boolean {
     return this.#progress === 'answered';
   }
 
-  /** Unique to the caller; undefined where callers are not told apart. */
+  /** Undefined where callers are not told apart. */
   get caller(): string | undefined {
     return this.#caller?.key;
   }
 
-  /** Bytes of the request, and of what its service holds. */
+  /** Of the request, and of what its service holds. */
   get heldBytes(): number {
     return octetsOf(this.#arrived.fields) + (this.#service?.heldBytes ?? 0);
   }
@@ -98,7 +93,7 @@ export class Transaction {
     return this.#progress !== 'waiting';
   }
 
-  /** Serves the request. Every outcome, good or bad, goes through this transaction; nothing is thrown. */
+  /** Serves the request; throws nothing. */
   begin(): void {
     try {
       const { authorizer } = this.#context;
@@ -120,20 +115,16 @@ export class Transaction {
     if (!this.over) this.#service?.body?.end(trailers, this.#context.clock.monotonicMs());
   }
 
-  /** Sends upstream what was taken. */
   flushRequest(): void {
     if (!this.over) this.#service?.flushRequest();
   }
 
-  /** The app's stream takes more of the answer. */
   appReady(): void {
     if (!this.over) this.#service?.appReady();
   }
 
-  /** The app's stream is closed. */
   appGone(): void {
-    // A drain whose time is up closes the connection itself; the app would have waited. A CONNECT whose connection
-    // serves requests of its own has ended earlier.
+    // A drain whose time is up closes the connection itself. A CONNECT whose TLS ends here has been counted already.
     const isUnderWay = !this.over && this.#counted !== 'ended';
     if (isUnderWay && this.#context.load.phase === 'cutting') {
       const cut = new SidecarError('draining', 'the time of the drain was up');
@@ -144,12 +135,11 @@ export class Transaction {
     this.settle(this.#context.clock.monotonicMs());
   }
 
-  /** As in `AppStream`, while the answer has not begun. */
   inform(head: AnswerHead): void {
     if (!this.begun) this.stream.inform(head);
   }
 
-  /** Begins the final answer, and passes its head on with the next flush. */
+  /** The head leaves with the next flush. */
   beginAnswer(head: AnswerHead, body: AnswerBody): void {
     this.stream.respond(head, body);
     this.#progress = 'answering';
@@ -163,7 +153,7 @@ export class Transaction {
     this.stream.end(trailers, this.#patienceMs);
   }
 
-  /** Answers with `error` in the client's terms; cuts an answer that has begun. */
+  /** Answers with `error`, or cuts an answer that has begun. */
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
     this.#countFailure(error.code);
@@ -177,7 +167,7 @@ export class Transaction {
     return this.#requestId;
   }
 
-  /** Logs why the request was not served, or only in part. The line quotes nothing of its contents. */
+  /** The log line quotes nothing of the request's contents. */
   report(error: SidecarError<ProxyErrorCode>): void {
     if (this.#status !== undefined) {
       this.#log(error, { status: this.#status });
@@ -204,14 +194,14 @@ export class Transaction {
     logFailedRequest(this.#context.log, failed, error);
   }
 
-  /** The app's stream becomes a tunnel with an answer of `status`; it is answered once the tunnel closes. */
+  /** The transaction is answered once the tunnel closes. */
   beginTunnel(status: 101 | 200): void {
     this.#progress = 'answering';
     this.#status = status;
   }
 
   /**
-   * Counts the request: its answer has left or can no longer leave, or its stream lives on as something else.
+   * Counts the request, once its answer has left or never will.
    * @param nowMs on the monotonic clock.
    */
   settle(nowMs: number): void {
@@ -256,19 +246,19 @@ export class Transaction {
 
   #refuse(error: unknown): void {
     const refusal = asProxyError(error);
-    // All other errors are the app's to handle, and counted.
+    // All other errors are the app's to handle.
     if (refusal.code === 'internal' || refusal.code === 'upstream_protocol_error') this.report(refusal);
     this.fail(refusal);
   }
 
-  /** Whether the caller is already known; if not, the request is served once it is. */
+  /** Whether the caller is already known; if not, the request is served later. */
   #letIn(authorizer: Authorizer): boolean {
     const identified = authorizer.identify(this.#arrived);
     if (!(identified instanceof Promise)) {
       this.#enter(identified);
       return true;
     }
-    // A whole request is not held, so that a caller's leaving is noticed.
+    // An app whose request is whole is read on, so that its leaving is noticed.
     if (!this.stream.requestWhole) this.stream.hold();
     void this.#serveWhenIdentified(identified);
     return false;
@@ -283,13 +273,12 @@ export class Transaction {
     } catch (error) {
       if (!this.over) this.#refuse(error);
     }
-    // If the request could not be sent yet, its service keeps the app waiting.
+    // If the request is unsent, its service keeps the app waiting.
     if (this.over || this.#service?.sentBy === undefined) return;
     this.stream.proceed();
     this.flushRequest();
   }
 
-  /** Uses the configuration in use now, as do all later steps. */
   #enter(identified: IdentifiedCaller): void {
     this.recorder?.identified(identified.name);
     this.#caller = identified.enter(this.#context.generation().callers);
@@ -304,7 +293,6 @@ export class Transaction {
     return context.interceptConnect(this, destination);
   }
 
-  /** Decides whether the request may go on, and where to, before anything is spent on it. */
   #admit(): Destination {
     const { request } = this;
     const context = this.#context;
@@ -328,7 +316,6 @@ export class Transaction {
     return destination;
   }
 
-  /** Answers in the proxy's own name. */
   #answerWith(own: LocalReply): void {
     this.#progress = 'answered';
     this.#service?.release();
