@@ -1,24 +1,24 @@
 /**
- * The first message of a TLS client (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides what the client is
- * shown: the name it asks for and the protocols it offers. Keys are left to OpenSSL, which gets the same octets.
+ * The ClientHello (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2): the name asked for and the protocols offered. OpenSSL gets the
+ * same octets.
  */
 
 import { withoutRootDot } from '../../platform/net/address.ts';
 
-/** With post-quantum key shares, a ClientHello takes two kilobytes. */
+/** With post-quantum key shares it takes 2 KB. */
 export const MAX_HELLO_BYTES = 16 * 1024;
 
 interface ClientHello {
   readonly kind: 'hello';
-  /** In lower case, without a dot at its end (RFC 6066 §3); undefined where none was sent. */
+  /** Lower-case, without a final dot (RFC 6066 §3). */
   readonly serverName: string | undefined;
-  /** Offered by ALPN (RFC 7301), as they came; undefined where the client did not offer any. */
+  /** By ALPN (RFC 7301), as they came. */
   readonly protocols: readonly string[] | undefined;
 }
 
 type ClientHelloReading =
   | ClientHello
-  /** Incomplete: more octets are needed. */
+  /** More octets are needed. */
   | { readonly kind: 'partial' }
   | { readonly kind: 'malformed'; readonly why: string };
 
@@ -32,7 +32,7 @@ const HOST_NAME = 0;
 
 const PARTIAL: ClientHelloReading = { kind: 'partial' };
 
-/** @param octets everything that has come so far. */
+/** @param octets everything so far. */
 export function readClientHello(octets: Buffer): ClientHelloReading {
   const message = messageIn(octets);
   if (!Buffer.isBuffer(message)) return message;
@@ -44,7 +44,7 @@ export function readClientHello(octets: Buffer): ClientHelloReading {
   }
 }
 
-/** The body of the handshake message, assembled from its records (RFC 8446 §5.1). */
+/** Assembled from its records (RFC 8446 §5.1). */
 function messageIn(octets: Buffer): Buffer | ClientHelloReading {
   const pieces: Buffer[] = [];
   let wanted = 4;
@@ -116,7 +116,7 @@ function tooLong(): ClientHelloReading {
   return malformed(`a ClientHello of more than ${MAX_HELLO_BYTES} octets`);
 }
 
-/** Throws RangeError where a length exceeds what is there. */
+/** Throws RangeError if a length exceeds what is there. */
 class Reader {
   readonly #octets: Buffer;
   #at = 0;
@@ -138,7 +138,7 @@ class Reader {
     return this.#take(bytes).readUIntBE(0, bytes);
   }
 
-  /** The content that follows its length, which takes `lengthBytes` octets. */
+  /** @param lengthBytes the octets of its length. */
   vector(lengthBytes: number): Buffer {
     return this.#take(this.number(lengthBytes));
   }

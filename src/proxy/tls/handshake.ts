@@ -8,43 +8,38 @@ import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 
-/** Limit for the whole handshake, including the wait for an upstream that is asked first. */
+/** For the whole handshake, the question to the upstream included. */
 const HANDSHAKE_MS = 10_000;
 
-/** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
+/** The fatal alert unrecognized_name, unencrypted (RFC 8446 §6). */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
 interface HandshakeOptions {
   readonly connection: Pick<GivenUpConnection, 'socket' | 'takeOver'>;
   readonly clock: Clock;
-  /** The host that the connection is to, lower-case. */
+  /** Lower-case. */
   readonly host: string;
-  /** What the app is shown. */
   readonly contextFor: (host: string) => SecureContext;
-  /** What the upstream speaks, where that is known. */
+  /** Undefined if unknown. */
   readonly spoken: () => Protocol | undefined;
-  /** Finds out what the upstream speaks, and calls back once unless ended by the returned function. */
+  /** Asks the upstream; calls back once unless ended by the returned function. */
   readonly ask: (onKnown: (spoken: Protocol | undefined) => void) => () => void;
-  /** Its requests follow. Called in the turn in which the handshake ended. */
+  /** Called in the turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
-  /** The connection ends, or has ended. */
   readonly onFailed: (error: SidecarError<CountedErrorCode>) => void;
 }
 
 type Phase =
-  /** The ClientHello is still coming. */
+  /** The ClientHello is incomplete. */
   | { readonly kind: 'reading'; readonly octets: Buffer }
-  /** The upstream is asked what it speaks. Reading goes on: an unread connection hides that its app has left. */
+  /** The upstream is asked what it speaks. Reading goes on, so that the app's leaving is noticed. */
   | { readonly kind: 'asking'; readonly end: () => void; readonly octets: Buffer }
   | { readonly kind: 'securing'; readonly tls: TLSSocket }
   | { readonly kind: 'over' };
 
 const OVER: Phase = { kind: 'over' };
 
-/**
- * The server's side of TLS on a connection to a host of the app's choice. The ClientHello is read first, so that the
- * name is checked, and the upstream asked, before a certificate is shown.
- */
+/** The server's side of TLS. The name is checked and the upstream asked before a certificate is shown. */
 export class Handshake {
   readonly #options: HandshakeOptions;
   readonly #socket: Socket;
@@ -68,7 +63,7 @@ export class Handshake {
     if (this.#socket.readableEnded) this.#onEnd();
   }
 
-  // Once there is TLS, its own end and close tell more.
+  // TLS reports its own end.
   readonly #onEnd = (): void => {
     if (this.#phase.kind !== 'securing') this.#fail('client_tls_error', 'was given up by the app');
   };
@@ -82,7 +77,7 @@ export class Handshake {
     if (phase.kind !== 'reading' && phase.kind !== 'asking') return;
     const octets = Buffer.concat([phase.octets, chunk]);
     if (phase.kind === 'asking') {
-      // Until it is answered, a client has little to add to its ClientHello.
+      // A client waits after its ClientHello.
       if (octets.length <= 2 * MAX_HELLO_BYTES) this.#phase = { ...phase, octets };
       else this.#fail('client_tls_error', 'went on without waiting for an answer');
       return;
@@ -125,7 +120,7 @@ export class Handshake {
   #secure(octets: Buffer, offered: readonly string[] | undefined, spoken: Protocol | undefined): void {
     const { clock, host, contextFor } = this.#options;
     const protocols = chooseProtocol(offered, spoken);
-    // OpenSSL reads on from here, beginning with what has been read already.
+    // OpenSSL gets what was already read first.
     this.#socket.pause();
     this.#socket.unshift(octets);
     const tls = new TLSSocket(this.#socket, {
@@ -140,7 +135,7 @@ export class Handshake {
       failure ??= error;
       tls.destroy();
     });
-    // After the handshake Node reports TLS errors only here, and leaves the socket as it is.
+    // Node reports TLS errors after the handshake only here, and leaves the socket open.
     tls.on('_tlsError', () => {
       if (this.#phase.kind === 'over') tls.destroy();
     });
@@ -164,7 +159,7 @@ export class Handshake {
     if (phase.kind === 'over') return;
     this.#let();
     if (phase.kind === 'asking') phase.end();
-    // An alert that was written leaves first.
+    // A written alert leaves first.
     if (phase.kind === 'securing') phase.tls.destroy();
     else this.#socket.destroySoon();
     this.#options.onFailed(
@@ -180,46 +175,41 @@ export class Handshake {
   }
 }
 
-/** OpenSSL's own words, if any: the message surrounds them with source positions and a line end. */
+/** Without OpenSSL's source positions. */
 function wordsOf(failure: Error & { readonly reason?: unknown }): string {
   return typeof failure.reason === 'string' ? failure.reason : failure.message;
 }
 
-/** How a handshake with an app failed. */
 type HandshakeFailure = 'client_rejected_certificate' | 'client_tls_error';
 
 /**
- * Some clients judge a certificate only after all messages (Node), or after the handshake (wget): one that hangs up
- * this soon after it was shown, having asked nothing, has rejected it.
+ * Node judges a certificate after all messages, wget after the handshake: a client that hangs up this soon, having
+ * asked nothing, has rejected it.
  */
 export const VERDICT_MS = 1_000;
 
-/** A client that hangs up sends no alert: Node reports one of these, or no error at all. */
+/** A client that hangs up sends no alert: Node reports one of these, or nothing. */
 const HUNG_UP: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
-/**
- * What became of a handshake that ended after the certificate was shown.
- * @param error undefined where the client has hung up without a word.
- */
+/** @param error undefined if the client hung up without one. */
 export function failureOf(error: Error | undefined, sinceShownMs: number): HandshakeFailure {
   const isGone = error === undefined || HUNG_UP.has(systemCodeOf(error) ?? '');
   const isRejection = (isGone && sinceShownMs < VERDICT_MS) || rejectionOf(error) !== undefined;
   return isRejection ? 'client_rejected_certificate' : 'client_tls_error';
 }
 
-/** Names of ALPN (RFC 7301 §6). */
+/** RFC 7301 §6. */
 const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };
 
-/** Whether the upstream decides: an app that offers only one protocol, or none, has decided itself. */
+/** Whether the app offers both protocols, so that the upstream decides. */
 export function mustAskUpstream(offered: readonly string[] | undefined): boolean {
   return offered?.includes(ALPN_NAMES.h2) === true && offered.includes(ALPN_NAMES.http1);
 }
 
 /**
- * The ALPN answer to the app, as the one name that OpenSSL may choose; undefined if the app asks for none. It is what the
- * upstream speaks, if the app offers it. An app that offers only the other one gets that: requests are translated where
- * possible, and the rest are answered with an error that says so. An app that offers neither gets OpenSSL's alert for it:
- * no_application_protocol (RFC 7301 §3.2).
+ * The only protocol that OpenSSL may choose; undefined if the app asks for none. The upstream's is taken if offered,
+ * else the other (requests are translated). If neither is offered, OpenSSL alerts no_application_protocol (RFC 7301
+ * §3.2).
  * @param spoken by the upstream; undefined if unknown.
  */
 export function chooseProtocol(

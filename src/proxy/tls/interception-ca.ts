@@ -1,7 +1,4 @@
-/**
- * The authority of interception (RFC 5280), made at start, in memory, and able to vouch for the listed names alone; and
- * the certificates that apps are shown.
- */
+/** The authority of interception (RFC 5280): made in memory at start, and limited to the listed names. */
 
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -37,7 +34,6 @@ import {
 } from '../../platform/x509/certificate.ts';
 import { INTERCEPTION_ROOT } from '../../platform/x509/pem.ts';
 
-/** What a server shows: PEM, the leaf first, and its key. */
 interface LeafCertificate {
   readonly chain: string;
   /** PEM, PKCS #8. */
@@ -47,18 +43,17 @@ interface LeafCertificate {
 }
 
 interface Authority {
-  /** PEM of the root, for apps to trust. Its key is gone. */
+  /** PEM, for apps to trust. Its key is gone. */
   readonly root: string;
   /**
-   * A certificate for one name, which the caller must know to be listed: for any other, every verifier refuses it by
-   * the constraints of its issuer.
+   * Verifiers refuse an unlisted name by the issuer's constraints.
    * @param nowMs Unix time in ms.
    */
   issue(name: string, nowMs: number): LeafCertificate;
 }
 
 interface AuthorityOptions {
-  /** Lower-case names; `*.suffix` for all names below the suffix. At least one. */
+  /** Lower-case; `*.suffix` for all names below. At least one. */
   readonly names: readonly string[];
   /** Unix time in ms. */
   readonly nowMs: number;
@@ -69,24 +64,21 @@ interface AuthorityOptions {
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/**
- * Apps whose clocks are behind must accept them, too: above all where this clock ran ahead, as on a node whose hardware
- * clock is off by hours or days until the time has been asked.
- */
+/** Apps' clocks may be behind, or this one ahead: a node's hardware clock can be off by days until it is synchronised. */
 const BACKDATED_MS = 7 * 24 * HOUR_MS;
 
-/** Longer than any pod lives: apps read what they trust when they start. */
+/** Longer than any pod lives: apps read what they trust only at start. */
 const AUTHORITY_MS = 10 * YEAR_MS;
 
 const LEAF_MS = 24 * HOUR_MS;
 
-/** Every address (RFC 5280 §4.2.1.10). */
+/** RFC 5280 §4.2.1.10. */
 const ADDRESSES = ['0.0.0.0/0', '::/0'];
 
-/** Makes a root, which signs one intermediate and nothing else, ever; and that intermediate. */
+/** The root signs only one intermediate, ever. */
 export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: AuthorityOptions): Authority {
   const { root, certificate, issuer, keys } = signIntermediate(names, nowMs, newKeys);
-  // One key for all names: whoever could read it could read each.
+  // One key for all: whoever could read one could read each.
   const leaf = newKeys();
   const key = leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return {
@@ -103,7 +95,7 @@ export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: Autho
 function signIntermediate(names: readonly string[], nowMs: number, newKeys: () => KeyPair) {
   const rootKeys = newKeys();
   const keys = newKeys();
-  // Unique to this start of this pod: verifiers look up issuers by name.
+  // Unique to this start: verifiers look up issuers by name.
   const mark = randomBytes(8).toString('hex');
   const rootName = commonName(`${INTERCEPTION_ROOT} ${mark}`);
   const issuer = commonName(`token-sidecar interception ${mark}`);
@@ -144,7 +136,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
   return { root, certificate, issuer, keys };
 }
 
-/** A permitted name also permits all names below it; those are excluded again where none of them is listed. */
+/** A permitted name permits all names below it: those are excluded again unless listed. */
 function constraintsTo(names: readonly string[]): NameConstraints {
   const listed = new Set(names.map((name) => name.replace(/^\*\./, '')));
   const exact = names.filter(
@@ -192,20 +184,20 @@ function signLeaf({ name, issuer, keys, leafKey, issuedAtMs, expiresAtMs }: Leaf
   );
 }
 
-/** Wildcards would otherwise let an app have any number of certificates made. */
+/** Wildcards let an app ask for any number of names. */
 const MAX_LEAVES = 128;
 
-/** A certificate is replaced when less than this part of its life is left. */
+/** The part of its life below which a certificate is replaced. */
 const RENEWED_AT = 1 / 3;
 
 interface Kept {
   readonly context: SecureContext;
-  /** Unix time in ms, as is the other. */
+  /** Unix time in ms, as is `renewAtMs`. */
   readonly madeAtMs: number;
   readonly renewAtMs: number;
 }
 
-/** The certificates that apps are shown, by name: made on first use, kept while used, replaced before they expire. */
+/** Certificates by name: made on first use, kept while used, replaced before they expire. */
 export class LeafContexts {
   readonly #authority: Authority;
   readonly #clock: Clock;
@@ -220,7 +212,7 @@ export class LeafContexts {
     return this.#kept.size;
   }
 
-  /** @param name one of the listed, lower-case. */
+  /** @param name a listed one, lower-case. */
   contextFor(name: string): SecureContext {
     const { wallMs } = this.#clock.now();
     const known = this.#kept.get(name);
@@ -232,7 +224,7 @@ export class LeafContexts {
   #make(name: string, nowMs: number): Kept {
     const { chain, key, expiresAtMs } = this.#authority.issue(name, nowMs);
     return {
-      // Apps show no certificates: no authority is trusted to sign them, which saves loading the public roots.
+      // Apps show no certificates: an empty list saves loading the public roots.
       context: createSecureContext({ cert: chain, key, ca: [], minVersion: 'TLSv1.2' }),
       madeAtMs: nowMs,
       renewAtMs: expiresAtMs - (expiresAtMs - nowMs) * RENEWED_AT,
@@ -240,7 +232,7 @@ export class LeafContexts {
   }
 }
 
-/** One that was made later than now was made by a clock that ran ahead, and may not be valid yet. */
+/** If it was made in the future, the clock ran ahead: it may not be valid yet. */
 function isCurrent({ madeAtMs, renewAtMs }: Kept, nowMs: number): boolean {
   return madeAtMs <= nowMs && nowMs < renewAtMs;
 }

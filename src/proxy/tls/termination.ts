@@ -19,17 +19,15 @@ import type { Transaction } from '../transaction/transaction.ts';
 import { Handshake, VERDICT_MS } from './handshake.ts';
 import type { LeafContexts } from './interception-ca.ts';
 
-/** Handshakes under way at once. Each costs a signature. */
+/** Each costs a signature. */
 const MAX_HANDSHAKES = 256;
 
 interface TlsTerminationOptions {
-  /** The source of the certificates that apps are shown. */
   readonly leaves: Pick<LeafContexts, 'contextFor'>;
-  /** Of the listener whose connections these are. */
+  /** Of the listener. */
   readonly context: () => AppContext;
 }
 
-/** A connection whose TLS ends here, and its destination. */
 export interface TerminatedConnection {
   readonly connection: Omit<GivenUpConnection, 'writer'>;
   readonly listed: ListedHost;
@@ -38,7 +36,7 @@ export interface TerminatedConnection {
   readonly onOver: () => void;
 }
 
-/** Ends the TLS of apps for listed hosts, and serves the requests inside as the listener serves all others. */
+/** Ends the TLS of apps for listed hosts, and serves the requests inside. */
 export class TlsTermination {
   readonly #options: TlsTerminationOptions;
   #handshakes = 0;
@@ -47,20 +45,20 @@ export class TlsTermination {
     this.#options = options;
   }
 
-  /** @throws {SidecarError} `overloaded` where there is no room for another handshake. */
+  /** @throws {SidecarError} `overloaded`. */
   assertRoom(): void {
     if (this.#handshakes < MAX_HANDSHAKES) return;
     throw new SidecarError('overloaded', `${MAX_HANDSHAKES} TLS handshakes are under way`);
   }
 
-  /** Serves a CONNECT to a listed host: the TLS that comes through it ends here. */
+  /** Serves a CONNECT to a listed host. */
   interceptConnect(transaction: Transaction, destination: Destination): RequestService {
     return {
       body: undefined,
       sentBy: undefined,
       heldBytes: 0,
       begin: () => this.#beginConnect(transaction, destination),
-      // Nothing of a CONNECT is sent, and its connection is given up at once.
+      // A CONNECT sends nothing, and gives its connection up at once.
       flushRequest() {},
       appReady() {},
       release() {},
@@ -82,7 +80,7 @@ export class TlsTermination {
       ask: (onKnown) => askUpstream(upstream, onKnown),
       onSecured: (socket) => {
         this.#handshakes -= 1;
-        // From here on its requests are counted, each for itself.
+        // From here on its requests are counted.
         onOver();
         this.#awaitVerdict(socket, () => {
           const rejected = 'client_rejected_certificate';
@@ -117,7 +115,7 @@ export class TlsTermination {
       connection,
       listed: { list: 'forwardProxy', asked: listed },
       route,
-      // What is listened for on the connection outlasts the CONNECT, of which nothing is to be kept.
+      // Listeners on the connection outlast the CONNECT and must not keep it.
       onOver: () => {
         served?.settle(this.#options.context().clock.monotonicMs());
         served = undefined;
@@ -151,7 +149,7 @@ function withAdvice(error: SidecarError<CountedErrorCode>): SidecarError<Counted
   );
 }
 
-/** Stands for the request that is to come: one that any version of HTTP could carry. */
+/** Stands for the coming request: any HTTP version could carry it. */
 const ANY_REQUEST: IncomingRequest = {
   protocol: 'h2',
   method: 'OPTIONS',
@@ -164,8 +162,7 @@ const ANY_REQUEST: IncomingRequest = {
 };
 
 /**
- * Finds out what an upstream speaks before any request, by a connection that is verified like any other and kept for
- * the first request.
+ * The verified connection is kept for the first request.
  * @param onKnown is called once, unless ended before; undefined if no connection could be made.
  * @returns what ends it.
  */
@@ -189,7 +186,7 @@ export function askUpstream(
     },
     upstreamFailed() {
       stream = undefined;
-      // The request will fail the same way, with an error that its app can read.
+      // The request will fail with a readable error.
       tell(undefined);
     },
   });
