@@ -1,14 +1,12 @@
-/** Field sections of every version of HTTP: names, values, lists, cookies and trailers. */
-
 /**
- * A field section: [name, value, name, value, …] as it came off the wire. Order, case and repetition carry meaning and
- * are kept; every octet above 0x7F is one char of the same code (latin1).
+ * [name, value, name, value, …] as it came: order, case and repetition carry meaning. Octets above 0x7F are chars of
+ * the same code (latin1).
  */
 export type Fields = readonly string[];
 
 const NONE: readonly string[] = [];
 
-/** Every value of the field `name` (lower case), in order. */
+/** @param name lower-case. */
 export function fieldValues(fields: Fields, name: string): readonly string[] {
   // A one-element array takes a ninth of a growing one, and nearly every field occurs once at most.
   let values: string[] | undefined;
@@ -20,7 +18,7 @@ export function fieldValues(fields: Fields, name: string): readonly string[] {
   return values ?? NONE;
 }
 
-/** Whether the field `name` (lower case) is there. */
+/** @param name lower-case. */
 export function hasField(fields: Fields, name: string): boolean {
   for (let index = 0; index < fields.length; index += 2) {
     if (isNamed(fields[index] as string, name)) return true;
@@ -28,24 +26,23 @@ export function hasField(fields: Fields, name: string): boolean {
   return false;
 }
 
-/** Whether a request with these fields waits for 100 before its body (RFC 9110 §10.1.1). */
+/** RFC 9110 §10.1.1. */
 export function expectsContinue(fields: Fields): boolean {
   return fieldValues(fields, 'expect').some((value) => value.toLowerCase() === '100-continue');
 }
 
-/** How many octets names and values have. */
+/** Of names and values. */
 export function octetsOf(fields: Fields): number {
   let octets = 0;
   for (const part of fields) octets += part.length;
   return octets;
 }
 
-/** The members of the list-valued field `name` (RFC 9110 §5.6.1), trimmed, without empty ones, case kept. */
+/** Of the list-valued field `name` (RFC 9110 §5.6.1): trimmed, without empty ones, case kept. */
 export function listMembers(fields: Fields, name: string): string[] {
   return fieldValues(fields, name).flatMap(membersOf);
 }
 
-/** The members of one list, in the same way. */
 export function membersOf(list: string): string[] {
   return list
     .split(',')
@@ -53,7 +50,7 @@ export function membersOf(list: string): string[] {
     .filter((member) => member !== '');
 }
 
-/** What rules of the data path name. They nearly always come in one of two spellings, which need no new string each time. */
+/** Names that the data path looks for. Their usual two spellings need no new string. */
 const RULED = [
   'authorization',
   'connection',
@@ -88,12 +85,12 @@ export function isNamed(candidate: string, name: string): boolean {
   );
 }
 
-/** `name` in lower case: field names are case-insensitive (RFC 9110 §5.1). */
+/** Field names are case-insensitive (RFC 9110 §5.1). */
 export function lowerCaseName(name: string): string {
   return USUAL_SPELLINGS.get(name) ?? name.toLowerCase();
 }
 
-/** The fields with names in lower case; what came by HTTP/2 has them already, and is returned itself. */
+/** Returns `fields` itself if they are lower-case already, as from HTTP/2. */
 export function lowerCaseNames(fields: Fields): Fields {
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
@@ -107,8 +104,8 @@ function lowerCaseAt(part: string, at: number): string {
 }
 
 /**
- * Content-Length: one decimal number without sign, below 2^53; undefined for anything else, even the list of equal
- * values that RFC 9110 §8.6 lets a recipient accept.
+ * One decimal number below 2^53, else undefined: even a list of equal values is refused, which RFC 9110 §8.6 would
+ * allow.
  */
 export function parseContentLength(value: string): number | undefined {
   if (value === '') return undefined;
@@ -139,7 +136,7 @@ const FORBIDDEN_TRAILERS = new Set([
   'cookie',
   'set-cookie',
   'www-authenticate',
-  // How a response is to be handled, and request modifiers
+  // Response handling and request modifiers
   'age',
   'allow',
   'cache-control',
@@ -153,17 +150,16 @@ const FORBIDDEN_TRAILERS = new Set([
   'warning',
 ]);
 
-/** Proofs of callers come with underscores too, which some servers read as hyphens. */
+/** With underscores too, which some servers read as hyphens. */
 const FORBIDDEN_TRAILER_PREFIX =
   /^(?:access-control-|content-|if-|proxy[-_]|sec-|token[-_]sidecar[-_]|x-forwarded-)/;
 
-/** Fields reserved for the proxy. */
+/** Reserved for the proxy. */
 const OWN_TRAILER_PREFIX = /^token-sidecar-/i;
 
 /**
- * The fields that a trailer section may hold, in order. One that could have swayed routing, authentication or framing
- * from the head must not be merged into it later by anybody (RFC 9110 §6.5.1): such fields are dropped, whatever version
- * of HTTP brought them.
+ * Trailers that could have changed routing, authentication or framing are dropped, since a recipient might merge them
+ * into the head (RFC 9110 §6.5.1).
  */
 export function permittedTrailers(fields: Fields): string[] {
   const permitted: string[] = [];
@@ -174,10 +170,7 @@ export function permittedTrailers(fields: Fields): string[] {
   return permitted;
 }
 
-/**
- * The trailers of an answer to a gRPC call, without fields reserved for the proxy. They are metadata, which services
- * name as they like and clients keep apart from the head.
- */
+/** For gRPC: trailers are metadata of any name, kept apart from the head. Only the proxy's own are dropped. */
 export function permittedMetadata(fields: Fields): string[] {
   const permitted: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
@@ -193,9 +186,8 @@ function isForbiddenTrailer(name: string): boolean {
 }
 
 /**
- * Cookies in HTTP/2 may come as one field for each, so that they compress better (RFC 9113 §8.2.3). Joins these crumbs
- * into one field, in the place of the first one, since HTTP/1.1 takes no more than one. `fields` stays
- * unchanged; without crumbs it is returned itself.
+ * Joins the cookie crumbs of HTTP/2 (RFC 9113 §8.2.3) into one field in the first's place: HTTP/1.1 takes no more.
+ * Without crumbs it returns `fields` itself.
  */
 export function joinCookies(fields: Fields): Fields {
   const first = indexOfCookie(fields, 0);

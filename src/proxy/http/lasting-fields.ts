@@ -1,13 +1,11 @@
 /**
- * Clients and servers repeat field sections octet for octet. A decoder that recognises one gives the same array as before,
- * so that what was made of it can be used again:
- *
+ * Peers repeat field sections octet for octet. For a recognised section a decoder gives the same array, so that what
+ * was made of it is used again:
  * ```ts
  * const READ = new MadeOf<Section>();
  * const section = READ.get(fields) ?? read(fields);
  * READ.keep(fields, section); // does nothing unless the fields are lasting
  * ```
- *
  * A lasting array is never changed. What is kept goes with its array.
  */
 
@@ -15,7 +13,6 @@ import type { Fields } from './fields.ts';
 
 const LASTING = new WeakSet<Fields>();
 
-/** Marks an array that is never changed and likely to recur. */
 export function makeLasting(fields: Fields): void {
   LASTING.add(fields);
 }
@@ -24,7 +21,7 @@ export function isLasting(fields: Fields): boolean {
   return LASTING.has(fields);
 }
 
-/** Keeps what one function made of lasting fields. */
+/** What one function made of lasting fields. */
 export class MadeOf<Made> {
   readonly #made = new WeakMap<Fields, Made>();
 
@@ -33,7 +30,7 @@ export class MadeOf<Made> {
   }
 
   /**
-   * Keeps what was made of fields that are lasting.
+   * Does nothing unless `fields` are lasting.
    * @param result the array within `made`, which becomes lasting as well
    */
   keep(fields: Fields, made: Made, result?: Fields): void {

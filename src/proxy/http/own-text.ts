@@ -1,9 +1,8 @@
-/** Longer texts are copied through a buffer of their own. */
 const SCRATCH = Buffer.allocUnsafeSlow(8 * 1024);
 
 /**
- * The same text, of octets, in memory of its own. A concatenated string is copied part by part on each use; a slice
- * keeps all that it was cut from, as an id of 32 digits keeps the 64 KB of its head.
+ * Copies a text of octets. A concatenated string is copied on each use, and a slice keeps all that it was cut from, up
+ * to 64 KB of head.
  */
 export function ownText(text: string): string {
   if (text.length > SCRATCH.length) return Buffer.from(text, 'latin1').toString('latin1');
