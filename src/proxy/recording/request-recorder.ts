@@ -1,5 +1,3 @@
-/** One request from its head to its end, for the access log and for traces. */
-
 import { randomUUID } from 'node:crypto';
 import type { AccessLogConfig, RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../platform/errors.ts';
@@ -44,7 +42,6 @@ export function recordingOf(options: RecordingOptions): RecordRequest {
   return (request) => new RecordedRequest(request, options);
 }
 
-/** The record of one request. */
 class RecordedRequest implements RequestRecorder {
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
@@ -95,7 +92,7 @@ class RecordedRequest implements RequestRecorder {
     this.#sentAtMs = this.#nowMs();
     this.#upstreamMs = undefined;
     const { accessLog, tracer } = this.#options;
-    // Level `trace` only observes and changes nothing.
+    // Level `trace` only observes.
     if (accessLog === undefined && tracer === undefined) return request;
     return this.#toSend(request);
   }
@@ -124,7 +121,7 @@ class RecordedRequest implements RequestRecorder {
     const { accessLog, log } = this.#options;
     const { status = CLIENT_CLOSED_REQUEST, grpcStatus } = ended;
     const isLogged = accessLog?.wants({ status, grpcStatus, error: this.#error }) === true;
-    // Most requests end here: no record is built for one that gets no line.
+    // Most requests get no line.
     if (!isLogged && !log.isLevelEnabled('trace')) return;
     const { route, upstream } = this.#destination();
     const { path, ...record } = {
@@ -142,13 +139,13 @@ class RecordedRequest implements RequestRecorder {
       error: this.#error,
       sent: this.#sent,
       requestBytes: this.bytes.fromApp,
-      // A body that an upstream sends with a 205 goes no further (RFC 9110 §15.3.6).
+      // The body of a 205 goes no further (RFC 9110 §15.3.6).
       responseBytes: status === 205 ? 0 : this.bytes.toApp,
       durationMs: tenths(ended.durationMs),
       upstreamMs: this.#upstreamMs === undefined ? undefined : tenths(this.#upstreamMs),
     };
     if (isLogged) accessLog?.write({ ...record, path });
-    // Debugging the sidecar does not need the app's paths.
+    // Without the app's paths.
     log.trace(record, 'request ended');
   }
 
@@ -157,18 +154,18 @@ class RecordedRequest implements RequestRecorder {
     this.#attempt = undefined;
   }
 
-  /** The app's fields, with what identifies the request upstream: its id and, in a trace of ours, the span that sends it. */
+  /** Adds the request id and, if there is a tracer, the trace context of the sending span. */
   #toSend(request: IncomingRequest): IncomingRequest {
     const { fields, connectionOptions } = request;
     const trace = this.#attempt?.trace;
-    // An id meant for this hop alone ends here (RFC 9110 §7.6.1): ours replaces it.
+    // An id listed in Connection ends here (RFC 9110 §7.6.1), and is replaced.
     const keepsId = hasField(fields, REQUEST_ID_FIELD) && !connectionOptions.includes(REQUEST_ID_FIELD);
     const sent: string[] = [];
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
       if (!keepsId && isNamed(name, REQUEST_ID_FIELD)) continue;
       if (trace !== undefined && isNamed(name, TRACEPARENT_FIELD)) continue;
-      // State belongs to the trace that it came with (§3.3), not to ours.
+      // It belongs to the trace that it came with (§3.3).
       if (trace !== undefined && !this.#hasTrace && isNamed(name, TRACESTATE_FIELD)) continue;
       sent.push(name, fields[at + 1] as string);
     }
@@ -196,17 +193,17 @@ class RecordedRequest implements RequestRecorder {
   }
 }
 
-/** Milliseconds, to one decimal: nobody reads more. */
+/** To one decimal. */
 function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }
 
-/** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */
+/** Nothing in it is secret: no field, no query. */
 interface AccessRecord {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly spanId: string | undefined;
-  /** By name; absent where callers are not told apart. */
+  /** Absent where callers are not told apart. */
   readonly caller: string | undefined;
   readonly method: string;
   readonly path: string;
@@ -216,25 +213,24 @@ interface AccessRecord {
   readonly upstreamProtocol: string | undefined;
   readonly status: number;
   readonly grpcStatus: number | 'other' | undefined;
-  /** The proxy's own error code. */
+  /** The proxy's own. */
   readonly error: string | undefined;
-  /** How often the request was sent upstream. */
+  /** How often it was sent upstream. */
   readonly sent: number;
-  /** Bytes of bodies, or of a tunnel, from the app. */
+  /** Of the body, or of a tunnel, from the app. */
   readonly requestBytes: number;
-  /** The same, to the app. */
+  /** To the app. */
   readonly responseBytes: number;
   readonly durationMs: number;
-  /** From the last sending to the head of its answer. */
+  /** From the last sending to the answer's head. */
   readonly upstreamMs: number | undefined;
 }
 
-/** Most is unknown about a request that could not be read. */
 type UnreadRecord = UnreadRequest & Pick<AccessRecord, 'sent' | 'requestBytes'>;
 
 type Outcome = Pick<AccessRecord, 'status' | 'error' | 'grpcStatus'>;
 
-/** Logs a line for every request, for failed ones, or for a sample, which always includes failed ones. */
+/** A sample always includes failed requests. */
 export class AccessLog {
   readonly #log: Logger;
   readonly #config: AccessLogConfig;
@@ -247,7 +243,7 @@ export class AccessLog {
     this.#random = random;
   }
 
-  /** Whether a request with this outcome gets a line. Ask once per request: sampling is random. */
+  /** Ask once per request: sampling is random. */
   wants(outcome: Outcome): boolean {
     return hasFailed(outcome) || (this.#config.requests === 'all' && this.#random() < this.#config.sample);
   }
@@ -256,7 +252,6 @@ export class AccessLog {
     this.#log.info(record, 'request');
   }
 
-  /** Logs what could not be read as a request, which has failed. */
   writeUnread(unread: UnreadRequest): void {
     this.write({ ...unread, sent: 0, requestBytes: 0 });
   }
@@ -266,21 +261,18 @@ function hasFailed({ status, error, grpcStatus }: Outcome): boolean {
   return error !== undefined || status >= 400 || (grpcStatus !== undefined && grpcStatus !== 0);
 }
 
-/** Makes spans of requests. The implementation is loaded only when traces are asked for. */
+/** Its implementation is loaded only if traces are on. */
 export interface Tracer {
-  /** @param parent the trace that the app says its request belongs to. */
+  /** @param parent what the app sent, if anything. */
   begin(request: IncomingRequest, parent: TraceContext | undefined): RequestSpan;
 }
 
-/** The span of an app's request. */
 export interface RequestSpan {
   readonly trace: TraceContext;
   routed(route: RouteConfig): void;
-  /** The request waits for this grant. */
   awaits(grant: GrantTrace): void;
   /**
-   * The request is sent upstream.
-   * @param target as sent there, without a token.
+   * @param target as sent, without a token.
    * @param resendCount how often it was sent before.
    */
   send(target: string, route: RouteConfig, resendCount: number): AttemptSpan;
@@ -288,11 +280,10 @@ export interface RequestSpan {
   end(ended: EndedRequest): void;
 }
 
-/** The span of one attempt. */
 export interface AttemptSpan {
   /** Sent to the upstream. */
   readonly trace: TraceContext;
   answered(status: number): void;
-  /** @param failure why there was no answer, or not all of it. */
+  /** @param failure why the answer is missing or incomplete. */
   end(failure?: ProxyErrorCode | 'abandoned'): void;
 }
