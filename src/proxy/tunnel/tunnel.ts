@@ -1,5 +1,3 @@
-/** Bytes both ways, between two sides: sockets, or streams that share their connection with others. */
-
 import type { Socket } from 'node:net';
 import type { Clock } from '../../platform/time/clock.ts';
 import { Deadline } from '../io/deadline.ts';
@@ -7,42 +5,39 @@ import type { GatheredWriter } from '../io/gathered-writer.ts';
 import { cutOff, dropConnection, type TakeBytes } from '../io/sockets.ts';
 
 /**
- * How one side of a tunnel closed: `whole` after both of its directions had ended, `dropped` before that without a
- * fault, `broken` by a fault.
+ * - `whole`: after both directions had ended.
+ * - `dropped`: before that, without a fault.
+ * - `broken`: by a fault.
  */
 type Closing = 'whole' | 'dropped' | 'broken';
 
-/** The events of one side of a tunnel. */
 export interface TunnelEvents {
-  /** Bytes came; they are valid until this returns. */
+  /** Valid until this returns. */
   bytes(chunk: Buffer): void;
-  /** Nothing more will come. */
   ended(): void;
   /** The peer takes more again. */
   writable(): void;
   closed(how: Closing): void;
 }
 
-/** One side of a tunnel: a socket, or a stream that shares its connection with others. */
+/** A socket, or a stream that shares its connection. */
 export interface TunnelSide {
-  /** Reports to `events` from here on, beginning with bytes that came already. */
+  /** Reports to `events`, beginning with bytes that came already. */
   open(events: TunnelEvents): void;
-  /** Passes on bytes, copied by the time this returns. Says whether the peer keeps up; if not, `writable` follows. */
+  /** Copies the bytes before it returns. False if the peer falls behind: `writable` follows. */
   write(chunk: Buffer): boolean;
-  /** Tells the peer that nothing more follows. */
   end(): void;
-  /** Takes no more from the peer until `resume`. */
   pause(): void;
   resume(): void;
-  /** Closes once what was written has left. */
+  /** Once what was written has left. */
   close(): void;
-  /** Closes at once, as `breakOff` does if the peer has not taken all that was written. */
+  /** At once; by `breakOff` if something written has not left. */
   drop(): void;
-  /** Closes so that the peer cannot mistake what it got for everything. */
+  /** The peer cannot mistake what it got for everything. */
   breakOff(): void;
 }
 
-/** Bytes that have passed for one request: of its body and its answer's, without framing; of a tunnel, all of them. */
+/** Of bodies, without framing; of a tunnel, all bytes. */
 export interface PassedBytes {
   fromApp: number;
   toApp: number;
@@ -50,16 +45,14 @@ export interface PassedBytes {
 
 interface TunnelOptions {
   readonly clock: Clock;
-  /** Without a byte in either direction for this long it is cut. */
+  /** A tunnel without a byte for this long is cut. */
   readonly idleMs: number;
-  /** Counts what passes. */
   readonly bytes?: PassedBytes | undefined;
 }
 
 /**
- * Passes bytes both ways, those first that came glued to the heads. Each direction ends by itself; a fault or an idle bound
- * ends both. The head that makes it a tunnel has been written to the app. The bound holds until both sides have closed: one
- * that is to take what is left may take nothing any more.
+ * Starts with the bytes that came with the heads. Each direction ends by itself; a fault or the idle bound ends both.
+ * The bound holds until both sides have closed, since a peer may never take the rest.
  */
 export function runTunnel(
   app: TunnelSide,
@@ -95,7 +88,7 @@ export function runTunnel(
   });
   upstream.open({
     ...passing(upstream, app, 'toApp'),
-    // Ended both ways it closes in peace, what is still to be written to the app included.
+    // If both directions have ended, what is left is still written.
     closed(how) {
       oneClosed();
       if (how === 'whole') app.close();
@@ -113,18 +106,14 @@ export function runTunnel(
   });
 }
 
-/** A connection given up to become one end of a tunnel. */
+/** A connection given up for a tunnel. */
 export interface TunnelEnd {
   readonly socket: Socket;
   readonly writer: Pick<GatheredWriter, 'bytes' | 'flush'>;
-  /**
-   * Passes bytes to `take` from here on.
-   * @returns those already read.
-   */
+  /** @returns the bytes already read. */
   takeOver(take: TakeBytes): Buffer | undefined;
 }
 
-/** A socket as one side of a tunnel. */
 export class SocketSide implements TunnelSide {
   readonly #end: TunnelEnd;
 
@@ -145,7 +134,7 @@ export class SocketSide implements TunnelSide {
     socket.resume();
     const early = this.#end.takeOver((chunk) => events.bytes(chunk));
     if (early !== undefined) events.bytes(early);
-    // Ended before there was a tunnel: no event will follow.
+    // Already ended: no event will follow.
     if (socket.readableEnded) events.ended();
   }
 
