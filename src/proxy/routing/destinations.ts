@@ -12,7 +12,7 @@ import {
   upstreamTarget,
 } from './routes.ts';
 
-/** A host whose connections end here, and the list that it is on. */
+/** A host whose connections end here. */
 export interface ListedHost {
   readonly list: HostList;
   readonly asked: AskedDestination;
@@ -23,19 +23,13 @@ type DestinationsOptions = Pick<
   'routes' | 'forwardProxy' | 'captured' | 'redirected' | 'ownNames'
 >;
 
-/**
- * The routes, the forward proxy, the captured and the redirected hosts of one configuration: where its requests go.
- * Another configuration may replace it at any time: do not keep what is behind it.
- */
+/** Where the requests of one configuration go. It may be replaced at any time: keep nothing of it. */
 export class Destinations {
   readonly routes: readonly ActiveRoute[];
-  /** Absent where only routes are served. */
   readonly forwardProxy: ForwardProxy | undefined;
-  /** Absent where no hosts are captured. */
   readonly captured: ForwardProxy | undefined;
-  /** Absent where no connections are redirected. */
   readonly redirected: ForwardProxy | undefined;
-  /** Names that Host may have where cross-site requests are refused; absent where they are not checked. */
+  /** Good values of Host, if cross-site requests are refused. */
   readonly ownNames: ReadonlySet<string> | undefined;
 
   constructor({ routes, forwardProxy, captured, redirected, ownNames }: DestinationsOptions) {
@@ -47,7 +41,7 @@ export class Destinations {
   }
 
   /**
-   * Decides where a request goes: by its target where that names a host (the forward proxy), else by Host and path.
+   * By the target if it names a host (forward proxy), else by Host and path.
    * @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`.
    */
   find(head: Pick<IncomingRequest, 'host' | 'method' | 'target' | 'targetForm'>): Destination {
@@ -70,7 +64,7 @@ export class Destinations {
   }
 
   /**
-   * The destination of a request that came on a connection to a listed host. A host no longer listed gets no token.
+   * For a request on a connection to a listed host; one no longer listed gets no token.
    * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
    */
   findListed({ list, asked }: ListedHost, request: IncomingRequest): Destination {
@@ -78,7 +72,7 @@ export class Destinations {
   }
 
   /**
-   * The route of connections to a listed host, before there is a request.
+   * For a connection without a request yet.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   routeTo({ list, asked }: ListedHost): ActiveRoute {
@@ -90,23 +84,22 @@ export class Destinations {
     return this.redirected?.lists(asked) === true;
   }
 
-  /** The route that makes and counts connections to where a redirected one was going, which pass as they are. */
+  /** For redirected connections that pass unchanged. */
   routePast(original: ListenAddress): ActiveRoute {
     return this.#proxyOf('redirected').routePast(original);
   }
 
-  /** The protocol of each route's upstream, by route name; undefined if unknown. */
+  /** By route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, Protocol | undefined> {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
-  /** The routes activated so far for listed hosts, and for what passes beside them. */
+  /** Those activated so far, for listed hosts and what passes. */
   get listedRoutes(): readonly ActiveRoute[] {
     const { forwardProxy, captured, redirected } = this;
     return [forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? []);
   }
 
-  /** Closes every connection to an upstream. */
   close(): void {
     for (const { upstream } of [...this.routes, ...this.listedRoutes]) upstream.close();
   }
@@ -118,7 +111,7 @@ export class Destinations {
   }
 }
 
-/** Whether a path may climb as far as it likes without leaving its route: the route is given every path. */
+/** Such a route has every path, so none can climb out of it. */
 function takesEveryPath(route: ActiveRoute | undefined, routes: readonly ActiveRoute[]): boolean {
   return route?.config.upstream.basePath === '' && routes.every(({ matcher }) => matcher.prefix === '');
 }

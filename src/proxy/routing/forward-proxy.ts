@@ -1,5 +1,3 @@
-/** Hosts on a list: which of them an app may reach, and what goes there with its request. */
-
 import type {
   AllowedDestination,
   ForwardingPolicy,
@@ -25,55 +23,52 @@ import type { IncomingRequest } from '../streams/contract.ts';
 import type { RefusedHosts } from './refused-hosts.ts';
 import { type ActivateRoute, type ActiveRoute, type Destination, hostName } from './routes.ts';
 
-/** The list by which a host gets the token: the forward proxy's, that of captured hosts, or of redirected connections. */
+/** Lists by which a host gets the token. */
 export type HostList = 'forwardProxy' | 'captured' | 'redirected';
 
-/** The prefix of a list's routes in metrics and logs, and the list's name in sentences. */
+/** A prefix for metrics and logs, and a name for sentences. */
 export const HOST_LISTS = {
   forwardProxy: { prefix: 'forward', what: 'the forward proxy' },
   captured: { prefix: 'capture', what: 'captured hosts' },
   redirected: { prefix: 'redirect', what: 'redirected hosts' },
 } as const satisfies Record<HostList, { readonly prefix: string; readonly what: string }>;
 
-/** Where an app asks to go: the authority of an absolute-form or CONNECT target (RFC 9112 §3.2). */
+/** From an absolute-form or CONNECT target (RFC 9112 §3.2). */
 export interface AskedDestination {
   readonly scheme: 'http' | 'https';
-  /** Lower-case name or address, IPv6 in brackets. */
+  /** Lower-case; IPv6 in brackets. */
   readonly host: string;
   /** Absent: the scheme's own. */
   readonly port: number | undefined;
 }
 
 interface ForwardProxyOptions {
-  /** The list that these hosts are on. */
   readonly list: HostList;
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
-  /** Remembers the hosts that the list has kept out. */
   readonly refused: RefusedHosts;
   readonly log: Logger;
-  /** The proxy that this one replaces: its destinations that are still listed are activated at once. */
+  /** Replaced by this one: its destinations that are still listed are activated at once. */
   readonly before?: ForwardProxy | undefined;
 }
 
 interface KnownDestination {
   readonly active: ActiveRoute;
-  /** The entry of the list by which it was found; undefined where there is none. */
+  /** Undefined for a host that is not listed. */
   readonly listed: AllowedDestination | undefined;
 }
 
-/** Destinations whose connections are kept; wildcards would otherwise let an app open any number of pools. */
+/** With wildcards an app could open any number of pools. */
 const MAX_POOLS = 256;
 
 type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
-/** With the form of its target, which is usually a path. */
 type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 
 /**
- * For apps that set HTTP_PROXY: finds where an absolute-form request or a CONNECT goes, and what goes with it. A token
- * goes to hosts on the list and to no other, whatever else is configured.
+ * Destinations of absolute-form requests and CONNECTs. Only hosts on the list get the token, whatever else is
+ * configured.
  */
 export class ForwardProxy {
   readonly #options: Omit<ForwardProxyOptions, 'before'>;
@@ -84,7 +79,7 @@ export class ForwardProxy {
   });
 
   constructor({ before, ...options }: ForwardProxyOptions) {
-    // Without `before`, which would keep its own predecessor, and so on: each with its credentials and their last tokens.
+    // `before` is dropped: it would keep its own predecessor's credentials and tokens.
     this.#options = options;
     for (const { host, port, upgradeToTls } of options.config.allow) {
       if (upgradeToTls || isLoopbackHost(host)) continue;
@@ -93,13 +88,12 @@ export class ForwardProxy {
     if (before !== undefined) this.#goOn(before);
   }
 
-  /** Routes that are activated and not yet forgotten. */
   get activeRoutes(): readonly ActiveRoute[] {
     return [...this.#routes.entries()].map(([, { active }]) => active);
   }
 
   /**
-   * The destination of an absolute-form request (RFC 9112 §3.2.2).
+   * RFC 9112 §3.2.2.
    * @throws {SidecarError} `bad_request` or `destination_not_allowed`.
    */
   requestDestination(head: ForwardedHead): Destination {
@@ -108,7 +102,7 @@ export class ForwardProxy {
       throw new SidecarError('bad_request', 'the request target must be an http or https URL');
     }
     const { scheme, authority, pathAndQuery } = parts;
-    // The RFC has a proxy trust the target. But two names in one request are two destinations to some reader.
+    // RFC 9112 trusts the target, but readers of two names may disagree.
     if (head.host !== undefined && head.host.toLowerCase() !== authority.toLowerCase()) {
       throw new SidecarError('bad_request', 'the Host field and the request target name different hosts');
     }
@@ -123,8 +117,7 @@ export class ForwardProxy {
   }
 
   /**
-   * The destination of a CONNECT (RFC 9110 §9.3.6), which never carries a token itself: a tunnel, or a connection that
-   * ends here.
+   * A CONNECT (RFC 9110 §9.3.6) is a tunnel, or its connection ends here. It never carries a token itself.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   tunnelDestination(head: ForwardedHead): Destination {
@@ -148,8 +141,8 @@ export class ForwardProxy {
   }
 
   /**
-   * The destination of a request that came on a connection to `asked`: through a CONNECT whose TLS ended here, or by capture.
-   * @throws {SidecarError} `misdirected_request` where it is for another authority, `destination_not_allowed`.
+   * For a request on a connection to `asked`, by CONNECT or capture.
+   * @throws {SidecarError} `misdirected_request` for another authority, `destination_not_allowed`.
    */
   listedDestination(asked: AskedDestination, head: ListedHead): Destination {
     if (head.targetForm === 'authority') {
@@ -175,36 +168,32 @@ export class ForwardProxy {
     };
   }
 
-  /**
-   * The route of connections to `asked` that end here.
-   * @throws {SidecarError} `destination_not_allowed`.
-   */
+  /** @throws {SidecarError} `destination_not_allowed`. */
   listedRoute(asked: AskedDestination): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
-    // Even where new connections are tunnelled, those that end here go on: an app would keep asking on them.
+    // Connections that end here go on even if new ones are tunnelled: an app would keep asking on them.
     if (listed === undefined || config.connect === 'deny') throw this.#notAllowed(asked);
     return this.#routeTo(asked, listed);
   }
 
-  /** Whether connections to `asked` end here. */
   lists(asked: AskedDestination): boolean {
     return allowedDestination(this.#options.config, asked) !== undefined;
   }
 
-  /** The route of connections that pass to where they were going, listed or not: bytes, without a token. */
+  /** For connections that pass unchanged, without a token. */
   routePast({ host, port }: ListenAddress): ActiveRoute {
     const authority = host.includes(':') ? `[${host}]` : host;
     return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
   }
 
-  /** A name with the dot of DNS at its end is the host that is listed without it, and is dialled as that. */
+  /** A final dot of DNS is left out, also for dialling. */
   #asListed(asked: AskedDestination): AskedDestination {
     const plain = { ...asked, host: withoutRootDot(asked.host) };
     return this.lists(plain) ? plain : asked;
   }
 
-  /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */
+  /** The TLS of hosts that are not listed passes untouched or not at all. */
   #interceptedTunnel(asked: AskedDestination, listed: AllowedDestination, target: string): Destination {
     if (!isName(asked.host)) {
       throw new SidecarError(
@@ -221,7 +210,7 @@ export class ForwardProxy {
     return { route: this.#routeTo(asked, listed), target, tunnel: true, listed: asked };
   }
 
-  /** A tunnel is bytes to the address that was asked for: nothing is upgraded or injected. */
+  /** Bytes only: nothing is upgraded or injected. */
   #tunnelTo(asked: AskedDestination, listed: AllowedDestination | undefined, target: string): Destination {
     const upstream = forwardUpstream(
       { ...asked, scheme: 'http' },
@@ -254,7 +243,7 @@ export class ForwardProxy {
 
   #routeVia(upstream: Upstream, listed: AllowedDestination | undefined): ActiveRoute {
     const name = `${HOST_LISTS[this.#options.list].prefix}:${listed?.host ?? 'other'}`;
-    // Entries for different ports of one host may lead to one upstream, each with its own credential.
+    // Two entries may lead to one upstream with different credentials.
     const entry = listed === undefined ? 'other' : this.#options.config.allow.indexOf(listed);
     const key = `${entry} ${upstream.protocol}://${upstream.authority}`;
     const known = this.#routes.get(key);
@@ -273,7 +262,7 @@ export class ForwardProxy {
   }
 }
 
-/** What the app sends to a host that is not on the list is its own, Authorization included. */
+/** A host that is not on the list gets what the app sends, Authorization included. */
 function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
   return {
     credential: '',
@@ -286,7 +275,6 @@ function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
   };
 }
 
-/** Whether two entries of a list lead to the same upstreams. */
 function isSameDestination(one: AllowedDestination, other: AllowedDestination): boolean {
   return one.host === other.host && one.port === other.port && one.upgradeToTls === other.upgradeToTls;
 }
@@ -300,7 +288,7 @@ function portOf(authority: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Whether an authority from Host or `:authority` is what was asked for, with or without the port of its scheme. */
+/** With or without the port of its scheme. */
 function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
   const standard = DEFAULT_PORTS[scheme];
   return (
@@ -314,7 +302,7 @@ function originForm(method: string, pathAndQuery: string): string {
   return pathAndQuery === '' && method === 'OPTIONS' ? '*' : `/${pathAndQuery}`;
 }
 
-/** The first entry of the list that has this host and port, if any. */
+/** The first entry with this host and port. */
 export function allowedDestination(
   { allow }: ForwardProxyConfig,
   asked: AskedDestination,
@@ -325,9 +313,9 @@ export function allowedDestination(
 }
 
 /**
- * Where a request to a listed (or, without `destination`, a passed) host is sent. The dialled host, the Host field and
- * the certificate's name all come from here, so that they cannot diverge. Port 80, explicit or not, belongs to plain
- * http: an upgraded request goes to 443.
+ * The dialled host, the Host field and the certificate's name all come from here, so that they cannot differ. Port 80
+ * belongs to plain http: an upgraded request goes to 443.
+ * @param destination absent for a host that is not listed.
  */
 export function forwardUpstream(asked: AskedDestination, destination?: AllowedDestination): Upstream {
   const protocol = destination?.upgradeToTls === true ? 'https' : asked.scheme;
@@ -345,15 +333,15 @@ export function forwardUpstream(asked: AskedDestination, destination?: AllowedDe
 }
 
 /**
- * `*.example.com` stands for every name below example.com, at any depth, but not for example.com itself. The host must
- * be a valid name: SNI may hold any octet, and what matches is dialled, certified and written into a CONNECT.
+ * `*.example.com` matches all names below, but not itself. The host must be a valid name: SNI may hold any octet, and
+ * what matches is dialled and written into a CONNECT.
  */
 function matchesHost(pattern: string, host: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === host;
   return host.endsWith(pattern.slice(1)) && isDnsName(host);
 }
 
-/** A destination without a port allows the well-known ones only: the list names services, not every port of a host. */
+/** Without a port only the scheme's own is allowed. */
 function matchesPort({ port }: AllowedDestination, asked: AskedDestination): boolean {
   const askedPort = asked.port ?? DEFAULT_PORTS[asked.scheme];
   if (port === undefined) return askedPort === DEFAULT_PORTS.http || askedPort === DEFAULT_PORTS.https;

@@ -2,20 +2,19 @@ import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
 export interface RefusedHost {
-  /** As it was asked for, with its port if one was named. */
+  /** With its port if one was named. */
   readonly host: string;
   /** Since it was last forgotten. */
   readonly times: number;
-  /** Wall time of the last refusal, in ms. */
+  /** Wall time in ms. */
   readonly lastAtMs: number;
 }
 
-/** Apps may ask for any number of hosts. */
+/** Apps may ask for any number. */
 const MAX_HOSTS = 16;
-/** The longest name (RFC 1035 §2.3.4) and a port after it. */
+/** A name (RFC 1035 §2.3.4) and a port. */
 const LONGEST = 253 + 6;
 
-/** The latest hosts that were asked for and are on no list. */
 export class RefusedHosts {
   readonly #hosts = new LruMap<string, RefusedHost>({ max: MAX_HOSTS });
   readonly #clock: Clock;
