@@ -1,4 +1,4 @@
-/** Captured hosts: the sidecar listens in their place, on their ports. */
+/** The sidecar listens in place of captured hosts, on their ports. */
 
 import type { Socket } from 'node:net';
 import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
@@ -15,12 +15,12 @@ import type { ActiveRoute } from '../routing/routes.ts';
 import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
-/** The list of captured hosts, which get the token; it reaches nothing else. */
+/** Captured hosts get the token; nothing else is reached. */
 export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig {
   const [{ timeouts }] = hosts as [CapturedHost];
   return {
     allow: hosts.flatMap(({ address: _, ports, clearPorts, ...host }) => [
-      // What comes over TLS leaves over TLS, whatever is allowed in clear.
+      // What comes over TLS leaves over TLS.
       ...ports.map((port) => ({ ...host, port, upgradeToTls: true })),
       ...clearPorts.map((port) => ({ ...host, port })),
     ]),
@@ -30,7 +30,6 @@ export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig
   };
 }
 
-/** An address where the sidecar listens in place of a host, and how it serves connections there. */
 interface CapturedPort {
   readonly listen: ListenAddress;
   readonly service: Service;
@@ -92,7 +91,6 @@ interface CapturedTlsConnectionOptions {
   readonly onFree: () => void;
 }
 
-/** A connection that an app opened to a captured host over TLS, which ends here. */
 class CapturedTlsConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
@@ -104,7 +102,7 @@ class CapturedTlsConnection implements AppConnection {
     let take: TakeBytes = () => {};
     acceptShared(socket, (chunk) => guarded(socket, context.log, () => take(chunk)));
     this.socket = socket;
-    // Every end of a connection emits 'close'.
+    // Every end emits 'close'.
     socket.on('error', () => socket.destroy());
     const connection: TerminatedConnection['connection'] = {
       socket,
@@ -120,7 +118,7 @@ class CapturedTlsConnection implements AppConnection {
     termination.begin({ connection, listed, route, onOver: onFree });
   }
 
-  /** A handshake counts as busy, like a request, and has a time limit of its own. */
+  /** A handshake counts as busy; it has its own time limit. */
   get busy(): boolean {
     return this.#successor?.busy !== false;
   }

@@ -1,30 +1,30 @@
 /**
- * The name by which an app calls the host of a redirected connection: SNI (RFC 6066 §3), or the Host of its first
- * request. It only decides who serves the connection, which then reads and judges the same octets.
+ * The host of a redirected connection, by SNI (RFC 6066 §3) or the Host of its first request. This only decides who
+ * serves the connection, which judges the same octets again.
  */
 
 import { HANDSHAKE_RECORD, MAX_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
 
-/** A host not named within this many octets counts as nameless. */
+/** Beyond this, the host counts as nameless. */
 const MAX_FIRST_BYTES = MAX_HELLO_BYTES;
 
 type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
-  /** Incomplete: more octets are needed. */
+  /** More octets are needed. */
   | { readonly kind: 'partial' }
-  /** Neither TLS with a name nor an HTTP/1.1 request to a host: nothing tells the host. */
+  /** Nothing names the host. */
   | { readonly kind: 'nameless' };
 
 const PARTIAL: Naming = { kind: 'partial' };
 const NAMELESS: Naming = { kind: 'nameless' };
 
-/** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with such a line of version 2. */
+/** RFC 9112 §3. HTTP/2 begins with such a line of version 2. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} (\S+) HTTP\/1\.[01]\r\n/;
 const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$| [^\r\n]*\r?$)/;
 const HOST = '\r\nhost:';
 const LINE_END = '\r\n';
 
-/** @param octets everything that the app has sent, at least one octet. */
+/** @param octets everything so far, at least one. */
 export function nameIn(octets: Buffer): Naming {
   if (octets[0] === HANDSHAKE_RECORD) {
     const hello = readClientHello(octets);
@@ -37,8 +37,7 @@ export function nameIn(octets: Buffer): Naming {
   if (target === undefined) {
     return octets.length < MAX_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
   }
-  // Any other form, CONNECT included, is for a proxy of the app's own (RFC 9112 §3.2): the connection leads there, not
-  // to the named host.
+  // Other forms are for the app's own proxy (RFC 9112 §3.2), not for the named host.
   if (!target.startsWith('/') && target !== '*') return NAMELESS;
   const headEnd = said.indexOf('\r\n\r\n');
   // With the line end of the last field.
@@ -47,7 +46,7 @@ export function nameIn(octets: Buffer): Naming {
   return headEnd === -1 && octets.length < MAX_FIRST_BYTES ? PARTIAL : NAMELESS;
 }
 
-/** The value of the first complete Host line. A regular expression would take quadratic time on a long run of blanks. */
+/** The first complete Host line. A regular expression takes quadratic time on a long run of blanks. */
 function hostIn(fields: string): string | undefined {
   const at = fields.toLowerCase().indexOf(HOST);
   if (at === -1) return undefined;

@@ -1,5 +1,3 @@
-/** The way to where redirected connections were going. */
-
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { formatAddress, type ListenAddress } from '../../platform/net/address.ts';
@@ -9,22 +7,20 @@ import { type UpstreamStream, WithoutRequest } from '../streams/contract.ts';
 import type { TunnelEnd } from '../tunnel/tunnel.ts';
 
 interface OriginalConnectionEvents {
-  /** The connection is open. */
   stands(): void;
-  /** The server has spoken, or ended its side, before the app: some protocols work that way. */
+  /** The server spoke, or ended its side, before the app. */
   spoke(): void;
-  /** The connection could not be made, or closed before it was needed. */
+  /** It could not be made, or closed before it was needed. */
   failed(error: SidecarError<ProxyErrorCode> | undefined): void;
 }
 
 type State =
   | { readonly kind: 'connecting' }
-  /** What the server has said so far is held. */
+  /** Holds what the server has said. */
   | { readonly kind: 'waiting'; readonly end: TunnelEnd; readonly said: Buffer | undefined }
   | { readonly kind: 'over' };
 
 interface Way {
-  /** Where the redirected connection was going. */
   readonly original: ListenAddress;
   readonly passing: PassingConnections;
 }
@@ -44,7 +40,7 @@ export class OriginalConnection extends WithoutRequest {
     this.#stream = upstream.acquireTunnel(this);
   }
 
-  /** Gives the connection up to become one end of a tunnel; undefined unless it is open. */
+  /** For a tunnel; undefined unless open. */
   giveUp(): TunnelEnd | undefined {
     const state = this.#state;
     if (state.kind !== 'waiting') return undefined;
@@ -59,7 +55,7 @@ export class OriginalConnection extends WithoutRequest {
       takeOver: (take) => {
         this.#take = take;
         const first = said;
-        // Released here: the tunnel keeps this end for as long as it lasts.
+        // Released, since the tunnel keeps this end.
         said = undefined;
         return first;
       },
@@ -110,21 +106,19 @@ export class OriginalConnection extends WithoutRequest {
 }
 
 /**
- * The connections to where apps were going. One that is itself redirected comes back, and would be passed on forever:
- * the system exempts a user other than this program's.
+ * Detects loops: a passing connection that is itself redirected would be passed on forever. The system should exempt
+ * this program's user.
  */
 export class PassingConnections {
-  /** What each is known by if it is redirected back. */
   readonly #known = new Set<string>();
 
-  /** Adds an open connection to `original`. */
   add(socket: Socket, original: ListenAddress): void {
     const known = between(socket.localAddress, socket.localPort, original);
     this.#known.add(known);
     socket.once('close', () => this.#known.delete(known));
   }
 
-  /** @throws {SidecarError} `loop_detected` where an accepted connection, which was going to `original`, is one of these. */
+  /** @throws {SidecarError} `loop_detected` if the accepted connection to `original` is one of these. */
   assertOthers({ remoteAddress, remotePort }: Socket, original: ListenAddress): void {
     if (!this.#known.has(between(remoteAddress, remotePort, original))) return;
     const user = process.getuid?.();
@@ -135,10 +129,7 @@ export class PassingConnections {
   }
 }
 
-/**
- * A connection by both of its ends. One end alone does not tell it: the system gives the same port to connections of
- * several programs if they lead to different addresses.
- */
+/** By both ends: the system gives one local port to several connections if they lead to different addresses. */
 function between(address: string | undefined, port: number | undefined, original: ListenAddress): string {
   return `${address} ${port} ${formatAddress(original)}`;
 }

@@ -1,4 +1,4 @@
-/** Connections that the system redirects here: those to listed hosts get the token, all others pass. */
+/** Redirected connections: those to listed hosts get the token, all others pass. */
 
 import type { Socket } from 'node:net';
 import type { ForwardProxyConfig, RedirectConfig } from '../../config/config.ts';
@@ -22,12 +22,11 @@ import { runTunnel, SocketSide } from '../tunnel/tunnel.ts';
 import { nameIn } from './first-octets.ts';
 import { OriginalConnection, PassingConnections } from './original-connection.ts';
 
-/** The list of hosts whose redirected connections get the token; all others pass. */
 export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProxyConfig {
   return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
 }
 
-/** Where a redirected connection was going; undefined if the system does not know. */
+/** Undefined if the system does not know. */
 export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
 
 interface RedirectedServiceOptions {
@@ -37,12 +36,11 @@ interface RedirectedServiceOptions {
   readonly onResult: (result: RedirectedResult) => void;
 }
 
-/** Serves connections that the system redirects here. */
 export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
   const passing = new PassingConnections();
   return {
     what: 'redirect',
-    // Apps that arrive here know of no proxy.
+    // Apps here know of no proxy.
     clear: false,
     open(accepted, onFree) {
       const original = findOriginal(accepted);
@@ -60,13 +58,13 @@ export function redirectedService({ context, findOriginal, ...options }: Redirec
   };
 }
 
-/** For a connection that was not redirected the system names a destination, too: this listener. */
+/** Without a redirect, the system names this listener as the destination. */
 function isHere({ host, port }: ListenAddress, { localAddress, localPort }: Socket): boolean {
   return port === localPort && host === localAddress;
 }
 
 /**
- * Listens where the system redirects to: loopback, in both address families.
+ * Listens on loopback, in both address families.
  * @throws {SidecarError} `configuration` when the port is not available.
  */
 export async function listenForRedirected(
@@ -84,21 +82,20 @@ export async function listenForRedirected(
   }
 }
 
-/** An app silent for this long may be waiting for its server to speak first, so the server is dialled. */
+/** A silent app may be waiting for its server to speak: the server is dialled. */
 const FIRST_WORD_MS = 1_000;
 
-/** A connection not named this long after its first octet passes as it is. */
+/** After its first octet; then the connection passes as it is. */
 const NAMING_MS = 10_000;
 
-/** What became of a connection, reported once; `left` if it closed before anything else did. */
+/** Reported once; `left` if it closed first. */
 type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 interface RedirectedConnectionOptions {
   readonly context: AppContext;
   readonly termination: TlsTermination;
-  /** Where the app was going. */
   readonly original: ListenAddress;
-  /** This listener's connections to where apps were going. */
+  /** Of this listener. */
   readonly passing: PassingConnections;
   readonly onResult: (result: RedirectedResult) => void;
   /** Called whenever a request is settled. */
@@ -106,15 +103,14 @@ interface RedirectedConnectionOptions {
 }
 
 type Phase =
-  /** The host is not known yet. */
   | { readonly kind: 'unnamed'; readonly firstAtMs: number | undefined }
-  /** The host gets the token. The successor is set once HTTP is spoken. */
+  /** The successor is set once HTTP is spoken. */
   | { readonly kind: 'listed'; readonly successor: ConnectionSuccessor | undefined }
-  /** Bytes pass to and from where the app was going, once there is a connection. */
+  /** Bytes pass once the connection to the destination is open. */
   | { readonly kind: 'passing' }
   | { readonly kind: 'over' };
 
-/** A connection to where the app was going, under the configuration in use when it was begun. */
+/** A connection to where the app was going, under the configuration of its beginning. */
 interface Past {
   readonly route: ActiveRoute;
   readonly connection: OriginalConnection;
@@ -122,14 +118,13 @@ interface Past {
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** A connection that an app opened to some host and the system redirected here. */
 class RedirectedConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
   readonly #options: RedirectedConnectionOptions;
   readonly #deadline: Deadline;
   #phase: Phase = { kind: 'unnamed', firstAtMs: undefined };
-  /** Bytes that arrived before anyone took them, and no longer: connections live for hours. */
+  /** Untaken bytes only, since connections live for hours. */
   #octets: Buffer = NOTHING;
   #take: TakeBytes = (chunk) => this.#read(chunk);
   #past: Past | undefined;
@@ -141,7 +136,7 @@ class RedirectedConnection implements AppConnection {
     this.#options = options;
     this.#deadline = new Deadline(clock, () => guarded(socket, log, () => this.#tooLate()));
     this.#deadline.set(clock.monotonicMs() + FIRST_WORD_MS);
-    // Every end of a connection emits 'close'.
+    // Every end emits 'close'.
     socket.on('error', () => socket.destroy());
     socket.on('end', this.#onEnd);
     socket.on('close', () => {
@@ -156,7 +151,7 @@ class RedirectedConnection implements AppConnection {
     });
   }
 
-  /** A passing connection in use looks the same as an idle one. */
+  /** A passing connection in use looks like an idle one. */
   get busy(): boolean {
     const phase = this.#phase;
     return phase.kind === 'listed' ? phase.successor?.busy !== false : phase.kind === 'passing';
@@ -189,7 +184,7 @@ class RedirectedConnection implements AppConnection {
     else this.#serve({ list: 'redirected', asked });
   }
 
-  /** What the app asked for, if listed. Port 80 is for plain HTTP and 443 for TLS; anything else there is not listed. */
+  /** Undefined unless listed. Port 80 is for plain HTTP, 443 for TLS. */
   #listed(scheme: AskedDestination['scheme'], authority: string): AskedDestination | undefined {
     const { original, context } = this.#options;
     const other = scheme === 'https' ? 'http' : 'https';
@@ -230,7 +225,6 @@ class RedirectedConnection implements AppConnection {
     connection.handOff(new AcceptedConnection(this.socket, { ...context, listed }, onFree, connection));
   }
 
-  /** Passes its bytes to where they were going, starting with those already read. */
   #pass(): void {
     if (this.#phase.kind !== 'unnamed') return;
     this.#phase = { kind: 'passing' };
@@ -262,7 +256,7 @@ class RedirectedConnection implements AppConnection {
     }
   }
 
-  /** Joins both ends once the connection is known to pass and has somewhere to pass to. */
+  /** Joins both ends once the connection is known to pass and is open. */
   #join(): void {
     const past = this.#past;
     const upstream = this.#phase.kind === 'passing' ? past?.connection.giveUp() : undefined;
@@ -279,10 +273,7 @@ class RedirectedConnection implements AppConnection {
     runTunnel(new SocketSide(app), new SocketSide(upstream), { clock, idleMs });
   }
 
-  /**
-   * Passes bytes to `take` from here on.
-   * @returns those already read.
-   */
+  /** @returns the bytes already read. */
   #handTo(take: TakeBytes): Buffer | undefined {
     const octets = this.#octets;
     this.#octets = NOTHING;
@@ -290,7 +281,7 @@ class RedirectedConnection implements AppConnection {
     return octets.length === 0 ? undefined : octets;
   }
 
-  /** Resets the connection, as if nobody listened there. */
+  /** Resets the connection, as if nobody listened. */
   #refuse(error: SidecarError<ProxyErrorCode> | undefined, route: ActiveRoute | undefined): void {
     const { context, onResult } = this.#options;
     this.#phase = { kind: 'over' };
@@ -315,7 +306,7 @@ class RedirectedConnection implements AppConnection {
       this.#pass();
     } else if (this.#past === undefined) {
       const past = this.#dial();
-      // Both sides are silent: the idle timeout of a tunnel applies.
+      // Both sides are silent: a tunnel's idle timeout applies.
       if (past !== undefined) {
         this.#deadline.set(this.#options.context.clock.monotonicMs() + past.route.config.timeouts.idleMs);
       }
