@@ -170,6 +170,18 @@ describe('pods that lack the sidecar they ask for', () => {
     expect(fake.requests.filter((request) => /^GET .*pods\?.*continue=/.test(request))).toHaveLength(4);
   });
 
+  it('are told of fifty owners at once, and of five more a second', async () => {
+    const { fake, clock, replica, counted, events } = await start();
+    const startedAtMs = clock.monotonicMs();
+    for (let index = 0; index < 120; index++) fake.put(PODS, pod(`p${index}`, { owner: `o${index}` }));
+    replica('first');
+    await counted(120);
+    const most = 50 + (5 * (clock.monotonicMs() - startedAtMs)) / 1000;
+    expect(events().length).toBeGreaterThanOrEqual(50);
+    expect(events().length).toBeLessThanOrEqual(most);
+    await passUntil(clock, () => events().length === 120);
+  });
+
   it('are not counted where the webhook is not asked, which is said where nobody has switched it off', async () => {
     const { fake, replica, counted, events } = await start();
     fake.put(PODS, pod('off', { namespace: 'off', owner: 'off' }));
