@@ -1,18 +1,12 @@
 /**
- * Bounds on what costs a peer less than it costs this side, and achieves nothing. Each kind has a token bucket that refills
- * with time and with useful work, so that a busy connection may do more of it than an idle one. Going beyond it is an
- * attack, or a fault that looks like one: ENHANCE_YOUR_CALM.
- *
- * ```ts
- * const fault = abuse.spend('ping', nowMs); // a reason ends the connection
- * abuse.earn('window_update', 2);           // DATA was sent
- * ```
+ * Bounds what costs a peer less than this side, and achieves nothing. Each kind has a token bucket that
+ * refills with time and with useful work. If it is empty, the connection ends with ENHANCE_YOUR_CALM.
  */
 
 import { type Rate, TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { FaultReason } from './errors.ts';
 
-/** Each kind, and the reason for too much of it. */
+/** The reason for too much of each kind. */
 const REASONS = {
   /** The peer resets a stream (rapid reset, CVE-2023-44487). */
   reset: 'reset_flood',
@@ -23,10 +17,10 @@ const REASONS = {
   settings: 'settings_flood',
   /** DATA without data and end. */
   empty_data: 'empty_data_flood',
-  /** Those that are tiny, or give back what was never sent: others are bounded by what was sent. */
+  /** Tiny ones, or ones that give back what was never sent. */
   window_update: 'window_update_flood',
   goaway: 'goaway_flood',
-  /** PRIORITY and frames of unknown types, and frames for streams that are closed. */
+  /** PRIORITY, unknown types, and frames for closed streams. */
   ignored_frame: 'ignored_frame_flood',
 } as const satisfies Record<string, FaultReason>;
 
@@ -46,7 +40,7 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   ignored_frame: { burst: 2000, perSecond: 100 },
 };
 
-/** One for each connection. Buckets are made when first spent from: most never are. */
+/** One for each connection. Most never spend, so buckets are made late. */
 export class AbuseCounter {
   readonly #limits: AbuseLimits;
   readonly #buckets: Partial<Record<AbuseKind, TokenBucket>> = {};
@@ -55,14 +49,14 @@ export class AbuseCounter {
     this.#limits = limits;
   }
 
-  /** Spends one of a kind; returns the reason to end the connection if that is one too many. */
+  /** Returns the reason to end the connection if this is one too many. */
   spend(kind: AbuseKind, nowMs: number): FaultReason | undefined {
     const bucket = this.#buckets[kind] ?? new TokenBucket(this.#limits[kind]);
     this.#buckets[kind] = bucket;
     return bucket.take(nowMs) ? undefined : REASONS[kind];
   }
 
-  /** Useful work was done, which allows for `count` more of a kind. */
+  /** Useful work allows for `count` more of a kind. */
   earn(kind: AbuseKind, count: number): void {
     this.#buckets[kind]?.refund(count);
   }

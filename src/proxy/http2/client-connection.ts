@@ -1,4 +1,4 @@
-/** The client's side of a connection, to an upstream: requests leave, answers come. */
+/** The client's side of a connection, to an upstream. */
 
 import { InterimAnswers } from '../http/messages.ts';
 import { Connection } from './connection.ts';
@@ -15,12 +15,11 @@ import { ENDED_BY_LOCAL, OPEN } from './streams.ts';
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
   readonly asked: Asked;
-  /** From the first one on. */
   interims: InterimAnswers | undefined;
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
-  /** An interim answer, or the final one. `endStream`: there is no body, otherwise `data` and `trailers` follow. */
+  /** An interim answer, or the final one; with `endStream` no body follows. */
   answer(
     stream: ClientStream<T>,
     answer: AnswerSection,
@@ -28,8 +27,8 @@ export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
     neverIndexed: readonly string[],
   ): void;
   /**
-   * `mayOpen` has become true again: a stream was closed, or the peer allows more. Called as something comes; when this
-   * side closes a stream itself, it can check `mayOpen` at once.
+   * `mayOpen` has become true again because of something that came. When this side closes a stream, check
+   * `mayOpen` yourself.
    */
   mayOpen(): void;
 }
@@ -44,21 +43,22 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     this.#handler = handler;
   }
 
-  /** Writes the preface and this side's settings. Requests may follow at once (RFC 9113 §3.4). */
+  /** Requests may follow at once (RFC 9113 §3.4). */
   start(): void {
     this.output.octets(PREFACE);
     this.startSettings([[Setting.ENABLE_PUSH, 0]]);
   }
 
-  /** Whether another request may be sent: the peer allows it, has not said GOAWAY, and identifiers are left. */
+  /**
+   * Whether another request may be sent: the peer allows it, has not said GOAWAY, and identifiers are left.
+   */
   get mayOpen(): boolean {
     return this.streams.size < this.peer.maxConcurrentStreams && this.streams.nextId() !== undefined;
   }
 
   /**
-   * Opens a stream with a request, which `mayOpen` allows.
+   * Opens a stream; `mayOpen` must be true.
    * @param fields pseudo-fields first
-   * @param asked what kind of answer is to be expected
    * @param endStream whether the request has no body
    */
   request(
@@ -88,7 +88,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     return stream;
   }
 
-  /** Nobody pushes. */
+  /** Push is disabled. */
   protected override get lastProcessedId(): number {
     return 0;
   }

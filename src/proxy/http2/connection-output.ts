@@ -1,4 +1,4 @@
-/** What one connection sends, within which bounds it receives, and what it reports about its streams. */
+/** What one connection sends, the bounds on what it receives, and what it reports of its streams. */
 
 import { AbuseCounter, type AbuseKind, type AbuseLimits } from './abuse.ts';
 import { codeOf, ErrorCode, type FaultReason } from './errors.ts';
@@ -14,32 +14,30 @@ import { ENDED, newWindows, RESET_SENT, type Stream, Streams } from './streams.t
 
 /** How a stream ended, if not by itself. */
 export type Broken =
-  /** The peer reset it. */
   | { readonly kind: 'reset'; readonly code: ErrorCode }
   /** The peer broke a rule, and this side reset it. */
   | { readonly kind: 'fault'; readonly reason: FaultReason }
   /** GOAWAY says that the peer has not processed it: it may be retried elsewhere. */
   | { readonly kind: 'unprocessed' };
 
-/** Receives the events of streams. Buffers are valid until the call returns. A handler may send, and reset, within a call. */
+/** Buffers are valid until the call returns. A handler may send, and reset, within a call. */
 export interface StreamHandler<S> {
-  /** A piece of the body, not padding; empty only with `endStream`. */
+  /** A piece of the body without padding; empty only with `endStream`. */
   data(stream: S, data: Buffer, endStream: boolean): void;
-  /** Trailers, which end the peer's side. */
+  /** Trailers end the peer's side. */
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
   /** Nothing more comes, or may be sent. */
   broken(stream: S, how: Broken): void;
-  /** A window grew: that of `stream`, or, if undefined, that of the connection or of all streams. */
+  /** A window grew: of `stream`, or, if undefined, of the connection or of all streams. */
   writable(stream: S | undefined): void;
   /** The peer will take no more streams. */
   goaway(frame: GoawayFrame): void;
-  /** The peer has answered a PING; absent if none is sent. */
+  /** The answer to a PING; absent if none is sent. */
   pong?(opaque: Buffer): void;
 }
 
-/** A stream with the handler's own context. */
 export interface MessageStream<T> extends Stream {
-  /** Checks the length of the peer's body, once its head has come. */
+  /** Checks the length of the peer's body; set by its head. */
   body: BodyLength | undefined;
   /** The handler's own. */
   context: T | undefined;
@@ -51,15 +49,15 @@ export interface MessageStream<T> extends Stream {
 export interface ConnectionLimits {
   readonly frames: FrameLimits;
   readonly section: FieldSectionLimits;
-  /** Size of the HPACK table for what comes, as HPACK counts it: the memory that each connection may take for it. */
+  /** The HPACK table for what comes, in octets as HPACK counts them. */
   readonly tableBytes: number;
   /** Octets of `:path`. */
   readonly targetBytes: number;
   /** Streams that the peer may have open at once. */
   readonly maxStreams: number;
   /**
-   * What may come and be held for one stream, and for all of them together; both at least 65 535, which a peer may send
-   * before it has read SETTINGS.
+   * What may be held for one stream, and for all together. Both at least 65 535, which a peer may send before
+   * it reads SETTINGS.
    */
   readonly streamWindowBytes: number;
   readonly connectionWindowBytes: number;
@@ -69,7 +67,6 @@ export interface ConnectionLimits {
 /** Reasons to refuse a stream as it begins. */
 const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
 
-/** What one connection sends: its frames, and the windows, settings and streams that govern them. */
 export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   readonly output: FrameOutput;
   readonly peer: PeerSettings;
@@ -100,12 +97,12 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return this.streams.size;
   }
 
-  /** The stream of that identifier, while it is open or half-closed. */
+  /** Undefined once it is closed. */
   stream(streamId: number): S | undefined {
     return this.streams.get(streamId);
   }
 
-  /** How many octets of data may be sent on a stream, in one frame, now. */
+  /** Octets of data that may be sent on a stream now, in one frame. */
   sendable(stream: S): number {
     const available = Math.min(
       this.sendWindow.available,
@@ -115,12 +112,14 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return Math.max(0, available);
   }
 
-  /** Whether the window that all streams share allows no data at all. */
+  /** Whether the connection's window allows no data at all. */
   get windowShut(): boolean {
     return this.sendWindow.available <= 0;
   }
 
-  /** Writes the header of a DATA frame; its payload of `bytes` octets, at most `sendable`, follows at once. */
+  /**
+   * Writes the header of a DATA frame; `bytes` octets of payload, at most `sendable`, must follow at once.
+   */
   sendData(stream: S, bytes: number, endStream: boolean): void {
     this.streams.send(stream, 'data', endStream);
     this.sendWindow.take(bytes);
@@ -131,7 +130,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Sends a head, or trailers: pseudo-fields come first, and credentials are never indexed. */
+  /** Sends a head, pseudo-fields first, or trailers. Credentials are never indexed. */
   sendFields(
     stream: S,
     fields: readonly string[],
@@ -144,7 +143,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Resets a stream, unless it is closed. @returns whether it did. */
+  /** Resets a stream unless it is closed. @returns whether it did. */
   reset(stream: S, code: ErrorCode): boolean {
     if (stream.state.kind === 'closed') return false;
     this.runOut.reset(stream.receiveWindow.granted);
@@ -153,19 +152,19 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return true;
   }
 
-  /** Octets that `data` brought have left: the peer may send as many again, on this stream while it is open. */
+  /** Octets of `data` have left the program: the peer may send as many again. */
   consume(stream: S, bytes: number): void {
     this.consumeConnection(bytes);
     this.consumeStream(stream, bytes);
   }
 
-  /** The same for the connection's window alone: streams that keep up must not wait for one that does not. */
+  /** For the connection's window alone: streams that keep up must not wait for one that does not. */
   consumeConnection(bytes: number): void {
     const increment = this.receiveWindow.consume(bytes);
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
-  /** The same for the window of the stream alone. */
+  /** For the stream's window alone. */
   consumeStream(stream: S, bytes: number): void {
     // A peer that has ended its side, or hears that the stream is over, has no use for a window.
     const { state } = stream;
@@ -174,15 +173,15 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     if (increment > 0) this.output.windowUpdate(stream.id, increment);
   }
 
-  /** DATA came, and may have left the other streams next to no window. */
+  /** DATA came, and may have left other streams next to no window. */
   protected giveBackWhatIsDue(): void {
     const increment = this.receiveWindow.due();
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
   /**
-   * Tells the peer that no streams are taken but those that came (RFC 9113 §6.8); `announceGoaway` goes a round trip
-   * ahead. A client's GOAWAY is about pushes: it opens no more streams, and open ones go on.
+   * Tells the peer that no further streams are taken (RFC 9113 §6.8); `announceGoaway` goes a round trip
+   * ahead. A client's GOAWAY only ends its own opening of streams.
    */
   goaway(code: ErrorCode): void {
     if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
@@ -195,7 +194,6 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
   }
 
-  /** Sends PING, which tells a dead connection from a quiet one. */
   ping(opaque: Buffer): void {
     this.pingsUnanswered++;
     this.output.ping(false, opaque);
@@ -238,7 +236,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     try {
       this.encoder.fields(this.output, fields, neverIndexed);
     } catch (error) {
-      // Nothing of it is sent: what was written before it still stands.
+      // Nothing of it is sent; what was written before stands.
       this.output.length = before;
       this.encoder.abandon();
       throw error;
@@ -247,21 +245,21 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   }
 
   /**
-   * A stream was useful work, which allows for one reset by the peer. The owner decides, who knows what an answer has
-   * cost: free answers must not pay for requests that cost something.
+   * Allows for one reset by the peer. The owner calls it for a stream with a costly answer: free answers must
+   * not pay for costly requests.
    */
   wasUseful(): void {
     this.abuse.earn('reset', 1);
   }
 
-  /** A stream that both sides have ended, and neither has reset, allows for a few frames. */
+  /** A stream that both sides have ended without a reset allows for a few frames. */
   protected closed(stream: S): void {
     if (stream.state !== ENDED) return;
     this.abuse.earn('window_update', FRAMES_PER_STREAM);
     this.abuse.earn('ping', 1);
   }
 
-  /** Resets a stream for a reason: an open one, or one just being refused. */
+  /** Resets a stream: an open one, or one just being refused. */
   protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
     const stream = this.streams.get(streamId);
     this.output.reset(streamId, codeOf(reason));
@@ -273,16 +271,16 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
       this.streams.send(stream, 'reset', false);
       this.handler.broken(stream, { kind: 'fault', reason });
     }
-    // A stream that is refused has cost no more than its frame.
+    // A refused stream has cost no more than its frame.
     if (REFUSALS.has(reason)) return this.spend('ignored_frame');
     return stream === undefined ? this.spend('fault') : this.#spendFault();
   }
 
-  /** Resets a stream for a reason, even if the faulty frame has ended it. */
+  /** Resets a stream even if the faulty frame has ended it. */
   protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
     if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
     this.output.reset(stream.id, codeOf(reason));
-    // However the frame was cut, later ones must meet a stream that was reset, not one that ended.
+    // Later frames must meet a stream that was reset, not one that ended.
     stream.state = RESET_SENT;
     this.streams.refuse(stream.id);
     this.handler.broken(stream, { kind: 'fault', reason });
@@ -290,14 +288,14 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   }
 
   /**
-   * A fault of a message on an open stream. A client can provoke resets that cost it nothing (MadeYouReset). A
-   * malformed answer ends only the request that asked for it.
+   * A client can provoke resets that cost it nothing (MadeYouReset); a malformed answer ends only its own
+   * request.
    */
   #spendFault(): FaultReason | undefined {
     return this.peer.role === 'client' ? this.spend('fault') : undefined;
   }
 
-  /** Charges the peer for a frame; returns what ends the connection if that is too much. */
+  /** Charges the peer for a frame; returns the reason if that ends the connection. */
   protected spend(kind: AbuseKind): FaultReason | undefined {
     return this.abuse.spend(kind, this.nowMs);
   }

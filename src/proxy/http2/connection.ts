@@ -1,24 +1,14 @@
 /**
- * One HTTP/2 connection without its socket: octets in, calls of a handler and octets out. `ServerConnection` and
- * `ClientConnection` are the two kinds.
+ * One HTTP/2 connection without its socket, either `ServerConnection` or `ClientConnection`.
  *
  * ```ts
  * connection.start();
  * const fault = connection.receive(chunk, nowMs); // calls the handler
- * socket.write(connection.output.take());         // whatever was to be said: answers, acknowledgements, GOAWAY
+ * socket.write(connection.output.take());
  * if (fault !== undefined) socket.destroySoon();
  * ```
  *
- * Data is sent as `sendable` allows, each time as a header that `sendData` writes and the payload that follows it:
- *
- * ```ts
- * const bytes = Math.min(chunk.length, connection.sendable(stream));
- * connection.sendData(stream, bytes, false);
- * connection.output.octets(chunk.subarray(0, bytes)); // or write it to the socket after what `output` has
- * ```
- *
- * `consume` gives what came back to the peer's windows, once it has left this program: thus the windows bound what is
- * held, and carry back-pressure from one side to the other.
+ * Call `consume` once data has left the program, so that windows bound what is held.
  */
 
 import {
@@ -38,8 +28,7 @@ import type { Role } from './settings.ts';
 import { FORGOTTEN, RESET_SENT } from './streams.ts';
 
 /**
- * WINDOW_UPDATE for fewer octets counts as abuse; one that gives back more, of what was sent, does not (Go sends one
- * for each 4096).
+ * WINDOW_UPDATE for fewer octets, or for more than was sent, counts as abuse. (Go sends one for each 4096.)
  */
 const TINY_INCREMENT_BYTES = 1024;
 
@@ -47,7 +36,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   #midFrameSinceMs: number | undefined;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
-  /** Whether the peer's first SETTINGS have come, so that `peer` holds them. */
+  /** Whether the peer's first SETTINGS are in `peer`. */
   settingsCame = false;
   #fault: ConnectionFault | undefined;
 
@@ -57,12 +46,12 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     this.#decoder = new HpackDecoder(limits.section, new KnownBlocks());
   }
 
-  /** Since when part of a frame has been waiting for its rest, if any is: the peer is slow or gone, not idle. */
+  /** Since when part of a frame has waited for its rest: the peer is slow or gone, not idle. */
   get midFrameSinceMs(): number | undefined {
     return this.#midFrameSinceMs;
   }
 
-  /** The same if nothing of that frame, or field block, could be passed on so far: it is not DATA. */
+  /** Undefined also for DATA, which is passed on in pieces. */
   get heldSinceMs(): number | undefined {
     return this.#reader.midData ? undefined : this.#midFrameSinceMs;
   }
@@ -73,7 +62,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   /**
-   * Takes what came. A fault ends the connection: GOAWAY is then in `output`, and nothing more may be given.
+   * After a fault GOAWAY is in `output`, and nothing more may be given.
    * @param nowMs on a monotonic clock
    */
   receive(chunk: Buffer, nowMs: number): ConnectionFault | undefined {
@@ -97,7 +86,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   /**
-   * HEADERS that are not trailers: they begin a stream, or are an answer on the given one.
+   * HEADERS that are not trailers.
    * @returns what ends the connection
    */
   protected abstract head(
@@ -107,13 +96,13 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     block: DecodedFields | TooLarge,
   ): FaultReason | undefined;
 
-  /** Whether HEADERS on a stream that is open are its trailers. */
+  /** Whether HEADERS on an open stream are its trailers. */
   protected abstract areTrailers(stream: S): boolean;
 
   /** A frame has been processed. */
   protected settled(): void {}
 
-  /** Processes a frame; returns what is wrong with it, if that ends the connection. */
+  /** Returns what is wrong with a frame if that ends the connection. */
   #take(frame: Frame): FaultReason | undefined {
     if (frame.kind === 'connection_fault') return frame.reason;
     if (!this.settingsCame) {
@@ -188,7 +177,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   #headers(frame: HeadersFrame): FaultReason | undefined {
-    // Before anything else: whatever becomes of the stream, the table has to stay in step.
+    // First: whatever becomes of the stream, the table has to stay in step.
     const block = this.#decoder.decode(frame.block);
     if (block.kind === 'connection_fault') return block.reason;
     const { streamId, endStream } = frame;
@@ -261,7 +250,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   #goawayCame(frame: GoawayFrame): FaultReason | undefined {
-    // To a server it says that nothing may be pushed, and that no more requests come.
+    // To a server it means that no pushes and no more requests come.
     const beyond = this.peer.role === 'server' ? this.streams.limitTo(frame.lastStreamId) : [];
     for (const stream of beyond) this.handler.broken(stream, { kind: 'unprocessed' });
     this.handler.goaway(frame);
@@ -287,7 +276,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     return undefined;
   }
 
-  /** A fault of a frame on a stream; there may be no stream to reset. */
+  /** There may be no stream to reset. */
   #streamFault(streamId: number, reason: FaultReason): FaultReason | undefined {
     const state = this.streams.stateOf(streamId);
     if (state.kind === 'idle') return reason;
@@ -295,7 +284,6 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     return this.failStream(streamId, reason);
   }
 
-  /** Another frame for a stream that is closed. */
   #frameRanOut(): FaultReason | undefined {
     return this.runOut.frame() ? undefined : this.spend('ignored_frame');
   }

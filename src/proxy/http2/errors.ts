@@ -1,6 +1,4 @@
-/** What can be wrong with an HTTP/2 connection, and by which code each side says so. */
-
-/** The error codes of RST_STREAM and GOAWAY frames (RFC 9113 §7). */
+/** Of RST_STREAM and GOAWAY (RFC 9113 §7). */
 export const ErrorCode = {
   NO_ERROR: 0x0,
   PROTOCOL_ERROR: 0x1,
@@ -20,21 +18,20 @@ export const ErrorCode = {
 
 type ErrorCodeName = keyof typeof ErrorCode;
 
-/** A code as it came: codes that nobody knows are allowed and mean INTERNAL_ERROR (RFC 9113 §7). */
+/** Unknown codes are allowed and mean INTERNAL_ERROR (RFC 9113 §7). */
 export type ErrorCode = number;
 
 const NAMES = new Map<number, ErrorCodeName>(
   Object.entries(ErrorCode).map(([name, code]) => [code, name as ErrorCodeName]),
 );
 
-/** The name of a code, for logs; undefined for one that RFC 9113 does not know. */
+/** Undefined for a code that RFC 9113 does not know. */
 export function errorCodeName(code: ErrorCode): ErrorCodeName | undefined {
   return NAMES.get(code);
 }
 
-// Every reason for which the codec ends a stream or a connection, in one table with the error code that the RFC names.
-// One reason, one rule: tests and log lines name the rule by it, and nothing of the message itself (which may hold a
-// token) goes into the text. A fault is data; whoever owns the socket sends RST_STREAM or GOAWAY with its code.
+// Every reason to end a stream or a connection, one a rule, with its error code. The text holds nothing of
+// the message, which may hold a token. Whoever owns the socket sends RST_STREAM or GOAWAY.
 
 type Row = readonly [code: ErrorCodeName, text: string];
 
@@ -140,14 +137,14 @@ export const FAULTS = {
 
 export type FaultReason = keyof typeof FAULTS;
 
-/** Ends the connection: GOAWAY with `code` (RFC 9113 §5.4.1). The reader can no longer be used. */
+/** GOAWAY with `code` (RFC 9113 §5.4.1). The reader can no longer be used. */
 export interface ConnectionFault {
   readonly kind: 'connection_fault';
   readonly code: ErrorCode;
   readonly reason: FaultReason;
 }
 
-/** Ends one stream: RST_STREAM with `code` (RFC 9113 §5.4.2); the connection goes on. */
+/** RST_STREAM with `code` (RFC 9113 §5.4.2); the connection goes on. */
 interface StreamFault {
   readonly kind: 'stream_fault';
   readonly streamId: number;
@@ -165,7 +162,6 @@ export function streamFault(streamId: number, reason: FaultReason): StreamFault 
   return { kind: 'stream_fault', streamId, code: codeOf(reason), reason };
 }
 
-/** The error code that goes with a reason. */
 export function codeOf(reason: FaultReason): ErrorCode {
   return ErrorCode[FAULTS[reason][0]];
 }

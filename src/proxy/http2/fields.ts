@@ -1,6 +1,6 @@
 /**
- * What holds for the fields of every section, a request's, an answer's or trailers (RFC 9113 §8.2). A section that
- * breaks a rule makes its message malformed, which is an error of the stream (§8.1.1); nothing of it is mended.
+ * Rules for the fields of every section (RFC 9113 §8.2). A breach makes the message malformed, an error of
+ * its stream (§8.1.1).
  */
 
 import { parseContentLength } from '../http/fields.ts';
@@ -10,10 +10,10 @@ import type { FaultReason } from './errors.ts';
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = readonly string[];
 
-/** What a field counts beside its name and value in the size of a section (RFC 9113 §6.5.2). */
+/** What a field counts beside its octets (RFC 9113 §6.5.2). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
-/** The size of a section as SETTINGS_MAX_HEADER_LIST_SIZE counts it, in octets. @param fields one char an octet (latin1). */
+/** Octets as SETTINGS_MAX_HEADER_LIST_SIZE counts them. @param fields one char an octet (latin1). */
 export function sectionBytes(fields: readonly string[]): number {
   let bytes = (fields.length / 2) * FIELD_OVERHEAD_BYTES;
   for (const part of fields) bytes += part.length;
@@ -22,12 +22,11 @@ export function sectionBytes(fields: readonly string[]): number {
 
 type SectionKind = 'request' | 'answer' | 'trailers';
 
-/** Fields that say how a message is to be read. */
 interface ControlFields {
   readonly contentLength: number | undefined;
-  /** Value of a request's Host field. */
+  /** Of a request. */
   readonly host: string | undefined;
-  /** The fields with their length normalised; undefined if it needed none of that. */
+  /** The fields with a normalised length; undefined if nothing was changed. */
   readonly mended: Fields | undefined;
 }
 
@@ -37,12 +36,11 @@ const COLON = 0x3a;
 
 const LOWER_CASE_TOKEN = TOKEN.map((member, octet) => (octet >= 0x41 && octet <= 0x5a ? 0 : member));
 
-/** Whether a name is a pseudo-field's (§8.3). */
 export function isPseudo(name: string): boolean {
   return name.charCodeAt(0) === COLON;
 }
 
-/** Whether a value is free of CR, LF, NUL and other control octets, and of whitespace at either end (§8.2.1, RFC 9110 §5.5). */
+/** No control octets, and no whitespace at either end (§8.2.1, RFC 9110 §5.5). */
 function isFieldValue(value: string): boolean {
   const { length } = value;
   if (length === 0) return true;
@@ -51,8 +49,8 @@ function isFieldValue(value: string): boolean {
 }
 
 /**
- * Checks the fields from `from` on, where the pseudo-fields end. In what is `mended`, a length repeated in an answer
- * stands once, and leading zeros are removed.
+ * Checks the fields from `from` on, after the pseudo-fields. `mended` removes an answer's repeated length and
+ * leading zeros.
  */
 export function readFields(kind: SectionKind, given: Fields, from: number): ControlFields | FaultReason {
   let fields = given;
@@ -64,7 +62,7 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
     const value = fields[at + 1] as string;
     if (!isFieldName(name)) return isPseudo(name) ? latePseudo(kind) : 'name_malformed';
     if (!isFieldValue(value)) return 'value_malformed';
-    // The length rules out almost every field before names are compared.
+    // Rules out almost every field before names are compared.
     switch (name.length) {
       case 2:
         if (name === 'te' && value.toLowerCase() !== 'trailers') return 'te_malformed';
@@ -89,7 +87,8 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
           const length = parseContentLength(value);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in two ways.
+            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in
+            // two ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields = fields.toSpliced(at, 2);
             at -= 2;
@@ -113,7 +112,7 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
 }
 
 /**
- * Checks trailers (§8.1). Which of them may be passed on is decided elsewhere.
+ * Checks trailers (§8.1), not whether they may be passed on.
  * @param endStream whether their frame ends the stream, as it must
  */
 export function trailersFault(fields: Fields, endStream: boolean): FaultReason | undefined {
@@ -137,26 +136,25 @@ function isBlank(char: number): boolean {
 }
 
 /**
- * Counts the data of one message, against its Content-Length (RFC 9113 §8.1.1). Reports faults as soon as they are certain: too much with the first octet beyond, too
- * little with the end.
+ * Compares a message's data with its Content-Length (RFC 9113 §8.1.1). Reports too much with the first octet
+ * beyond, too little with the end.
  */
 export class BodyLength {
   readonly #expected: number | undefined;
   #received = 0;
 
-  /** @param expected octets, as `contentLength` or `expectedBodyBytes` says; undefined if unknown */
+  /** @param expected octets, from `contentLength` or `expectedBodyBytes`; undefined if unknown */
   constructor(expected: number | undefined) {
     this.#expected = expected;
   }
 
-  /** Octets of data so far. */
   get received(): number {
     return this.#received;
   }
 
   /**
-   * Data came, in octets without padding.
-   * @param ended whether the message has ended, with this DATA, its head or its trailers
+   * @param bytes without padding
+   * @param ended whether this DATA, the head or trailers ended the message
    */
   receive(bytes: number, ended: boolean): FaultReason | undefined {
     this.#received += bytes;

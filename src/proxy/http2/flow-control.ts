@@ -1,6 +1,6 @@
 /**
- * Flow control (RFC 9113 §5.2, §6.9): one window of each kind for the connection and one for each stream, and what may
- * still come on a stream that was reset.
+ * Flow control (RFC 9113 §5.2, §6.9) of connections and streams, and what may still come on a stream that was
+ * reset.
  */
 
 import { type DataPiece, MAX_31_BITS } from './frames.ts';
@@ -15,25 +15,25 @@ export class SendWindow {
     this.#available = bytes;
   }
 
-  /** Octets; negative where the peer made the window smaller than what was in flight (RFC 9113 §6.9.2). */
+  /** Octets; negative if the peer shrank the window below what was in flight (RFC 9113 §6.9.2). */
   get available(): number {
     return this.#available;
   }
 
-  /** Octets are sent; never more than are available. */
+  /** Never more than are available. */
   take(bytes: number): void {
     this.#available -= bytes;
     this.#unreturned += bytes;
   }
 
-  /** WINDOW_UPDATE came. Whether it gives back no more than what was sent. */
+  /** For WINDOW_UPDATE. False if it gives back more than was sent. */
   returns(bytes: number): boolean {
     const covered = bytes <= this.#unreturned;
     this.#unreturned = Math.max(0, this.#unreturned - bytes);
     return covered;
   }
 
-  /** WINDOW_UPDATE, or a change of SETTINGS_INITIAL_WINDOW_SIZE, which may shrink it. False: larger than 2^31-1. */
+  /** For WINDOW_UPDATE and SETTINGS_INITIAL_WINDOW_SIZE, which may shrink it. False if larger than 2^31-1. */
   grow(bytes: number): boolean {
     this.#available += bytes;
     return this.#available <= MAX_31_BITS;
@@ -44,9 +44,9 @@ export class SendWindow {
 const SMALL_STEP_BYTES = 4096;
 
 /**
- * What the peer may still send. Consumed octets are given back in steps of half the window, so that updates are few and
- * the peer does not run dry. A connection's window is shared: stalled streams may hold more than half of it; what the
- * others consume is then given back in smaller steps, before they run dry.
+ * What the peer may still send. Octets are given back in steps of half the window, so that updates are few.
+ * If stalled streams hold much of a shared window, the steps become smaller, so that the others do not run
+ * dry.
  */
 export class ReceiveWindow {
   readonly #isShared: boolean;
@@ -72,29 +72,29 @@ export class ReceiveWindow {
     return Math.max(0, this.#granted);
   }
 
-  /** DATA came. False: more than was granted. */
+  /** False if more came than was granted. */
   receive(bytes: number): boolean {
     this.#granted -= bytes;
     return this.#granted >= 0;
   }
 
   /**
-   * The increment of a WINDOW_UPDATE due now that DATA came, or 0. If that took what was left, and its stream stalls,
-   * no further `consume` would give back what is owed.
+   * The increment of a WINDOW_UPDATE due after DATA, or 0. Otherwise a stalled stream that took what was left
+   * would keep what is owed.
    */
   due(): number {
     return this.#granted < SMALL_STEP_BYTES && this.#runsDry() ? this.#giveBack() : 0;
   }
 
-  /** Octets are done with. Returns the increment of a WINDOW_UPDATE due now, or 0. */
+  /** Returns the increment of a WINDOW_UPDATE due now, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;
     return this.#owed * 2 >= this.#size || this.#runsDry() ? this.#giveBack() : 0;
   }
 
   /**
-   * Makes the window larger than the settings say (the only way to enlarge the connection's). Returns the increment to
-   * be sent.
+   * Enlarges the window beyond the settings; the only way for the connection's. Returns the increment to
+   * send.
    */
   enlarge(bytes: number): number {
     this.#owed += bytes;
@@ -115,15 +115,15 @@ export class ReceiveWindow {
   }
 }
 
-/** Frames that a stream accounts for beside its DATA: this many may be in flight as it is reset, and are earned as it ends. */
+/** Frames beside DATA that may be in flight when a stream is reset, and are earned when it ends. */
 export const FRAMES_PER_STREAM = 4;
 
-/** What the peer may still send on streams that this side has reset: it was allowed to, and did not know. */
+/** What the peer may still send on reset streams before it knows. */
 export class RunOut {
   #bytes = 0;
   #frames = 0;
 
-  /** This side resets a stream on which `allowedBytes` octets of DATA were still allowed. */
+  /** @param allowedBytes octets of DATA that the reset stream still allowed. */
   reset(allowedBytes: number): void {
     this.#bytes += allowedBytes;
     this.#frames += FRAMES_PER_STREAM;

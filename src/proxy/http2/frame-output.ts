@@ -1,13 +1,6 @@
 /**
- * Frames to be sent, written one after another into one buffer, so that what is known together leaves in one write.
- * DATA is written as its header alone, and the payload follows from wherever it lies:
- *
- * ```ts
- * output.ping(true, opaque);
- * output.dataHeader(streamId, slice.length, false);
- * socket.write(output.take()); // a view that is there until the next frame is written
- * socket.write(slice);
- * ```
+ * Gathers frames in one buffer, so that they leave in one write. DATA is written as a header; its payload
+ * follows from wherever it lies.
  */
 
 import type { ErrorCode } from './errors.ts';
@@ -15,7 +8,7 @@ import { Flag, FRAME_HEADER_BYTES, FrameType } from './frames.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** A buffer that has grown beyond this is dropped once taken, so that a quiet connection uses little memory. */
+/** A larger buffer is dropped once taken, so that a quiet connection uses little memory. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
 export class FrameOutput {
@@ -23,12 +16,12 @@ export class FrameOutput {
   bytes: Buffer;
   length = 0;
 
-  /** @param bytes where to write as long as it is large enough */
+  /** @param bytes is used while large enough */
   constructor(bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES)) {
     this.bytes = bytes;
   }
 
-  /** What was written since the last call, as a view that is valid until more is written. */
+  /** A view of what was written since the last call, valid until more is written. */
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;
@@ -36,7 +29,6 @@ export class FrameOutput {
     return taken;
   }
 
-  /** Makes room for this many more octets. */
   room(octets: number): void {
     const needed = this.length + octets;
     if (needed <= this.bytes.length) return;
@@ -45,22 +37,19 @@ export class FrameOutput {
     this.bytes = larger;
   }
 
-  /** Octets that are no frame: the preface, or a payload that is worth copying. */
+  /** The preface, or a payload that is worth copying. */
   octets(octets: Buffer): void {
     this.room(octets.length);
     octets.copy(this.bytes, this.length);
     this.length += octets.length;
   }
 
-  /** The header of a DATA frame; `payloadBytes` octets must follow at once. */
+  /** `payloadBytes` octets must follow at once. */
   dataHeader(streamId: number, payloadBytes: number, endStream: boolean): void {
     this.#header(payloadBytes, FrameType.DATA, endStream ? Flag.END_STREAM : 0, streamId);
   }
 
-  /**
-   * Leaves room for the header of a HEADERS frame. The block is then written at `length`, and `endHeaders` called with
-   * what this returns.
-   */
+  /** Then write the block at `length`, and pass the returned start to `endHeaders`. */
   beginHeaders(): number {
     this.room(FRAME_HEADER_BYTES);
     const start = this.length;
@@ -69,8 +58,7 @@ export class FrameOutput {
   }
 
   /**
-   * Turns the block written since `beginHeaders` into a HEADERS frame, and CONTINUATION frames if it is larger than the
-   * peer's frames may be.
+   * Frames the block written since `beginHeaders`, with CONTINUATION if needed.
    * @param frameBytes the peer's SETTINGS_MAX_FRAME_SIZE
    */
   endHeaders(start: number, streamId: number, endStream: boolean, frameBytes: number): void {
@@ -83,7 +71,7 @@ export class FrameOutput {
     }
     const continuations = Math.ceil(blockBytes / frameBytes) - 1;
     this.room(continuations * FRAME_HEADER_BYTES);
-    // Starting with the last, each moves by as many frame headers as will stand before it.
+    // From the last to the first, each moves by the headers that will stand before it.
     for (let index = continuations; index > 0; index--) {
       const from = blockStart + index * frameBytes;
       const to = Math.min(from + frameBytes, blockStart + blockBytes);
@@ -107,7 +95,6 @@ export class FrameOutput {
     this.#number(code);
   }
 
-  /** @param settings pairs of identifier and value */
   settings(settings: readonly (readonly [identifier: number, value: number])[]): void {
     this.#header(settings.length * 6, FrameType.SETTINGS, 0, 0);
     for (const [identifier, value] of settings) {

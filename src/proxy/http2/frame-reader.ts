@@ -1,17 +1,17 @@
 /**
- * Finds frames in a stream of octets (RFC 9113 §4, §6). Any split of the stream gives the same frames and the same
- * faults, but for DATA, whose pieces follow those of the stream.
+ * Finds frames in a stream of octets (RFC 9113 §4, §6). Splits of the stream change nothing but the pieces of
+ * DATA.
  *
  * ```ts
  * for (let at = 0; ; at = reader.position) {
  *   const frame = reader.read(chunk, at);
  *   if (frame === undefined) break; // all of the chunk is taken
- *   …                               // after a connection_fault the reader is of no more use
+ *   …                               // useless after a connection_fault
  * }
  * ```
  *
- * A frame that lies whole in one chunk is read where it lies. Of one that does not, at most its payload is held, and of
- * a field block at most `blockBytes`.
+ * A frame within one chunk is not copied. Otherwise at most its payload is held, and at most `blockBytes` of
+ * a field block.
  */
 
 import {
@@ -51,17 +51,17 @@ export class FrameReader {
 
   readonly #limits: FrameLimits;
   readonly #block: BlockAssembly;
-  /** A frame header that comes in pieces, and how much of it has come; all of it once it has been read. */
+  /** A frame header, and how much of it has come. */
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
   #headerBytes = 0;
   #length = 0;
   #type = 0;
   #flags = 0;
   #streamId = 0;
-  /** A payload that comes in pieces; of a frame that is not held, only how much of it has come. */
+  /** A payload that comes in pieces; if it is not held, only its count. */
   #held = NOTHING;
   #taken = 0;
-  /** Of a DATA frame: its padding, −1 until that is known, and octets that no piece has accounted for. */
+  /** Of a DATA frame: its padding (−1: not known yet), and octets that no piece has accounted for. */
   #padding = 0;
   #unreported = 0;
 
@@ -70,7 +70,7 @@ export class FrameReader {
     this.#block = new BlockAssembly(limits);
   }
 
-  /** Whether part of a frame or of a field block has come: the peer is slow or gone, not idle. */
+  /** Whether part of a frame or field block has come: the peer is slow or gone, not idle. */
   get started(): boolean {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
@@ -80,12 +80,12 @@ export class FrameReader {
     return this.#block.heldBytes;
   }
 
-  /** Whether the partial frame is DATA: its payload has been passed on as far as it came. */
+  /** Whether the partial frame is DATA, passed on as far as it came. */
   get midData(): boolean {
     return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === FrameType.DATA;
   }
 
-  /** Reads on at `chunk[start]`: the next frame or fault, or undefined once all of the chunk is taken. */
+  /** The next frame or fault from `chunk[start]`; undefined once all of the chunk is taken. */
   read(chunk: Buffer, start: number): Frame | undefined {
     let at = start;
     for (;;) {
@@ -126,13 +126,13 @@ export class FrameReader {
     this.#taken = 0;
   }
 
-  /** What is wrong with a frame before its payload has come; all of it ends the connection. */
+  /** What is wrong with a header; all of it ends the connection. */
   #headerFault(): FaultReason | undefined {
     if (this.#block.streamId !== 0) {
       if (this.#type !== FrameType.CONTINUATION) return 'continuation_missing';
       if (this.#streamId !== this.#block.streamId) return 'continuation_unexpected';
     }
-    // Always the connection's fault: the sender has not read SETTINGS, and its payload is not waited for.
+    // The sender has not read SETTINGS, so this ends the connection without waiting for the payload.
     if (this.#length > this.#limits.frameBytes) return 'frame_too_large';
     const onStream = this.#streamId !== 0;
     switch (this.#type) {
@@ -220,7 +220,7 @@ export class FrameReader {
     return this.#finish(held, 0, this.#length);
   }
 
-  /** The frame whose payload is `bytes[start..end)`; undefined when more of its field block is to come. */
+  /** The frame with payload `bytes[start..end)`; undefined if more of its field block is to come. */
   #finish(bytes: Buffer, start: number, end: number): Frame | undefined {
     this.#headerBytes = 0;
     const streamId = this.#streamId;
@@ -282,7 +282,6 @@ export class FrameReader {
   }
 }
 
-/** Four octets as a signed number. */
 function numberAt(bytes: Buffer, at: number): number {
   return (
     ((bytes[at] as number) << 24) |
@@ -294,19 +293,19 @@ function numberAt(bytes: Buffer, at: number): number {
 
 interface BlockLimits {
   /**
-   * Encoded octets of one field block, HEADERS and CONTINUATION together. More end the connection, because an undecoded
-   * block leaves the tables out of step. Well above any block that is of use.
+   * Encoded octets of one field block. More end the connection, since an undecoded block leaves the tables
+   * out of step.
    */
   readonly blockBytes: number;
-  /** CONTINUATION frames of one block, empty ones too (CVE-2024-27316 and its kin). */
+  /** Per block, empty ones included (CVE-2024-27316 and its kin). */
   readonly continuations: number;
 }
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** Puts a field block together from HEADERS and CONTINUATION frames. One that comes in one frame is not copied. */
+/** Joins a field block's frames. One that comes in one frame is not copied. */
 class BlockAssembly {
-  /** The stream whose block is unfinished; 0 when there is none. */
+  /** The stream whose block is unfinished, or 0. */
   streamId = 0;
 
   readonly #limits: BlockLimits;
@@ -320,7 +319,6 @@ class BlockAssembly {
     this.#limits = limits;
   }
 
-  /** Octets of a block that is not whole. */
   get heldBytes(): number {
     return this.#bytes.length;
   }

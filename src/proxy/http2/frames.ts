@@ -1,23 +1,22 @@
 /**
- * What a connection brings, frame by frame, as `FrameReader` gives it, and the numbers of the format. Buffers are views of
- * what was read, valid until the next `read`: copy them to keep them.
+ * What `FrameReader` gives, and the numbers of the format. Buffers are views, valid until the next `read`.
  */
 
 import type { ErrorCode, Fault } from './errors.ts';
 
-/** A piece of a DATA frame (RFC 9113 §6.1): frames are passed on as they come, not held until they are whole. */
+/** A piece of a DATA frame (RFC 9113 §6.1), passed on before the frame is whole. */
 export interface DataPiece {
   readonly kind: 'data';
   readonly streamId: number;
   /** Without padding; may be empty. */
   readonly data: Buffer;
-  /** Octets that count against the windows: the data with its share of padding (RFC 9113 §6.9.1). */
+  /** Octets that count against the windows: data and padding (RFC 9113 §6.9.1). */
   readonly windowBytes: number;
   /** Whether the frame ends here. */
   readonly last: boolean;
   /** Whether the stream ends here: only on a frame's last piece. */
   readonly endStream: boolean;
-  /** Whether the whole frame brings nothing: no data and no end. */
+  /** Whether the whole frame brings neither data nor an end. */
   readonly empty: boolean;
 }
 
@@ -25,10 +24,10 @@ export interface DataPiece {
 export interface HeadersFrame {
   readonly kind: 'headers';
   readonly streamId: number;
-  /** The whole field block; it must be decoded whatever becomes of the stream, or the tables fall out of step. */
+  /** Must be decoded whatever becomes of the stream, or the tables fall out of step. */
   readonly block: Buffer;
   readonly endStream: boolean;
-  /** Whether the stream is said to depend on itself: a stream error (RFC 7540 §5.3.1), once the block is decoded. */
+  /** Whether the stream depends on itself: a stream error (RFC 7540 §5.3.1) once the block is decoded. */
   readonly selfDependent: boolean;
 }
 
@@ -38,7 +37,7 @@ interface ResetFrame {
   readonly code: ErrorCode;
 }
 
-/** SETTINGS without ACK: `payload` is a whole number of settings, for `PeerSettings.apply`. */
+/** Without ACK; `payload` is a whole number of settings, for `PeerSettings.apply`. */
 interface SettingsFrame {
   readonly kind: 'settings';
   readonly payload: Buffer;
@@ -59,7 +58,7 @@ export interface GoawayFrame {
   readonly kind: 'goaway';
   readonly lastStreamId: number;
   readonly code: ErrorCode;
-  /** Further text from the peer, meant for people (gRPC says `too_many_pings` here). */
+  /** Text for people (gRPC says `too_many_pings` here). */
   readonly debugData: Buffer;
 }
 
@@ -88,7 +87,7 @@ export type Frame =
   | IgnoredFrame
   | Fault;
 
-/** Types of frames (RFC 9113 §6); all others are ignored (§5.5). */
+/** RFC 9113 §6; all others are ignored (§5.5). */
 export const FrameType = {
   DATA: 0x0,
   HEADERS: 0x1,
@@ -115,10 +114,10 @@ export const Flag = {
   PRIORITY: 0x20,
 } as const;
 
-/** Octets of the header of every frame (RFC 9113 §4.1). */
+/** Octets (RFC 9113 §4.1). */
 export const FRAME_HEADER_BYTES = 9;
 
-/** The least that every endpoint takes (RFC 9113 §4.2), and the most that SETTINGS_MAX_FRAME_SIZE may say. */
+/** What every endpoint takes (RFC 9113 §4.2), and the most that SETTINGS_MAX_FRAME_SIZE may say. */
 export const MIN_MAX_FRAME_BYTES = 16_384;
 export const MAX_MAX_FRAME_BYTES = 16_777_215;
 

@@ -1,7 +1,4 @@
-/**
- * The heads of messages: which pseudo-fields there are, and what they may say. Requests (RFC 9113 §8.3.1, §8.5), and
- * answers (§8.3.2): interim ones, any number, and the final one.
- */
+/** The heads of requests (RFC 9113 §8.3.1, §8.5) and answers (§8.3.2). */
 
 import { MadeOf } from '../http/lasting-fields.ts';
 import { consistsOf, isAuthority, isAuthorityWithPort, TARGET, TOKEN } from '../http/syntax.ts';
@@ -19,13 +16,13 @@ interface OrdinaryRequest extends Common {
   readonly method: string;
   /** In lower case; usually `http` or `https`. */
   readonly scheme: string;
-  /** From `:authority`, or from Host where that is missing. */
+  /** From `:authority`, or from Host if that is missing. */
   readonly authority: string;
   /** Begins with `/`, or is `*` for OPTIONS. */
   readonly path: string;
 }
 
-/** CONNECT: the stream is a tunnel to `authority`, which has a port. */
+/** A tunnel to `authority`, which has a port. */
 interface ConnectRequest extends Common {
   readonly kind: 'connect';
   readonly method: 'CONNECT';
@@ -41,10 +38,7 @@ interface RequestRules {
 
 const MAX_METHOD_BYTES = 32;
 
-/**
- * A peer that folds case would take these for the real ones: it would frame its answers differently, or send
- * credentials back.
- */
+/** A peer that folds case would frame its answers differently, or send credentials back. */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 const UPPER_CASE = /^[A-Z]+$/;
 
@@ -55,10 +49,9 @@ const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 const KNOWN_REQUESTS = new MadeOf<{ readonly rules: RequestRules; readonly section: RequestSection }>();
 
 /**
- * Reads the decoded fields of a request, which stay unchanged. Stricter than the RFC where HTTP/1.1 is, as the same
- * servers read both: the octets of a path, the form of an authority, methods that are others in another case.
- * @returns why the request is malformed. `path_too_long` and `host_differs` are no faults of framing, and may be
- * answered instead.
+ * Reads a request, leaving its fields unchanged. As strict as for HTTP/1.1 on paths, authorities and methods,
+ * since the same servers read both.
+ * @returns why the request is malformed. `path_too_long` and `host_differs` may be answered instead of reset.
  */
 export function readRequest(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
   const known = KNOWN_REQUESTS.get(fields);
@@ -95,7 +88,7 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
         path = value;
         break;
       default:
-        // `:protocol` among them: nothing that extended CONNECT (RFC 8441) asks for could be relayed.
+        // `:protocol` too: extended CONNECT (RFC 8441) could not be relayed.
         return 'pseudo_unknown';
     }
   }
@@ -146,7 +139,7 @@ function pathFault(path: string, method: string, limitBytes: number): FaultReaso
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }
 
-/** Whether both name the same authority of a scheme, apart from case and a default port that one omits. */
+/** Whether both name the same authority, apart from case and a default port. */
 function isSameAuthority(scheme: string, one: string, other: string): boolean {
   if (one === other) return true;
   const port = scheme === 'http' || scheme === 'https' ? DEFAULT_PORT[scheme] : /:$/;
@@ -166,23 +159,23 @@ function withoutHost(fields: Fields, from: number, hasHost: boolean): Fields {
 }
 
 export interface AnswerSection {
-  /** `interim`: another follows (RFC 9110 §15.2). */
+  /** After `interim` another follows (RFC 9110 §15.2). */
   readonly kind: 'interim' | 'final';
-  /** 100 to 999 without 101: codes from 600 up have no meaning (RFC 9110 §15) but exist. */
+  /** 100 to 999 without 101: codes from 600 up exist without a meaning (RFC 9110 §15). */
   readonly status: number;
   /** Without `:status`. */
   readonly fields: Fields;
   readonly contentLength: number | undefined;
 }
 
-/** What was asked decides what an answer may have. */
+/** It decides what an answer may have. */
 export type Asked = 'ordinary' | 'head' | 'connect';
 
-/** Final answers to what is `ordinary`. */
+/** Final answers to `ordinary` requests. */
 const KNOWN_ANSWERS = new MadeOf<AnswerSection>();
 
 /**
- * Reads the decoded fields of an answer, which stay unchanged.
+ * Reads an answer, leaving its fields unchanged.
  * @param endStream whether the frame ends the stream
  */
 export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
@@ -205,7 +198,7 @@ function parseAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSe
   if (typeof control === 'string') return control;
   if (at === 0) return 'pseudo_missing';
   const status = parseStatus(fields[1] as string);
-  // Switching protocols is HTTP/1.1's alone (RFC 9113 §8.6).
+  // Only HTTP/1.1 switches protocols (RFC 9113 §8.6).
   if (status === undefined || status === 101) return 'status_malformed';
 
   const kind = status < 200 ? 'interim' : 'final';
@@ -213,14 +206,14 @@ function parseAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSe
   const { contentLength, mended } = control;
   if (contentLength !== undefined) {
     const tunnels = asked === 'connect' && status >= 200 && status < 300;
-    // A length of zero is common where there can be no body, but nobody sends one before the final answer.
+    // A length of zero is common without a body, but nobody sends one before the final answer.
     const bodiless = status === 204 || status === 205 || tunnels;
     if (kind === 'interim' || (bodiless && contentLength > 0)) return 'body_not_allowed';
   }
   return { kind, status, fields: (mended ?? fields).slice(at), contentLength };
 }
 
-/** How many octets of data have to follow a final answer, for `BodyLength`; undefined where any number may. */
+/** Octets of data that must follow a final answer, for `BodyLength`; undefined if any number may. */
 export function expectedBodyBytes(answer: AnswerSection, asked: Asked): number | undefined {
   const { status, contentLength } = answer;
   if (asked === 'head' || status === 204 || status === 304) return 0;

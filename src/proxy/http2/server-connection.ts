@@ -1,4 +1,4 @@
-/** The server's side of a connection, which an app opened: requests come, answers leave. */
+/** The server's side of a connection, which an app opened. */
 
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
@@ -19,17 +19,17 @@ export interface ServerStream<T> extends MessageStream<T> {
 export type RefusedRequest = Extract<FaultReason, 'fields_too_large' | 'path_too_long'>;
 
 export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
-  /** @param endStream whether there is no body; otherwise `data` and `trailers` follow */
+  /** @param endStream whether no body follows */
   request(
     stream: ServerStream<T>,
     request: RequestSection,
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
-  /** A request broke a rule, and was reset before it became one. */
+  /** A request broke a rule, and was reset. */
   malformed(reason: FaultReason): void;
   /**
-   * A request whose head is larger than the limits. Answer it, and reset it unless it has ended.
+   * A request's head is larger than the limits. Answer it, and reset it unless it has ended.
    * @param fields what the limits let through, unchecked; they tell how to answer
    */
   refused(stream: ServerStream<T>, reason: RefusedRequest, fields: readonly string[]): void;
@@ -43,7 +43,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     this.#handler = handler;
   }
 
-  /** Sends this side's settings; the client's preface has been read by whoever recognised HTTP/2 by it. */
+  /** Sends SETTINGS; whoever recognised HTTP/2 has read the client's preface. */
   start(): void {
     this.startSettings([[Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams]]);
   }

@@ -1,4 +1,4 @@
-/** How a connection begins (RFC 9113 §3.4): the client's preface, and what either side says in SETTINGS (§6.5, RFC 8441 §3). */
+/** How a connection begins (RFC 9113 §3.4): the client's preface and SETTINGS (§6.5, RFC 8441 §3). */
 
 import type { FaultReason } from './errors.ts';
 import { MAX_31_BITS, MAX_MAX_FRAME_BYTES, MIN_MAX_FRAME_BYTES } from './frames.ts';
@@ -17,15 +17,14 @@ export const Setting = {
 export const DEFAULT_HEADER_TABLE_BYTES = 4096;
 export const DEFAULT_WINDOW_BYTES = 65_535;
 
-/** The sender: a client may set what a server may not. */
+/** A client may set what a server may not. */
 export type Role = 'client' | 'server';
 
-/** The peer's settings, as far as they have come. */
 export class PeerSettings {
   headerTableBytes = DEFAULT_HEADER_TABLE_BYTES;
-  /** Streams that this side may have open at once; without bound until the peer sets one. */
+  /** Streams that this side may have open at once; unbounded until the peer says otherwise. */
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
-  /** Initial window of every stream for what is sent. A change also shifts the windows of all open streams. */
+  /** For sending. A change also shifts the windows of all open streams. */
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
   /** Largest payload of a frame that may be sent. */
   maxFrameBytes = MIN_MAX_FRAME_BYTES;
@@ -34,10 +33,9 @@ export class PeerSettings {
   /** Whether extended CONNECT may be sent to it. */
   enableConnectProtocol = false;
 
-  /** The smallest table size ever announced: the peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
+  /** The peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
-  /** The peer's role. */
   readonly role: Role;
 
   constructor(role: Role) {
@@ -45,7 +43,7 @@ export class PeerSettings {
   }
 
   /**
-   * Takes the payload of a SETTINGS frame, setting by setting in order. Unknown ones are ignored.
+   * Takes a SETTINGS payload, ignoring unknown settings.
    * @returns what is wrong with it, which ends the connection; otherwise it must be acknowledged.
    */
   apply(payload: Buffer): FaultReason | undefined {
@@ -88,30 +86,20 @@ export class PeerSettings {
   }
 }
 
-/**
- * The 24 octets with which a client begins. They were chosen so that no HTTP/1.1 reader takes them for a request; on a
- * port that serves both, they tell one from the other.
- */
+/** The 24 octets with which a client begins. No HTTP/1.1 reader takes them for a request. */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
-/** What the first octets of a connection say so far: `partial` may still become either. */
+/** `partial` may still become either. */
 type PrefaceVerdict = 'http2' | 'other' | 'partial';
 
-/** Judges the first octets, all that came since the connection was made. */
+/** @param octets all that came since the connection was made. */
 export function judgePreface(octets: Buffer): PrefaceVerdict {
   const length = Math.min(octets.length, PREFACE.length);
   if (PREFACE.compare(octets, 0, length, 0, length) !== 0) return 'other';
   return length === PREFACE.length ? 'http2' : 'partial';
 }
 
-/**
- * Reads the preface where HTTP/2 is certain, from any pieces.
- *
- * ```ts
- * const next = reader.read(chunk, 0); // −1: not the preface
- * if (reader.complete) // frames begin at chunk[next]
- * ```
- */
+/** Reads the preface, in any pieces, if HTTP/2 is certain. Frames begin once it is `complete`. */
 export class PrefaceReader {
   #matched = 0;
 
@@ -119,7 +107,7 @@ export class PrefaceReader {
     return this.#matched === PREFACE.length;
   }
 
-  /** Reads on at `chunk[start]`; the index of the first octet not taken, or −1 when an octet is not the preface's. */
+  /** The index of the first octet not taken; −1 if an octet is not the preface's. */
   read(chunk: Buffer, start: number): number {
     const length = Math.min(chunk.length - start, PREFACE.length - this.#matched);
     if (PREFACE.compare(chunk, start, start + length, this.#matched, this.#matched + length) !== 0) return -1;

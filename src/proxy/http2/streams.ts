@@ -1,6 +1,6 @@
 /**
- * The streams of a connection: which are open, which identifiers may come next, and what is known of closed ones (RFC
- * 9113 §5.1). Only clients open streams, as nobody pushes; a server's connection learns of them by HEADERS.
+ * The streams of a connection: open ones, next identifiers, and what is known of closed ones (RFC 9113 §5.1).
+ * Only clients open streams, since push is disabled.
  */
 
 import { SidecarError } from '../../platform/errors.ts';
@@ -9,7 +9,7 @@ import { ReceiveWindow, SendWindow } from './flow-control.ts';
 import { MAX_31_BITS } from './frames.ts';
 import type { Role } from './settings.ts';
 
-/** A stream that is open or half-closed. */
+/** Open or half-closed. */
 export interface Stream {
   readonly id: number;
   state: StreamState;
@@ -24,7 +24,6 @@ interface WindowSizes {
   readonly sendBytes: number;
 }
 
-/** Why no stream may be opened. */
 type NotOpened = Extract<FaultReason, 'too_many_streams' | 'going_away'>;
 
 export class Streams<S extends Stream = Stream> {
@@ -33,7 +32,7 @@ export class Streams<S extends Stream = Stream> {
   readonly #closed = new ClosedStreams();
   #highestId = 0;
   #lastId = MAX_31_BITS;
-  /** GOAWAY was sent or came: that ends the opening of streams, whatever identifier it names (§6.8). */
+  /** GOAWAY, sent or received, ends the opening of streams, whatever identifier it names (§6.8). */
   #opensNoMore = false;
 
   /** @param role of this side */
@@ -41,12 +40,12 @@ export class Streams<S extends Stream = Stream> {
     this.#role = role;
   }
 
-  /** How many are open or half-closed, which is what SETTINGS_MAX_CONCURRENT_STREAMS counts. */
+  /** Open or half-closed, as SETTINGS_MAX_CONCURRENT_STREAMS counts. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** The highest identifier that was used; 0 before any was. */
+  /** The highest identifier that was used, or 0. */
   get highestId(): number {
     return this.#highestId;
   }
@@ -56,7 +55,6 @@ export class Streams<S extends Stream = Stream> {
     return Math.min(this.#highestId, this.#lastId);
   }
 
-  /** Every stream that is open or half-closed. */
   [Symbol.iterator](): IterableIterator<S> {
     return this.#open[Symbol.iterator]();
   }
@@ -71,15 +69,15 @@ export class Streams<S extends Stream = Stream> {
     if (stream !== undefined) return stream.state;
     if (streamId > this.#highestId || streamId % 2 === 0) return IDLE;
     const state = this.#closed.stateOf(streamId);
-    // This side opened it, so it has existed; whatever still comes for it crossed with its end.
+    // This side opened it, so what still comes for it crossed with its end.
     return this.#role === 'client' && state.kind === 'closed' && state.ending === 'forgotten'
       ? RESET_SENT
       : state;
   }
 
   /**
-   * Judges a peer's frame, and moves its stream if that is open. HEADERS that would open a stream are only judged;
-   * `open` or `refuse` must follow.
+   * Judges a peer's frame, and moves its stream if that is open. HEADERS that would open one need `open` or
+   * `refuse` next.
    */
   receive(streamId: number, frame: StreamFrame, endStream: boolean): Verdict {
     const stream = this.#open.get(streamId);
@@ -111,20 +109,20 @@ export class Streams<S extends Stream = Stream> {
     return stream;
   }
 
-  /** Remembers a stream that HEADERS would have opened and that is reset instead. */
+  /** Remembers a stream that is reset instead of opened. */
   refuse(streamId: number): void {
     this.#highestId = Math.max(this.#highestId, streamId);
     this.#closed.add(streamId, RESET_SENT);
   }
 
-  /** The identifier of the next stream that a client opens; undefined after GOAWAY, and when none are left (§5.1.1). */
+  /** For a client's next stream; undefined after GOAWAY, and if none is left (§5.1.1). */
   nextId(): number | undefined {
     if (this.#opensNoMore) return undefined;
     const id = this.#highestId === 0 ? 1 : this.#highestId + 2;
     return id <= MAX_31_BITS ? id : undefined;
   }
 
-  /** Opens no more streams; open ones go on. */
+  /** Open streams go on. */
   openNoMore(): void {
     this.#opensNoMore = true;
   }
@@ -135,8 +133,8 @@ export class Streams<S extends Stream = Stream> {
   }
 
   /**
-   * The state of a stream after a frame of this side, for `move` once the frame has been written.
-   * @throws {SidecarError} `internal` when it must not be sent.
+   * The state after a frame of this side, for `move` once the frame has been written.
+   * @throws {SidecarError} `internal` if it must not be sent.
    */
   after(stream: S, frame: StreamFrame, endStream: boolean): StreamState {
     const state = sent(stream.state, frame, endStream);
@@ -149,7 +147,7 @@ export class Streams<S extends Stream = Stream> {
     return state;
   }
 
-  /** GOAWAY was sent or came: streams above `lastId` no longer exist. Returns those that were open, which are dropped. */
+  /** After GOAWAY, sent or received: drops and returns the open streams above `lastId`. */
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
     this.openNoMore();
@@ -158,14 +156,13 @@ export class Streams<S extends Stream = Stream> {
     return beyond;
   }
 
-  /** The peer's SETTINGS_INITIAL_WINDOW_SIZE changed by so much (§6.9.2). False: a window became too large. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE changed by `bytes` (§6.9.2). False if a window became too large. */
   adjustSendWindows(bytes: number): boolean {
     let fits = true;
     for (const { sendWindow } of this.#open) fits = sendWindow.grow(bytes) && fits;
     return fits;
   }
 
-  /** Moves an open stream to another state. */
   move(stream: S, state: StreamState): void {
     stream.state = state;
     if (state.kind !== 'closed') return;
@@ -174,7 +171,6 @@ export class Streams<S extends Stream = Stream> {
   }
 }
 
-/** Windows of a new stream. */
 export function newWindows(sizes: WindowSizes): Pick<Stream, 'sendWindow' | 'receiveWindow'> {
   return {
     sendWindow: new SendWindow(sizes.sendBytes),
@@ -185,13 +181,11 @@ export function newWindows(sizes: WindowSizes): Pick<Stream, 'sendWindow' | 'rec
 const FIRST_PLACES = 16;
 
 /**
- * The streams of a connection that are open or half-closed, by their identifiers.
- *
- * They stand in a table of their own, not in a `Map`: each table of that points to its successor, so that young
- * collections take streams long closed for alive (`../io/collections.ts` explains it in full).
+ * Streams by identifier. In a `Map`, young collections would take streams long closed for alive (see
+ * `../io/collections.ts`).
  */
 export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
-  /** Each stands at its place, or in the first free one after it; at most half of the places are taken. */
+  /** Each stands at its place, or in the first free one after it; at most half are taken. */
   #places: (S | undefined)[] = new Array(FIRST_PLACES).fill(undefined);
   #size = 0;
 
@@ -218,7 +212,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     let free = this.#find(id);
     if (this.#places[free] === undefined) return;
     this.#size--;
-    // Streams after it that belong there, or before, move up, so that every stream is found before the first free place.
+    // Later streams move up, so that each is found before the first free place.
     for (let at = this.#after(free); ; at = this.#after(at)) {
       const stream = this.#places[at];
       if (stream === undefined) break;
@@ -229,13 +223,13 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     this.#places[free] = undefined;
   }
 
-  /** The present streams, oldest first. */
+  /** Oldest first. */
   [Symbol.iterator](): IterableIterator<S> {
     const streams = this.#places.filter((stream) => stream !== undefined);
     return streams.sort((a, b) => a.id - b.id).values();
   }
 
-  /** Where the stream of that identifier stands, or else would. */
+  /** Where the stream stands, or would. */
   #find(id: number): number {
     let at = this.#placeOf(id);
     for (let stream = this.#places[at]; stream !== undefined && stream.id !== id; stream = this.#places[at]) {
@@ -253,27 +247,26 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return (place + 1) & (this.#places.length - 1);
   }
 
-  /** How far `to` is after `from`. */
   #distance(from: number, to: number): number {
     return (to - from) & (this.#places.length - 1);
   }
 }
 
-/** Late frames come soon: this many ended streams are told from streams that never were. */
+/** This many ended streams are told from streams that never were; late frames come soon. */
 const ENDED_KEPT = 64;
 
-/** Frames in flight to a stream when it was reset may take a round trip, in which many others may be reset. */
+/** Frames for a reset stream may be in flight for a round trip, while many others are reset. */
 const RESETS_KEPT = 256;
 
-/** How the streams closed last have ended: two rings, so that many ends do not push out a reset. */
+/** Two rings, so that many ends do not push out a reset. */
 class ClosedStreams {
   readonly #ended = new Int32Array(ENDED_KEPT);
   #nextEnded = 0;
-  /** Negative where the peer reset it; created with the first reset. */
+  /** Negative if the peer reset it; created with the first reset. */
   #resets: Int32Array | undefined;
   #nextReset = 0;
 
-  /** @param streamId of a stream that has been closed; added once */
+  /** @param streamId of a closed stream; added once */
   add(streamId: number, state: StreamState): void {
     if (state === ENDED) {
       this.#ended[this.#nextEnded] = streamId;
@@ -285,7 +278,6 @@ class ClosedStreams {
     this.#nextReset = (this.#nextReset + 1) % RESETS_KEPT;
   }
 
-  /** The state of a stream that is closed. */
   stateOf(streamId: number): StreamState {
     if (this.#resets?.includes(streamId)) return RESET_SENT;
     if (this.#resets?.includes(-streamId)) return RESET_RECEIVED;
@@ -294,15 +286,15 @@ class ClosedStreams {
 }
 
 /**
- * The states of a stream (RFC 9113 §5.1), without those that only pushed streams have. Pure: a state and a frame give
- * the next state or an error. Frames are judged here by the state alone; their content is judged elsewhere.
+ * The states of a stream (RFC 9113 §5.1) but for pushed ones. Frames are judged by the state alone, not their
+ * content.
  */
 
-/** How a stream came to its end decides what a late frame of the peer's means. */
+/** Decides what a late frame of the peer's means. */
 type Ending =
   /** Both sides have ended it: the peer can send nothing more. */
   | 'ended'
-  /** This side reset it: what the peer sent before it knew is still coming. */
+  /** What the peer sent before it knew is still coming. */
   | 'reset_sent'
   | 'reset_received'
   /** Closed too long ago, or passed over: nothing more is known. */
@@ -311,11 +303,9 @@ type Ending =
 type StreamState =
   | { readonly kind: 'idle' }
   | { readonly kind: 'open' }
-  /** One side has ended it, and the other goes on. */
   | { readonly kind: 'half_closed'; readonly endedBy: 'local' | 'remote' }
   | { readonly kind: 'closed'; readonly ending: Ending };
 
-/** Frames that move a stream, or could. */
 type StreamFrame = 'headers' | 'data' | 'reset' | 'window_update';
 
 type Verdict =
@@ -347,10 +337,7 @@ const CLOSED_FOR_ALL: Verdict = { kind: 'connection', reason: 'stream_closed' };
 const CLOSED: Verdict = { kind: 'stream', reason: 'stream_closed' };
 const HALF_CLOSED: Verdict = { kind: 'stream', reason: 'stream_half_closed' };
 
-/**
- * What a peer's frame does to a stream.
- * @param endStream whether it has END_STREAM; of HEADERS and DATA only
- */
+/** @param endStream of HEADERS and DATA only */
 export function received(state: StreamState, frame: StreamFrame, endStream: boolean): Verdict {
   const brings = frame === 'headers' || frame === 'data';
   switch (state.kind) {
@@ -366,7 +353,7 @@ export function received(state: StreamState, frame: StreamFrame, endStream: bool
       if (state.endedBy === 'remote') return HALF_CLOSED;
       return next(endStream ? ENDED : state);
     case 'closed':
-      // RST_STREAM and WINDOW_UPDATE may cross with what closed the stream; an answer to them would only cross again.
+      // RST_STREAM and WINDOW_UPDATE may cross with what closed the stream; an answer would only cross again.
       if (!brings) return IGNORED;
       switch (state.ending) {
         case 'ended':
@@ -381,7 +368,7 @@ export function received(state: StreamState, frame: StreamFrame, endStream: bool
   }
 }
 
-/** The state of a stream after a frame of this side; undefined if it must not be sent. */
+/** The state after a frame of this side; undefined if it must not be sent. */
 export function sent(state: StreamState, frame: StreamFrame, endStream: boolean): StreamState | undefined {
   const brings = frame === 'headers' || frame === 'data';
   switch (state.kind) {

@@ -1,15 +1,7 @@
 /**
- * Decodes field blocks (RFC 7541 §3, §6). One decoder for each direction of a connection: every block that comes goes
- * through it, in order and whole, whatever becomes of its stream.
- *
- * ```ts
- * const block = decoder.decode(frame.block);
- * switch (block.kind) {
- *   case 'fields':           // block.fields: name, value, name, value, …
- *   case 'too_large':        // the message can't be served; the connection goes on, for the table is in step
- *   case 'connection_fault': // COMPRESSION_ERROR
- * }
- * ```
+ * Decodes field blocks (RFC 7541 §3, §6). Each direction of a connection has one decoder, which must get
+ * every block, in order and whole, whatever becomes of its stream. After `too_large` the table is in step and
+ * the connection goes on.
  */
 
 import { type ConnectionFault, connectionFault, type FaultReason } from '../errors.ts';
@@ -21,12 +13,11 @@ import { type DecodedFields, type KnownBlocks, keyOfBlock } from './known-blocks
 import { STATIC_ENTRIES, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
 export interface FieldSectionLimits {
-  /** Octets of all names and values with 32 more for each field, as SETTINGS_MAX_HEADER_LIST_SIZE counts them. */
+  /** Names and values with 32 octets more for each field, as SETTINGS_MAX_HEADER_LIST_SIZE counts. */
   readonly sectionBytes: number;
   readonly sectionFields: number;
 }
 
-/** The section is larger than the limits. */
 export interface TooLarge {
   readonly kind: 'too_large';
   /** The fields before the first that is too much. */
@@ -46,7 +37,7 @@ export class HpackDecoder {
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
-  /** Of the block that is being decoded: whether it refers to the table, and what it puts there. */
+  /** Whether the present block refers to the table, and what it puts there. */
   #refers = false;
   #additions: readonly string[] = NONE;
   readonly #known: KnownBlocks | undefined;
@@ -57,18 +48,18 @@ export class HpackDecoder {
     this.#known = known;
   }
 
-  /** While it stays the same, a block that changed nothing still means the same fields and changes nothing. */
+  /** While it is unchanged, a block that changed nothing means the same again. */
   get tableVersion(): number {
     return this.#table.version;
   }
 
-  /** The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE, which bounds the table from here on (§4.2). */
+  /** The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE (§4.2). */
   setLimit(bytes: number): void {
     this.#limitBytes = bytes;
     this.#updateDue = this.#table.maxBytes > bytes;
   }
 
-  /** Decodes one whole block. After a fault the decoder can no longer be used. */
+  /** After a fault the decoder can no longer be used. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     const blocks = this.#known;
     const key = keyOfBlock(block);
@@ -142,7 +133,7 @@ export class HpackDecoder {
       }
       bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
       fieldsLeft--;
-      // What is too much is dropped, but decoded to the end to keep the table in step.
+      // What is too much is decoded and dropped, to keep the table in step.
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
     }
     if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
@@ -150,7 +141,7 @@ export class HpackDecoder {
     return { kind: 'fields', fields, neverIndexed };
   }
 
-  /** Table size updates may stand only at the beginning of a block (§4.2). */
+  /** Allowed only at the beginning of a block (§4.2). */
   #readSizeUpdates(block: Buffer): boolean {
     while (this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20) {
       const bytes = this.#integer(block, 0x1f);

@@ -4,17 +4,16 @@ export const ENTRY_OVERHEAD_BYTES = 32;
 const FIRST_CAPACITY = 16;
 
 /**
- * The dynamic table of a decoder (RFC 7541 §2.3.2, §4): entries in a ring, the newest at index 0. Its memory is bounded
- * by `maxBytes`, which counts each entry as more than it takes.
+ * A decoder's dynamic table (RFC 7541 §2.3.2, §4), the newest entry at index 0. `maxBytes` bounds its memory:
+ * entries count as more than they take.
  */
 export class DynamicTable {
-  /** Changes whenever an entry comes or goes: while it is the same, the same block means the same fields. */
+  /** While it is the same, the same block means the same fields. */
   version = 0;
 
   /** Rings; their length is a power of two. */
   #names: string[] = new Array(FIRST_CAPACITY).fill('');
   #values: string[] = new Array(FIRST_CAPACITY).fill('');
-  /** Where the newest is, and how many there are. */
   #newest = 0;
   #entries = 0;
   #bytes = 0;
@@ -28,7 +27,7 @@ export class DynamicTable {
     return this.#maxBytes;
   }
 
-  /** Octets of all entries, as the RFC counts them. */
+  /** Octets as the RFC counts them. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -47,7 +46,7 @@ export class DynamicTable {
     return this.#values[(this.#newest - index) & (this.#values.length - 1)] as string;
   }
 
-  /** Adds an entry, evicting others as needed; one that is larger than the table leaves it empty (§4.4). */
+  /** Evicts others as needed; an entry larger than the table leaves it empty (§4.4). */
   add(name: string, value: string): void {
     const bytes = name.length + value.length + ENTRY_OVERHEAD_BYTES;
     this.version++;
@@ -61,7 +60,7 @@ export class DynamicTable {
     this.#bytes += bytes;
   }
 
-  /** Changes the bound (§4.3). */
+  /** RFC 7541 §4.3. */
   resize(maxBytes: number): void {
     this.version++;
     this.#maxBytes = maxBytes;

@@ -1,14 +1,6 @@
 /**
- * Encodes field blocks with the static table and literals alone (RFC 7541 §6): a block depends on nothing written before,
- * and leaves nothing in the peer's table. A field may therefore be appended to any block.
- *
- * ```ts
- * const start = output.beginHeaders();
- * encoder.begin(output);
- * encoder.field(output, ':method', 'GET', false);
- * …
- * output.endHeaders(start, streamId, endStream, peer.maxFrameBytes);
- * ```
+ * Encodes field blocks with the static table and literals alone (RFC 7541 §6), so that blocks do not depend
+ * on each other. Call `begin` between `FrameOutput`'s `beginHeaders` and `endHeaders`, then give the fields.
  */
 
 import { SidecarError } from '../../../platform/errors.ts';
@@ -22,21 +14,21 @@ const TABLE_SIZE_ZERO = 0x20;
 const NEVER_INDEXED = 0x10;
 const WITHOUT_INDEXING = 0x00;
 
-/** Octets of an integer at most. */
+/** The most octets of an integer. */
 const INTEGER_BYTES = 6;
 
 const NONE: readonly string[] = [];
 
-/** Credentials: no peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
+/** No peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
 
-/** Up to this length chars are copied one by one; calling the system's own copying costs as much. */
+/** Up to this length, copying chars one by one is as fast as the system's copying. */
 const SHORT_CHARS = 32;
 
-/** A block depends on its fields alone, and is the same for every peer. */
+/** A block depends on its fields alone. */
 const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly block: Buffer }>();
 
-/** Chars that no field may hold: those that end a line for some reader, and those that are no octet. */
+/** Chars that end a line for some reader, or are no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
 
 export class HpackEncoder {
@@ -47,14 +39,14 @@ export class HpackEncoder {
   #updateWritten = false;
 
   /**
-   * Takes the SETTINGS_HEADER_TABLE_SIZE that the peer has announced. Nothing is ever put in its table; but one that
-   * has shrunk must be acknowledged in the next block, which is done by emptying it for good.
+   * Takes the peer's SETTINGS_HEADER_TABLE_SIZE. A shrunk table must be acknowledged in the next block; this
+   * empties it for good.
    */
   setPeerTableSize(bytes: number): void {
     if (bytes < DEFAULT_HEADER_TABLE_BYTES && !this.#emptied) this.#updateDue = true;
   }
 
-  /** To be called at the beginning of every block. */
+  /** Call at the beginning of every block. */
   begin(output: FrameOutput): void {
     this.#updateWritten = this.#updateDue;
     if (!this.#updateDue) return;
@@ -72,7 +64,7 @@ export class HpackEncoder {
     this.#emptied = false;
   }
 
-  /** Fields as `HpackDecoder` gives them: name, value, …, and the names of those that are never to be indexed. */
+  /** Fields as `HpackDecoder` gives them, and names that must not be indexed. */
   fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = NONE): void {
     const known = BLOCKS.get(fields);
     if (known?.neverIndexed === neverIndexed) {
@@ -82,7 +74,7 @@ export class HpackEncoder {
     const start = output.length;
     this.#fields(output, fields, neverIndexed);
     if (!isLasting(fields)) return;
-    // In memory of its own, so that it keeps no larger one alive.
+    // Memory of its own keeps no larger buffer alive.
     const block = Buffer.allocUnsafeSlow(output.length - start);
     output.bytes.copy(block, 0, start, output.length);
     BLOCKS.keep(fields, { neverIndexed, block });
@@ -98,10 +90,9 @@ export class HpackEncoder {
   }
 
   /**
-   * One field.
    * @param name in lower case
-   * @param neverIndexed besides credentials, which never are
-   * @throws {SidecarError} `internal` when anything in it could end a line, or is no octet.
+   * @param neverIndexed credentials never are, whatever it says
+   * @throws {SidecarError} `internal` if anything in it could end a line, or is no octet.
    */
   field(output: FrameOutput, name: string, value: string, neverIndexed: boolean): void {
     output.room(1 + 3 * INTEGER_BYTES + name.length + value.length);
@@ -144,7 +135,7 @@ function refuse(): never {
   throw new SidecarError('internal', 'A field to be sent holds a CR, LF, NUL or a char above U+00FF');
 }
 
-/** An integer after a prefix (§5.1): `pattern` are the bits before it. */
+/** An integer (§5.1) after the bits `pattern`. */
 function writeInteger(output: FrameOutput, pattern: number, prefix: number, value: number): void {
   const { bytes } = output;
   if (value < prefix) {

@@ -1,12 +1,9 @@
 /**
- * Reads Huffman-coded strings (RFC 7541 §5.2). Nothing is written Huffman-coded: on the short paths that this proxy is
- * made for, time is worth more than octets.
- *
- * The code of Appendix B is canonical: it follows from the lengths of its codes alone, in bits, one for each octet and
- * one for EOS.
+ * Reads Huffman-coded strings (RFC 7541 §5.2). None is written: on short paths time is worth more than
+ * octets.
  */
 
-/** Bits of the code of each octet, and of EOS. */
+/** In bits, for each octet and EOS. They determine the canonical code of Appendix B. */
 export const CODE_LENGTHS: readonly number[] = `
 13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28
  6 10 10 12 13  6  8 11 10 10  8 11  8  6  6  6  5  5  5  6  6  6  6  6  6  6  7  8 15  6 12 10
@@ -23,12 +20,15 @@ export const CODE_LENGTHS: readonly number[] = `
 
 const EOS = 256;
 const MAX_BITS = 30;
-/** Bits that the first table looks at: nearly every string consists of octets whose codes are no longer. */
+/** Nearly all strings have only codes this short. */
 const SHORT_BITS = 8;
 
-/** By the next eight bits: length of the code in the upper octet, its symbol in the lower; 0 where the code is longer. */
+/**
+ * By the next eight bits: the code's length in the upper octet, its symbol in the lower; 0 if the code is
+ * longer.
+ */
 const SHORT = new Uint16Array(1 << SHORT_BITS);
-/** By length: the first code of that length, how many there are, and where their symbols begin. */
+/** By length: the first code, how many there are, and where their symbols begin. */
 const FIRST_CODE = new Uint32Array(MAX_BITS + 1);
 const COUNT = new Uint16Array(MAX_BITS + 1);
 const OFFSET = new Uint16Array(MAX_BITS + 1);
@@ -62,8 +62,8 @@ const FIRST_SCRATCH_BYTES = 4096;
 let scratch = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
 
 /**
- * The string coded in `bytes[start..end)`, one char an octet; undefined when it holds EOS, or ends in anything but less
- * than eight bits of EOS.
+ * The string coded in `bytes[start..end)`, one char an octet. Undefined if it holds EOS, or its padding is
+ * not less than eight bits of EOS.
  */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string | undefined {
   // No code is shorter than five bits.
@@ -72,7 +72,7 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
   const out = scratch;
   let length = 0;
   let at = start;
-  /** The last `bits` bits of it are still to be decoded. */
+  /** Its last `bits` bits are still to be decoded. */
   let pending = 0;
   let bits = 0;
 

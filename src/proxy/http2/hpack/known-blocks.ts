@@ -1,12 +1,7 @@
 /**
- * Blocks that came before on a connection, and what each means when it comes again. Clients and servers repeat their
- * heads octet for octet, and reading one costs more than the rest of a small request.
- *
- * - Owner: the decoder of one direction of a connection. It gives finished values in, and never changes what it gets.
- * - Key: the octets of the block, and the state of the table where the block refers to it.
- * - Bound: 8 blocks of at most 256 octets, each of a section of at most 4096 octets.
- * - End of an entry: all are dropped when there is no place for another. A block that refers to the table is of no use
- *   from the table's next change on.
+ * Remembers what blocks of one direction of a connection mean, since peers repeat their heads octet for
+ * octet. The key is the block, with the table's version if it refers to the table. All 8 entries are dropped
+ * to make room for a ninth.
  */
 
 import { makeLasting } from '../../http/lasting-fields.ts';
@@ -15,31 +10,29 @@ import { type Fields, sectionBytes } from '../fields.ts';
 /** Heads and trailers of a few calls. Larger ones cost more to keep than they save. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_BYTES = 256;
-/** A few octets can stand for much, through the table. Counted as the limits of sections are. */
+/** A few octets can stand for much, through the table. */
 const MAX_SECTION_BYTES = 4096;
 
-/** What a whole block says. */
 export interface DecodedFields {
   readonly kind: 'fields';
   /**
-   * Name, value, name, value, …; every octet one char of the same code (latin1). They are unchecked. Once a block has
-   * come again they are lasting: it gives the same array each time.
+   * Unchecked name, value, name, value, …, one char an octet (latin1). A block that has come again gives the
+   * same, lasting array each time.
    */
   readonly fields: Fields;
-  /** Names of fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
+  /** Fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
   readonly neverIndexed: readonly string[];
 }
 
-/** What a block says and does, each time that it comes. */
 interface KnownBlock {
   readonly decoded: DecodedFields;
-  /** Name, value, … of the entries that it adds to the table, in their order. It changes nothing else there. */
+  /** Name, value, … that it adds to the table, in order. It changes nothing else there. */
   readonly additions: readonly string[];
-  /** The version of the table that this holds for; undefined where the block refers to no entry of it. */
+  /** The version of the table; undefined if the block refers to no entry of it. */
   readonly refersTo: number | undefined;
 }
 
-/** The key of a block; undefined for one that is too large to be known. */
+/** Undefined for a block that is too large to be known. */
 export function keyOfBlock(block: Buffer): string | undefined {
   return block.length > MAX_BLOCK_BYTES ? undefined : block.toString('latin1');
 }
@@ -55,7 +48,7 @@ export class KnownBlocks {
     return known;
   }
 
-  /** @param known finished: nobody changes anything of it from here on. */
+  /** @param known nobody may change it any more. */
   keep(key: string, known: KnownBlock): void {
     if (sectionBytes(known.decoded.fields) > MAX_SECTION_BYTES) return;
     if (this.#blocks.size === MAX_BLOCKS) this.#blocks.clear();

@@ -1,4 +1,4 @@
-/** The static table (RFC 7541 Appendix A). Indices begin at 1. */
+/** RFC 7541 Appendix A. Indices begin at 1. */
 
 const ENTRIES = `
 :authority
@@ -63,7 +63,6 @@ vary
 via
 www-authenticate`;
 
-/** What stands at each index; nothing at 0. */
 export const STATIC_NAMES: readonly string[] = ENTRIES.split('\n').map(
   (entry) => entry.split(' ')[0] as string,
 );
@@ -79,7 +78,6 @@ interface StaticName {
   readonly values: readonly string[];
 }
 
-/** The entries of every name that the table has. */
 export const STATIC_BY_NAME: ReadonlyMap<string, StaticName> = new Map(
   [...new Set(STATIC_NAMES.slice(1))].map((name) => {
     const index = STATIC_NAMES.indexOf(name);
