@@ -1,5 +1,3 @@
-/** The body of a message, taken out of the octets of its connection: by length, in chunks, or up to the end. */
-
 import { permittedTrailers } from '../http/fields.ts';
 import { CR, HTAB, isWhitespace, LF, TOKEN } from '../http/syntax.ts';
 import { type FieldLines, type HeadLimits, parseFieldLines } from './field-section.ts';
@@ -8,45 +6,35 @@ import { AT_LINE_START, HeldSection } from './held-section.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 
 /**
- * Takes the body out of a stream of octets, in slices of the chunks that it is given and without copying:
- *
- * ```ts
- * let at = reader.position;
- * while (!body.complete && at < chunk.length) {
- *   const data = body.read(chunk, at);
- *   at = body.position;
- *   if (data !== undefined) relay(data);
- * }
- * // chunk[at..] belongs to the next message
- * ```
+ * Takes a body out of a stream of octets, in slices of the given chunks, without copying. Call `read` from
+ * `position` until `complete`; the rest belongs to the next message.
  */
 export interface BodyDecoder {
   /** Index in the last chunk of the first octet that `read` did not take. */
   readonly position: number;
-  /** Whether the message has ended; then `read` takes nothing more. */
   readonly complete: boolean;
-  /** Trailer fields that may be passed on; complete once the message is. */
+  /** Trailers that may be passed on, once the message is complete. */
   readonly trailers: FieldLines;
   /** Octets of trailers that are not whole. */
   readonly heldBytes: number;
 
   /**
-   * Reads on at `chunk[start]`: the next piece of the body, not empty, or undefined when only framing was read. May
-   * leave octets of the body in the chunk for another call.
+   * The next piece of the body, not empty; undefined if only framing was read. May leave octets in the chunk
+   * for another call.
    * @throws {MessageRefused}
    */
   read(chunk: Buffer, start: number): Buffer | undefined;
 
   /**
-   * Says that the connection has ended, which completes a body that ends with it.
-   * @throws {MessageRefused} `truncated` when the message is not complete.
+   * The connection has ended, and with it a body that it delimits.
+   * @throws {MessageRefused} `truncated` if the message is not complete.
    */
   end(): void;
 }
 
 const NO_TRAILERS: FieldLines = [];
 
-/** The decoder of a body; for a message without one it is complete from the start. */
+/** For a message without a body it is complete from the start. */
 export function bodyDecoder(
   kind: MessageKind,
   framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
@@ -64,7 +52,7 @@ export function bodyDecoder(
   }
 }
 
-/** A body of known length (RFC 9112 §6.2). */
+/** RFC 9112 §6.2. */
 class LengthDecoder implements BodyDecoder {
   position = 0;
   complete: boolean;
@@ -92,7 +80,7 @@ class LengthDecoder implements BodyDecoder {
   }
 }
 
-/** An answer's body that ends with the connection (RFC 9112 §6.3, rule 8). Whether it is whole cannot be known. */
+/** An answer that ends with the connection (RFC 9112 §6.3, rule 8); nobody can tell whether it is whole. */
 class CloseDecoder implements BodyDecoder {
   position = 0;
   complete = false;
@@ -114,7 +102,7 @@ function sliceOf(chunk: Buffer, start: number, end: number): Buffer | undefined 
   return start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 }
 
-/** Octets of extensions and of leading zeros in all chunks of one message; few senders use either. */
+/** Octets of extensions and leading zeros in all chunks of one message; few senders use either. */
 const MAX_EXTENSION_BYTES = 16_384;
 
 const SIZE = 0;
@@ -126,11 +114,9 @@ const DATA_LF = 5;
 const TRAILERS = 6;
 
 /**
- * A chunked body (RFC 9112 §7.1). Stricter than the RFC where readers are known to disagree: sizes below 2^53, and
- * extensions bounded over the whole message and well-formed. Extensions are not passed on.
- *
- * One leniency: in an answer, blanks may end the line of a chunk's size. Old servers pad sizes, RFC 2616 allowed it,
- * and every client reads the same. In a request they are refused, because readers of requests differ on them.
+ * A chunked body (RFC 9112 §7.1). Stricter where readers disagree: sizes below 2^53; extensions well-formed,
+ * bounded over the whole message and not passed on. Only in answers may blanks end a size's line, as old
+ * servers pad sizes (RFC 2616) and all clients agree.
  */
 class ChunkedDecoder implements BodyDecoder {
   position = 0;
@@ -205,7 +191,7 @@ class ChunkedDecoder implements BodyDecoder {
   #readSize(octet: number): void {
     const digit = hexDigitOf(octet);
     if (digit !== -1) {
-      // A digit after nothing but zeros: some servers pad sizes with them.
+      // Some servers pad sizes with zeros.
       if (this.#sized && this.#remaining === 0) this.#countExtension();
       this.#sized = true;
       this.#remaining = this.#remaining * 16 + digit;
@@ -278,9 +264,8 @@ function hexDigitOf(octet: number): number {
 const REFUSED_TRAILERS = /^(?:content-length|transfer-encoding|connection|proxy-connection)$/i;
 
 /**
- * The fields that a trailer section may hold, in order. Those that could sway what has been decided are dropped, as in
- * every version of HTTP. Those that frame the body or close the connection are refused instead: some readers heed them
- * even in trailers, and nobody puts them there in good faith.
+ * Trailers that may pass, in order. Those that could change what is decided are dropped. Those that frame the
+ * body or close the connection are refused, because some readers heed them in trailers.
  */
 export function readTrailers(fields: FieldLines): FieldLines | RefusalReason {
   for (let at = 0; at < fields.length; at += 2) {
@@ -289,7 +274,6 @@ export function readTrailers(fields: FieldLines): FieldLines | RefusalReason {
   return permittedTrailers(fields);
 }
 
-/** After `;`. */
 const NAME_START = 0;
 const NAME = 1;
 const VALUE_START = 2;
@@ -297,15 +281,14 @@ const VALUE = 3;
 const QUOTED = 4;
 const ESCAPED = 5;
 const AFTER_QUOTED = 6;
-/** Whitespace after a name: `=` or `;` follows. */
+/** `=` or `;` follows. */
 const AFTER_NAME = 7;
-/** Whitespace after a size or a value: `;` follows. */
+/** `;` follows a size or a value. */
 const BEFORE_SEMICOLON = 8;
 
 /**
- * A place in chunk extensions (RFC 9112 §7.1.1): `*( ";" name [ "=" value ] )`, a value being a token or a quoted string,
- * with whitespace around `;` and `=`. Extensions are ignored, yet parsed: where lenient readers misjudged their end,
- * requests have been smuggled more than once. Stricter than the RFC: only ASCII.
+ * A place in chunk extensions (RFC 9112 §7.1.1), ASCII only. They are parsed though ignored: where readers
+ * misjudged their end, requests have been smuggled.
  */
 type ExtensionPosition =
   | typeof NAME_START
@@ -323,7 +306,7 @@ const EQUALS = 0x3d;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** The position after `octet`; undefined if `octet` is not allowed there. */
+/** Undefined if `octet` is not allowed there. */
 function nextExtensionPosition(position: ExtensionPosition, octet: number): ExtensionPosition | undefined {
   switch (position) {
     case NAME_START:

@@ -1,4 +1,4 @@
-/** The field section of a head (RFC 9112 §5): its lines, those that decide how a connection is read on, and sections that come again. */
+/** The field section of a head (RFC 9112 §5). */
 
 import { isNamed, parseContentLength } from '../http/fields.ts';
 import { makeLasting } from '../http/lasting-fields.ts';
@@ -15,7 +15,7 @@ import {
 } from '../http/syntax.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
-/** Limits of a head, and likewise of a trailer section. */
+/** For a head, or a trailer section. */
 export interface HeadLimits {
   readonly headerBytes: number;
   /** Fields. */
@@ -23,7 +23,6 @@ export interface HeadLimits {
   readonly targetBytes: number;
 }
 
-/** Where a field section lies, and what it takes to read it. */
 interface FieldSectionSource {
   readonly bytes: Buffer;
   /** Index of the first field line, or of the empty line. */
@@ -31,13 +30,11 @@ interface FieldSectionSource {
   /** Index after the empty line. */
   readonly end: number;
   readonly minorVersion: 0 | 1;
-  /** More fields than this are refused. */
   readonly maxFields: number;
-  /** The previous section, where this one may reuse its fields. */
+  /** The previous section, if its fields may be reused. */
   readonly known: KnownSection | undefined;
 }
 
-/** Reads the field section of a head, with its control fields. */
 export function readFieldSection(kind: MessageKind, source: FieldSectionSource): ReadSection | RefusalReason {
   const { bytes, start, end, minorVersion, maxFields, known } = source;
   const text = bytes.toString('latin1', start, end);
@@ -54,8 +51,8 @@ export function readFieldSection(kind: MessageKind, source: FieldSectionSource):
 }
 
 /**
- * Field lines as they came: name, value, name, value …; order, case and repetitions kept, whitespace around values
- * taken off. Every octet above 0x7F is one char of the same code (latin1).
+ * Name, value, name, value …; order, case and repetitions kept, whitespace around values removed, one char an
+ * octet (latin1).
  */
 export type FieldLines = readonly string[];
 
@@ -63,8 +60,7 @@ const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
 /**
  * Parses the field lines of a head or a trailer section (RFC 9112 §5).
- *
- * @param bytes holds the section and the empty line that ends it, both with every line ended by CRLF
+ * @param bytes with every line ended by CRLF, up to and with the empty line
  * @param textStart index in `bytes` of the first char of `text`
  * @param text the section, or a head around it, as latin1
  * @param at index in `bytes` of the first field line, or of the empty line
@@ -87,14 +83,14 @@ export function parseFieldLines(
     let valueStart = nameEnd + 1;
     while (isWhitespace(bytes[valueStart])) valueStart++;
     const lineEnd = endOfRun(FIELD_VALUE, bytes, valueStart);
-    // Or a faulty line end, but the head reader reports those before parsing gets here.
+    // The head reader has reported faulty line ends before.
     if (!isLineEnd(bytes, lineEnd)) return 'control_octet';
     let valueEnd = lineEnd;
     while (valueEnd > valueStart && isWhitespace(bytes[valueEnd - 1])) valueEnd--;
 
     if (fields.length === maxFields * 2) return 'too_many_fields';
     const name = text.slice(lineStart - textStart, nameEnd - textStart);
-    // Legal, but llhttp reads `chunked` with a tab after it as another coding, and others differ on one before it.
+    // Legal, but readers such as llhttp take `chunked` beside a tab for another coding.
     if (hasTab(bytes, nameEnd, valueStart) || hasTab(bytes, valueEnd, lineEnd)) {
       if (FRAMING.test(name)) return 'framing_tab';
     }
@@ -110,18 +106,17 @@ function hasTab(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /**
- * The fields that decide how a connection is read on: Content-Length, Transfer-Encoding, Connection and Host. They are
- * read once, here, with one meaning; whatever another reader could take differently is refused, and so are names that
- * equal theirs where names become variables (CGI, WSGI: `-` and `_` are one).
+ * Fields that decide how a connection is read on, with one meaning. What readers could take differently is
+ * refused, and so are names that equal theirs where `-` and `_` are one (CGI, WSGI).
  */
 export interface ControlFields {
   /** Octets, if Content-Length was there. */
   readonly contentLength: number | undefined;
-  /** Whether `Transfer-Encoding: chunked` was there; never together with `contentLength`. */
+  /** Never together with `contentLength`. */
   readonly chunked: boolean;
-  /** Value of a request's one Host field; in an answer the field has no meaning and is ignored. */
+  /** A request's one Host; ignored in an answer. */
   readonly host: string | undefined;
-  /** Options of all Connection fields, in lower case (RFC 9110 §7.6.1), and `close` if Proxy-Connection has it. */
+  /** Of all Connection fields, in lower case (RFC 9110 §7.6.1); also `close` from Proxy-Connection. */
   readonly connectionOptions: readonly string[];
 }
 
@@ -129,10 +124,7 @@ const NO_OPTIONS: readonly string[] = [];
 const KEEP_ALIVE: readonly string[] = ['keep-alive'];
 const CLOSE: readonly string[] = ['close'];
 
-/**
- * Reads the control fields of a message of version HTTP/1.`minorVersion`, and normalises the length in `fields`: a
- * repetition in an answer and leading zeros are removed.
- */
+/** Also removes from `fields` an answer's repeated length and leading zeros. */
 function readControlFields(
   kind: MessageKind,
   fields: string[],
@@ -145,7 +137,7 @@ function readControlFields(
 
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
-    // The length rules out almost every field before a string is made for the comparison.
+    // Rules out almost every field before a string is made for the comparison.
     switch (name.length) {
       case 4:
         if (kind === 'request' && isNamed(name, 'host')) {
@@ -166,7 +158,8 @@ function readControlFields(
           const length = parseContentLength(fields[at + 1] as string);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in two ways.
+            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in
+            // two ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields.splice(at, 2);
             at -= 2;
@@ -179,7 +172,7 @@ function readControlFields(
         }
         break;
       case 16:
-        // Non-standard (RFC 9112 §C.2.2), but some readers close on it; closing does no harm to the others.
+        // Non-standard (RFC 9112 §C.2.2), but some readers close on it, and closing is harmless.
         if (isNamed(name, 'proxy-connection')) {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
@@ -207,7 +200,7 @@ export function announcesBody({ chunked, contentLength = 0 }: ControlFields): bo
   return chunked || contentLength > 0;
 }
 
-/** `#connection-option` (RFC 9110 §7.6.1, §5.6.1); undefined when it is not that. */
+/** RFC 9110 §7.6.1, §5.6.1; undefined if malformed. */
 function parseConnectionOptions(value: string): readonly string[] | undefined {
   const lower = value.toLowerCase();
   if (lower === 'keep-alive') return KEEP_ALIVE;
@@ -222,7 +215,7 @@ function parseConnectionOptions(value: string): readonly string[] | undefined {
   return options;
 }
 
-/** Strips SP and HTAB from both ends; `trim` strips more, and a regular expression takes quadratic time. */
+/** `trim` strips more than SP and HTAB, and a regular expression takes quadratic time. */
 function withoutWhitespace(text: string): string {
   let start = 0;
   let end = text.length;
@@ -231,19 +224,18 @@ function withoutWhitespace(text: string): string {
   return text.slice(start, end);
 }
 
-/** A field section that has been read. */
 interface ReadSection {
   readonly fields: FieldLines;
   readonly control: ControlFields;
 }
 
-/** Larger sections are parsed each time rather than kept for a connection that may stay quiet for long. */
+/** A connection that may stay quiet for long keeps no larger section. */
 const KNOWN_CHARS = 2048;
 
-/** How many first sections are kept for all connections together. */
+/** For all connections together. */
 const MAX_FIRST_SECTIONS = 16;
 
-/** How many of the latest sections are kept: from a few servers at a time, each with the date of the second. */
+/** From a few servers at a time, each with the date of the second. */
 const MAX_LATEST_SECTIONS = 4;
 
 interface KnownText {
@@ -253,8 +245,8 @@ interface KnownText {
 }
 
 /**
- * Sections that the connections of one direction share. Clients that make a connection per request begin each with the
- * same section; a server's sections differ from second to second rather than between connections.
+ * Sections that connections of one direction share: new connections begin with the same request section, and
+ * answers of one second are alike.
  */
 class SharedSections {
   readonly #first = new Map<string, KnownText>();
@@ -301,9 +293,8 @@ export class SectionsInCommon {
 }
 
 /**
- * The latest field section in one direction of a connection. The next is usually the same octet for octet, whatever its
- * start line; then it is not read again, and its fields are lasting. A different one may be known from other
- * connections, which then share one copy.
+ * The latest field section in one direction of a connection. If the next is equal, or known from another
+ * connection, it is not parsed again and its fields are lasting.
  */
 export class KnownSection {
   readonly #shared: SharedSections;

@@ -1,7 +1,6 @@
 /**
- * Finds heads in a stream of octets. Any split of the stream gives the same heads and the same refusals: a head that
- * lies whole in one chunk is parsed in place, any other is held until its empty line. A start line that can begin no
- * message is refused as soon as it is complete, so that a peer of another protocol need not wait for a timeout.
+ * Finds heads in a stream of octets; its splits change neither heads nor refusals. A head within one chunk is
+ * not copied. A start line that begins no message is refused as soon as it is complete.
  */
 
 import { CR, LF, SP } from '../http/syntax.ts';
@@ -17,7 +16,6 @@ import {
 import { HeldSection, IN_LINE, lineFault } from './held-section.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 
-/** How messages of one kind are read. */
 interface Grammar<Head> {
   readonly kind: MessageKind;
   readonly sections: SectionsInCommon;
@@ -60,12 +58,12 @@ const ANSWERS: Grammar<ResponseHead> = {
 const LINE_END = Buffer.from('\r\n', 'latin1');
 const EMPTY_LINE = Buffer.from('\r\n\r\n', 'latin1');
 
-/** The state of an empty line before the head: no longer allowed, its CR seen, or still allowed. */
+/** An empty line before the head: no longer allowed, its CR seen, or still allowed. */
 const NO_EMPTY_LINE = 0;
 const EMPTY_LINE_CR = 1;
 const EMPTY_LINE_ALLOWED = 2;
 
-/** One per connection and direction; reads one head after another. Useless once it has thrown. */
+/** Reads the heads of one direction of a connection. Useless once it has thrown. */
 export class HeadReader<Head extends object> {
   /** Index in the last chunk of the first octet that `read` did not take. */
   position = 0;
@@ -97,8 +95,8 @@ export class HeadReader<Head extends object> {
   }
 
   /**
-   * Reads on at `chunk[start]`. Returns the head once its last octet has come, otherwise undefined with the whole
-   * chunk taken; `position` says where to go on. Keeps no reference to `chunk`.
+   * The head from `chunk[start]` once its last octet has come; otherwise undefined, with the whole chunk
+   * taken. Keeps no reference to `chunk`.
    * @throws {MessageRefused}
    */
   read(chunk: Buffer, start: number): Head | undefined {
@@ -141,10 +139,7 @@ export class HeadReader<Head extends object> {
     return head;
   }
 
-  /**
-   * The fault found first if the head came octet by octet: line ends up to the start line's, that line, then other line
-   * ends.
-   */
+  /** In the order in which octet by octet reading finds faults. */
   #firstFault(bytes: Buffer, start: number, end: number): RefusalReason | undefined {
     const startLineEnd = bytes.indexOf(LINE_END, start) + LINE_END.length;
     return (
@@ -158,7 +153,7 @@ export class HeadReader<Head extends object> {
     throw new MessageRefused(this.#grammar.kind, reason);
   }
 
-  /** Blames the target when the head would have been refused for it alone. */
+  /** Blames the target if the head would have been refused for it alone. */
   #tooLarge(held: Buffer): RefusalReason {
     if (this.#grammar.kind === 'response') return 'head_too_large';
     const lineEnd = held.indexOf(CR);
@@ -171,9 +166,8 @@ export class HeadReader<Head extends object> {
   }
 
   /**
-   * One empty line before a request line is dropped, as RFC 9112 §2.2 asks for the sake of old clients that end
-   * their bodies with one; it is not passed on, so no other reader meets it. A second one has no such excuse, and
-   * before a status line there is none at all: there it is left over from a body that was framed wrongly.
+   * Drops one empty line before a request line for old clients (RFC 9112 §2.2). Before a status line it would
+   * be left over from a wrongly framed body.
    */
   #skipEmptyLine(chunk: Buffer, start: number): number {
     let at = start;

@@ -1,4 +1,4 @@
-/** Heads of messages: the request line (RFC 9112 §3), the status line (§4), and where the body ends (§6.3). */
+/** The request line (RFC 9112 §3), the status line (§4), and where the body ends (§6.3). */
 
 import {
   CR,
@@ -30,7 +30,7 @@ export interface RequestHead extends ControlFields {
   readonly minorVersion: 0 | 1;
   readonly fields: FieldLines;
   readonly framing: BodyFraming;
-  /** Whether another request may follow on the connection (RFC 9112 §9.3). */
+  /** Whether another request may follow (RFC 9112 §9.3). */
   readonly persistent: boolean;
 }
 
@@ -39,23 +39,22 @@ interface RequestLine {
   readonly target: string;
   readonly targetForm: TargetForm;
   readonly minorVersion: 0 | 1;
-  /** Index in the octets of the CRLF that ends it. */
+  /** Index of the CRLF that ends it. */
   readonly end: number;
 }
 
 const MAX_METHOD_BYTES = 32;
 
 /**
- * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would take these for the real ones: it would frame
- * its answers differently, or send credentials back.
+ * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would frame its answers differently, or
+ * send credentials back.
  */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 
 /**
- * Parses one request head (RFC 9112 §3, §5) that lies in `bytes[start..end)` and ends with its first empty line.
- *
- * The method is free, but for those above in another case. A CONNECT that announces a body is refused: what follows its
- * head is either the tunnel's or nothing. HTTP/1.0 requests never persist, as the RFC has it for proxies.
+ * Parses a request head (RFC 9112 §3, §5) in `bytes[start..end)`, which ends with its first empty line. A
+ * CONNECT with a body is refused, since a tunnel follows its head. HTTP/1.0 requests never persist, as the
+ * RFC says for proxies.
  */
 export function parseRequestHead(
   bytes: Buffer,
@@ -100,7 +99,7 @@ export function parseRequestHead(
 }
 
 /**
- * Parses the request line that starts at `bytes[start]` and is ended by CRLF.
+ * The line starts at `bytes[start]` and ends with CRLF.
  * @param text from there on, as latin1
  */
 export function parseRequestLine(
@@ -124,7 +123,7 @@ export function parseRequestLine(
   const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
   const end = targetEnd + 9;
   if (minorVersion === undefined || !isLineEnd(bytes, end)) return 'version_unsupported';
-  // The most common method needs no string of its own.
+  // Saves a string for the most common method.
   const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
   if (methodEnd !== upperEnd && LOOKALIKE.test(method)) return 'method_lookalike';
   const target = text.slice(targetStart - start, targetEnd - start);
@@ -133,15 +132,15 @@ export function parseRequestLine(
   return { method, target, targetForm, minorVersion, end };
 }
 
-/** How its body is framed depends on the request: `frameResponse`. */
+/** The request decides how its body is framed: see `frameResponse`. */
 export interface ResponseHead extends ControlFields {
-  /** 100 to 999: codes from 600 up have no meaning (RFC 9110 §15) but exist, and do not touch framing. */
+  /** 100 to 999: codes from 600 up exist without a meaning (RFC 9110 §15), and do not touch framing. */
   readonly status: number;
-  /** Reason phrase; may be empty. */
+  /** May be empty. */
   readonly reason: string;
   readonly minorVersion: 0 | 1;
   readonly fields: FieldLines;
-  /** Whether another answer may follow on the connection once this one has ended by itself (RFC 9112 §9.3). */
+  /** Whether another answer may follow (RFC 9112 §9.3). */
   readonly persistent: boolean;
 }
 
@@ -149,11 +148,11 @@ interface StatusLine {
   readonly status: number;
   readonly reason: string;
   readonly minorVersion: 0 | 1;
-  /** Index in the octets of the CRLF that ends it. */
+  /** Index of the CRLF that ends it. */
   readonly end: number;
 }
 
-/** Parses one response head (RFC 9112 §4, §5) that lies in `bytes[start..end)` and ends with its first empty line. */
+/** Parses a response head (RFC 9112 §4, §5) in `bytes[start..end)`, which ends with its first empty line. */
 export function parseResponseHead(
   bytes: Buffer,
   start: number,
@@ -196,11 +195,8 @@ export function parseResponseHead(
 }
 
 /**
- * Parses the status line that starts at `bytes[start]` and is ended by CRLF.
- *
- * One leniency: the space after the status code may be missing when there is no reason phrase, because servers leave
- * it out and no reader takes the line for another.
- *
+ * The line starts at `bytes[start]` and ends with CRLF. Servers may leave out the space after the code
+ * together with the reason.
  * @param text from there on, as latin1
  */
 export function parseStatusLine(bytes: Buffer, start: number, text: string): StatusLine | RefusalReason {
@@ -228,7 +224,7 @@ function statusAt(bytes: Buffer, at: number): number | undefined {
   return status >= 100 ? status : undefined;
 }
 
-/** The minor version of an `HTTP-version` of major version 1 that starts at `at` (RFC 9112 §2.3). */
+/** Of the `HTTP-version` at `at` (RFC 9112 §2.3); undefined for another major version. */
 function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
   if (text.startsWith('HTTP/1.1', at)) return 1;
   return text.startsWith('HTTP/1.0', at) ? 0 : undefined;
@@ -236,13 +232,12 @@ function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
 
 /** Where a message's body ends (RFC 9112 §6.3). */
 export type BodyFraming =
-  /** The message ends with its head. */
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
   /** The body ends with the connection; answers only. */
   | { readonly kind: 'close' }
-  /** What follows is another protocol: after 101, and after a 2xx answer to CONNECT. */
+  /** Another protocol follows a 101, or a 2xx to CONNECT. */
   | { readonly kind: 'tunnel' };
 
 const NONE: BodyFraming = { kind: 'none' };
@@ -250,22 +245,18 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const CLOSE: BodyFraming = { kind: 'close' };
 const TUNNEL: BodyFraming = { kind: 'tunnel' };
 
-/** A request without Content-Length and Transfer-Encoding has no body (§6.3, rule 7). */
+/** Without Content-Length and Transfer-Encoding it has no body (§6.3, rule 7). */
 function frameRequest(control: ControlFields): BodyFraming {
   return announced(control) ?? NONE;
 }
 
 /**
- * The framing of an answer, which depends on what was asked (§6.3, rules 1 to 8).
- *
- * A 205 is framed like any other answer, as the RFC has it, but whoever relays one must not relay its body.
- *
- * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which, by its own word or version, nothing
- *   may follow: the final answer would be read on a connection that has been given up.
- * A 204 has no body, whatever it announces: every reader believes the status. No answer may follow it on its connection.
- *
- * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body: readers disagree
- *   on whether to believe the status or the field. `Content-Length: 0`, which is common, is let through.
+ * The framing of an answer (§6.3, rules 1 to 8). A 204 has no body whatever it announces, but no answer may
+ * follow. A 205 is framed like others; do not relay its body.
+ * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which nothing may follow: the
+ * final answer could not be read.
+ * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body, since
+ * readers disagree. `Content-Length: 0` is common, and allowed.
  */
 export function frameResponse(head: ResponseHead, requestMethod: string): BodyFraming {
   const { status } = head;

@@ -1,4 +1,4 @@
-/** A section that comes in pieces, and the one rule for line ends by which its end is found. */
+/** A section that comes in pieces, and the rule for line ends. */
 
 import { CONTROL, CR, LF } from '../http/syntax.ts';
 import type { RefusalReason } from './message-refused.ts';
@@ -7,9 +7,8 @@ const FIRST_CAPACITY_BYTES = 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Holds the octets of a head or a trailer section that comes in more than one piece. Each octet is looked at once,
- * whatever the pieces, and never more than the limit is held: a peer that sends single octets costs no more than one
- * that does not.
+ * Holds a head or trailer section that comes in pieces. It looks at each octet once and holds at most the
+ * limit, so that single octets cost no more.
  */
 export class HeldSection {
   readonly #limitBytes: number;
@@ -25,7 +24,6 @@ export class HeldSection {
     this.#position = startsAt;
   }
 
-  /** Octets held. */
   get length(): number {
     return this.#length;
   }
@@ -35,12 +33,12 @@ export class HeldSection {
     return this.#firstLineEnd;
   }
 
-  /** Whether the empty line has come; then the section is `bytes[0..length)`, the empty line included. */
+  /** Whether the empty line has come; it belongs to `bytes[0..length)`. */
   get complete(): boolean {
     return this.#position === AT_END;
   }
 
-  /** Whether no more can be held; with `complete` false the section is larger than the limit. */
+  /** If not `complete` then, the section is larger than the limit. */
   get full(): boolean {
     return this.#length === this.#limitBytes;
   }
@@ -51,8 +49,8 @@ export class HeldSection {
   }
 
   /**
-   * Takes octets from `start` until the section is complete or full. Returns the first index not taken, or a fault; then
-   * what came before it is held.
+   * Takes octets until the section is complete or full. Returns the first index not taken, or a fault; what
+   * came before that is held.
    */
   append(chunk: Buffer, start: number): number | RefusalReason {
     const stop = Math.min(chunk.length, start + this.#limitBytes - this.#length);
@@ -71,7 +69,6 @@ export class HeldSection {
     return end;
   }
 
-  /** Lets go of everything held. */
   clear(): void {
     this.#bytes = NOTHING;
     this.#length = 0;
@@ -100,8 +97,8 @@ const AFTER_LAST_CR = 3;
 const AT_END = 4;
 
 /**
- * The one rule for line ends (RFC 9112 §2.2): only CRLF ends a line, and an empty line ends a head or a trailer
- * section. Followed octet by octet, so that a split between any two octets changes nothing.
+ * Only CRLF ends a line, and an empty line ends the section (RFC 9112 §2.2). Judged by octet, so that splits
+ * change nothing.
  */
 type LinePosition =
   | typeof IN_LINE
@@ -110,7 +107,10 @@ type LinePosition =
   | typeof AFTER_LAST_CR
   | typeof AT_END;
 
-/** The position after one more octet, from a position before the end, or why the octet is not allowed there. */
+/**
+ * @param position before the end.
+ * @returns why the octet is not allowed, if so.
+ */
 function nextPosition(position: LinePosition, octet: number): LinePosition | RefusalReason {
   const afterCr = position === AFTER_CR || position === AFTER_LAST_CR;
   if (octet === LF) {
@@ -122,7 +122,7 @@ function nextPosition(position: LinePosition, octet: number): LinePosition | Ref
   return CONTROL[octet] === 1 ? 'control_octet' : IN_LINE;
 }
 
-/** The first breach of the rule in `bytes[start..end)`, which starts within a line. */
+/** The first breach in `bytes[start..end)`, which starts within a line. */
 export function lineFault(bytes: Uint8Array, start: number, end: number): RefusalReason | undefined {
   let position: LinePosition = IN_LINE;
   for (let at = start; at < end && position !== AT_END; at++) {

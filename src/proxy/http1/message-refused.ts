@@ -1,6 +1,6 @@
 /**
- * Every reason for which the codec refuses a message, in one table. One reason, one rule: tests and log lines name
- * the rule by it, and nothing of the message itself (which may hold a token) goes into the text.
+ * Every reason to refuse a message, one a rule. The text holds nothing of the message, which may hold a
+ * token.
  */
 
 import { SidecarError } from '../../platform/errors.ts';
@@ -63,12 +63,12 @@ export const REFUSALS = {
 
 export type RefusalReason = keyof typeof REFUSALS;
 
-/** Who sent what is parsed: an app's request is the app's fault, an answer the upstream's. */
+/** The app is at fault for a request, the upstream for an answer. */
 export type MessageKind = 'request' | 'response';
 
 type MessageFaultCode = 'bad_request' | 'uri_too_long' | 'headers_too_large' | 'upstream_protocol_error';
 
-/** A message that is not valid HTTP/1.1 or could be read in two ways. The connection it came on must be closed. */
+/** A message that is no valid HTTP/1.1 or could be read in two ways. Its connection must be closed. */
 export class MessageRefused extends SidecarError<MessageFaultCode> {
   readonly reason: RefusalReason;
 

@@ -1,6 +1,6 @@
 /**
- * Heads and chunk framing as octets to be sent. Heads are latin1 strings, one char an octet, so that a head can leave
- * in one write with the first octets of its body.
+ * Heads and chunk framing as latin1 strings, so that a head can leave in one write with its body's first
+ * octets.
  */
 
 import { SidecarError } from '../../platform/errors.ts';
@@ -11,19 +11,19 @@ import { ownText } from '../http/own-text.ts';
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';
 
-/** Chars that end a line, or become one that does: latin1 keeps only the low octet of a char above U+00FF. */
+/** Chars that end a line, or would: latin1 keeps only the low octet of a char above U+00FF. */
 const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 
-/** Longer heads are built each time rather than kept for a connection that may stay quiet for long. */
+/** Longer heads are built each time, not kept by quiet connections. */
 const KNOWN_CHARS = 8 * 1024;
 
-/** Heads of lasting fields: the latest for each. */
+/** The latest head of each lasting array of fields. */
 const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
 const ANSWERS = new MadeOf<{ readonly status: number; readonly reason: string; readonly head: string }>();
 
 /**
- * A request head (RFC 9112 §3). The version is always this proxy's own, HTTP/1.1 (RFC 9110 §2.5).
- * @throws {SidecarError} `internal` when anything in it could end a line.
+ * RFC 9112 §3. The version is always HTTP/1.1 (RFC 9110 §2.5).
+ * @throws {SidecarError} `internal` if anything in it could end a line.
  */
 export function serializeRequestHead(method: string, target: string, fields: Fields): string {
   const known = REQUESTS.get(fields);
@@ -34,8 +34,8 @@ export function serializeRequestHead(method: string, target: string, fields: Fie
 }
 
 /**
- * A response head (RFC 9112 §4), with the version as in `serializeRequestHead`.
- * @throws {SidecarError} `internal` when anything in it could end a line.
+ * RFC 9112 §4, always as HTTP/1.1.
+ * @throws {SidecarError} `internal` if anything in it could end a line.
  */
 export function serializeResponseHead(status: number, reason: string, fields: Fields): string {
   const known = ANSWERS.get(fields);
@@ -45,7 +45,7 @@ export function serializeResponseHead(status: number, reason: string, fields: Fi
   return head;
 }
 
-/** What goes before the data of a chunk of `bytes` octets, at least one: a chunk of none would end the body. */
+/** @param bytes of the chunk, at least one: an empty chunk would end the body. */
 export function chunkStart(bytes: number): string {
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
     throw new SidecarError('internal', `A chunk of ${bytes} bytes was to be sent; it must have at least one`);
@@ -54,8 +54,8 @@ export function chunkStart(bytes: number): string {
 }
 
 /**
- * The end of a chunked body (RFC 9112 §7.1.2): last chunk, trailer fields, empty line.
- * @throws {SidecarError} `internal` when anything in it could end a line.
+ * The end of a chunked body (RFC 9112 §7.1.2).
+ * @throws {SidecarError} `internal` if anything in it could end a line.
  */
 export function lastChunk(trailers: Fields): string {
   if (trailers.length === 0) return '0\r\n\r\n';
@@ -80,7 +80,7 @@ function makeLines(fields: Fields): string {
   if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
   let lines = '';
   for (let at = 0; at < fields.length; at += 2) {
-    // Appended one by one: a template would build a string of them first.
+    // A template would first build a string of them.
     lines += guarded(fields[at] as string);
     lines += ': ';
     lines += guarded(fields[at + 1] as string);
@@ -89,7 +89,7 @@ function makeLines(fields: Fields): string {
   return lines;
 }
 
-/** The second line of defence against split heads: whatever made the part, it holds nothing that could end its line. */
+/** The second line of defence against split heads. */
 function guarded(part: string): string {
   if (!NOT_IN_LINE.test(part)) return part;
   throw new SidecarError(

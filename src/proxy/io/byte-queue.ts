@@ -1,15 +1,10 @@
-/** Octets that wait, in blocks that are used again and again. */
-
-/** Buffers of one size, used again and again: what passes through leaves nothing for the garbage collector. */
+/** Reuses buffers of one size, so that nothing is left for the garbage collector. */
 export class BlockPool {
   readonly #bytes: number;
   readonly #maxSpare: number;
   readonly #spare: Buffer[] = [];
 
-  /**
-   * @param bytes size of each
-   * @param maxSpare how many are kept for later; more are made when they are needed at once
-   */
+  /** @param maxSpare how many are kept for later */
   constructor(bytes: number, maxSpare: number) {
     this.#bytes = bytes;
     this.#maxSpare = maxSpare;
@@ -20,7 +15,7 @@ export class BlockPool {
     return this.#spare.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
   }
 
-  /** Takes back a buffer, which nobody may read or write any more. */
+  /** Nobody may read or write the buffer any more. */
   giveBack(block: Buffer): void {
     if (this.#spare.length < this.#maxSpare) this.#spare.push(block);
   }
@@ -28,23 +23,23 @@ export class BlockPool {
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Three megabytes: room for 48 bodies of 64 KB. Beyond that, memory is allocated. */
+/** Three megabytes: room for 48 bodies of 64 KB. */
 const SPARE_BLOCKS = 192;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
-/** A first piece up to this size gets memory of its own: it is usually all there is. */
+/** Usually all there is: it gets memory of its own. */
 const SMALL_BYTES = 4096;
 
 /**
- * A queue of octets. What is added is copied into blocks that are reused: with fresh memory for them, large bodies that
- * wait a moment would have V8 collect its heap all the time.
+ * Copies what is added into reused blocks: with fresh memory, V8 would collect its heap all the time for
+ * large bodies.
  */
 export class ByteQueue {
   #blocks: Buffer[] = [];
-  /** Where the first block begins. */
+  /** Where the first block's content begins. */
   #start = 0;
-  /** Where the content of the last block ends. */
+  /** Where the last block's content ends. */
   #end = 0;
   #length = 0;
   /** The first block, while somebody reads it. */
@@ -79,7 +74,7 @@ export class ByteQueue {
     );
   }
 
-  /** Takes the contiguous octets at the front, `most` at most, and passes them to `read`; they are valid until it returns. */
+  /** Passes the first contiguous octets, `most` at most, to `read`; they are valid until it returns. */
   take(most: number, read: (octets: Buffer) => void): void {
     const block = this.#blocks[0];
     if (block === undefined) return;
@@ -115,7 +110,7 @@ export class ByteQueue {
     for (const block of blocks) this.#letGo(block);
   }
 
-  /** A block still being read, by a `read` that led here, is left to the collector. */
+  /** A block that a `read` is still using is left to the collector. */
   #letGo(block: Buffer): void {
     if (block !== this.#lent && block.length === BLOCK_BYTES) BLOCKS.giveBack(block);
   }

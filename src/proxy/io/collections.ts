@@ -1,18 +1,14 @@
-/** Collections of what comes and goes with each request, which leave nothing to the old generation. */
+/** Collections of what comes and goes with each request. */
 
-/** What can be in `Members`, in one of them at a time. */
+/** Can be in one `Members` at a time. */
 export interface Member {
   /** Its index there. Only `Members` sets it; 0 at first. */
   place: number;
 }
 
 /**
- * Objects that come and go with each request or connection, in no order.
- *
- * A `Set` keeps its removed members until a full collection. When it cleans up it makes a new table, and the old one
- * points to that; once a table has grown old, young collections take what it points to for alive: the next table with
- * all its members, and so on. Where requests were kept in sets, whatever they had allocated was moved to the old
- * generation.
+ * Objects of requests or connections, in no order. A `Set` would keep removed members alive: its old tables
+ * point to newer ones, and once a table has grown old, young collections keep all that those hold.
  */
 export class Members<M extends Member> implements Iterable<M> {
   readonly #members: M[] = [];
@@ -27,7 +23,6 @@ export class Members<M extends Member> implements Iterable<M> {
     this.#members.push(member);
   }
 
-  /** Says whether it was one of them. */
   delete(member: M): boolean {
     if (!this.#has(member)) return false;
     const last = this.#members.pop();
@@ -42,7 +37,7 @@ export class Members<M extends Member> implements Iterable<M> {
     this.#members.length = 0;
   }
 
-  /** Those that are in now, skipping any that is removed before its turn. */
+  /** Those in it now, skipping any that is removed before its turn. */
   *[Symbol.iterator](): Generator<M, void, undefined> {
     for (const member of [...this.#members]) if (this.#has(member)) yield member;
   }
@@ -52,12 +47,12 @@ export class Members<M extends Member> implements Iterable<M> {
   }
 }
 
-/** This many used-up places may be left behind before the others move up. */
+/** This many used-up places may be left before the others move up. */
 const MAX_PLACES_LEFT = 32;
 
 /**
- * A queue of waiters, each in it once, longest waiting first. For some hundreds: adding one, or removing one that is
- * not first, scans them all; taking the first, or moving it to the back, does not. (Why it is no `Set`: see `Members`.)
+ * Some hundreds of waiters, longest waiting first, each once. Adding, or removing one that is not first,
+ * scans them all. (For why it is no `Set`, see `Members`.)
  */
 export class Turns<T> {
   readonly #waiting: (T | undefined)[] = [];
@@ -68,12 +63,11 @@ export class Turns<T> {
     return this.#waiting.length > this.#first;
   }
 
-  /** Adds it at the back, unless it waits already. */
+  /** Does nothing if it waits already. */
   add(one: T): void {
     if (!this.#waiting.includes(one, this.#first)) this.#waiting.push(one);
   }
 
-  /** Says whether it waited. */
   delete(one: T): boolean {
     const at = this.#waiting.indexOf(one, this.#first);
     if (at === this.#first) this.next();
@@ -81,7 +75,6 @@ export class Turns<T> {
     return at !== -1;
   }
 
-  /** Moves it to the back if it waited; says whether it did. */
   goBehind(one: T): boolean {
     if (!this.delete(one)) return false;
     this.#waiting.push(one);
@@ -93,7 +86,6 @@ export class Turns<T> {
     this.#first = 0;
   }
 
-  /** Removes and returns the first. */
   next(): T | undefined {
     const one = this.#waiting[this.#first];
     if (!this.any) return undefined;
@@ -106,7 +98,6 @@ export class Turns<T> {
     return one;
   }
 
-  /** All that wait now. */
   all(): T[] {
     return this.#waiting.slice(this.#first) as T[];
   }

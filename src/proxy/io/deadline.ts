@@ -1,11 +1,11 @@
 import type { Clock } from '../../platform/time/clock.ts';
 
-/** A timer this late means that the process was stopped or busy, not only waiting. */
+/** A timer this late means that the process was stopped or busy. */
 const LATE_MS = 10;
 
 /**
- * A deadline that is moved far more often than it passes. Moving it later, or clearing it, stores a number; the timer
- * behind it is moved when it fires, so that a request on a warm connection sets no timer.
+ * A deadline that is moved far more often than it passes. Moving it later only stores a number, so that
+ * requests on a warm connection set no timer.
  */
 export class Deadline {
   readonly #clock: Clock;
@@ -25,12 +25,10 @@ export class Deadline {
     if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());
   }
 
-  /** Clears it; the timer finds out when it fires. */
   clear(): void {
     this.#atMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Clears it for good. */
   dispose(): void {
     this.clear();
     this.#cancelTimer?.();
@@ -47,7 +45,7 @@ export class Deadline {
     const dueMs = this.#timerAtMs;
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.monotonicMs();
-    // Timers run before sockets in a turn of the event loop: what peers have sent in time is read first.
+    // Timers run before sockets: what peers have sent in time is read first.
     if (nowMs - dueMs > LATE_MS) afterPoll(() => this.#decide());
     else this.#decide();
   }
@@ -65,8 +63,7 @@ export class Deadline {
 }
 
 /**
- * Calls back after the next poll of the sockets: the event loop polls them between any two immediates. A process that
- * was stopped or busy thus learns first what it missed.
+ * The event loop polls sockets between two immediates, so that a delayed process first reads what it missed.
  */
 export function afterPoll(callback: () => void): void {
   setImmediate(() => setImmediate(callback));

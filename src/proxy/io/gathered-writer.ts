@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { BlockPool } from './byte-queue.ts';
 import type { FailedWrite } from './sockets.ts';
 
-/** Up to here a piece goes as text: a string of this size is written without a request object or memory of its own. */
+/** A string up to this size is written without a request object or memory of its own. */
 const TEXT_BYTES = 4096;
 
 /** What one read can bring, with its head and framing. */
@@ -13,12 +13,12 @@ const SPARE_BLOCKS = 32;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
-/** Up to here what has to wait for a peer that is behind does so in memory of its own size: a block would wait with it. */
+/** If a peer is behind, up to this much waits in memory of its own size instead of a block. */
 const LITTLE_BYTES = 16 * 1024;
 
 /**
- * Gathers a head, chunk framing and the first bytes of a body, so that what is known together leaves in one write.
- * Copies all that it is given. Nothing is held after `flush`, and as a rule nothing leaves before it.
+ * Gathers copies of heads, framing and first bytes, so that they leave in one write. As a rule nothing leaves
+ * before `flush`, and nothing is held after it.
  */
 export class GatheredWriter {
   readonly #socket: Socket;
@@ -29,15 +29,15 @@ export class GatheredWriter {
   #used = 0;
   #anyLeft = false;
 
-  /** @param failed of the socket, where one stays open for reading. */
+  /** @param failed of the socket, if it stays open for reading. */
   constructor(socket: Socket, failed?: FailedWrite) {
     this.#socket = socket;
     this.#failed = failed;
   }
 
   /**
-   * Whether the system took any of what was written since `beginMessage`. It refuses at once what is written to a
-   * connection that it knows to be broken.
+   * Whether the system took any of what was written since `beginMessage`. It refuses writes to a connection
+   * that it knows to be broken.
    */
   get anyLeft(): boolean {
     return this.#anyLeft;
@@ -69,7 +69,7 @@ export class GatheredWriter {
     this.#used += slice.length;
   }
 
-  /** Sends what was gathered; says whether the peer keeps up. If not, the socket emits `drain` once it does. */
+  /** Says whether the peer keeps up. If not, the socket emits `drain` once it does. */
   flush(): boolean {
     if (this.#block !== undefined) {
       this.#moveText();
@@ -81,7 +81,6 @@ export class GatheredWriter {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Drops what was gathered. */
   clear(): void {
     this.#text = '';
     if (this.#block !== undefined) BLOCKS.giveBack(this.#block);
@@ -97,7 +96,7 @@ export class GatheredWriter {
       this.#writeText(text);
       return;
     }
-    // Apart, for it may begin another block, in which nothing is used.
+    // First, since it may begin another block.
     const block = this.#blockFor(text.length);
     this.#used += block.write(text, this.#used, 'latin1');
   }
@@ -125,7 +124,7 @@ export class GatheredWriter {
       this.#write(own);
       return;
     }
-    // Called, too, when the write fails or is given up with the socket.
+    // Also called if the write fails or the socket is closed.
     this.#write(bytes, () => BLOCKS.giveBack(block));
   }
 

@@ -12,28 +12,29 @@ import { connectTcp, connectTls } from '../../platform/net/connect.ts';
 import { DNS_BOUNDS, SharedLookups, UPSTREAM_BOUNDS } from '../../platform/net/lookups.ts';
 import { findPeers, type Peer } from './peer-socket.ts';
 
-/** Whose connection it is. */
 interface ForParty {
-  /** Has a share of the lookups that run at once, for all names that it asks for; without it each name has its own. */
+  /** Shares the simultaneous lookups among parties; without it each name has a share. */
   readonly party?: string | undefined;
 }
 
-/** All that the data path asks of the system's network. Tests put one of their own in its place. */
+/** The network as the data path uses it. Tests replace it. */
 export interface Network {
-  /** As `net.connect`, to the first address that answers. */
+  /** `net.connect`, to the first address that answers. */
   connectTcp(options: TcpNetConnectOpts & ForParty): Socket;
-  /** As `tls.connect`, to the first address that answers. */
+  /** `tls.connect`, to the first address that answers. */
   connectTls(options: ConnectionOptions & ForParty): TLSSocket;
-  /** As `net.createServer`. */
   createServer(options: ServerOpts, onAccepted: (socket: Socket) => void): Server;
-  /** Whether a process still holds the other end of accepted connections that have ended their side, in their order. */
+  /**
+   * Whether processes still hold the other ends of accepted connections that have ended their side, in the
+   * given order.
+   */
   findPeers(accepted: readonly Socket[]): Promise<readonly Peer[]>;
 }
 
 export const systemNetwork: Network = networkWithLookup(systemLookup as LookupFunction);
 
 /**
- * The system's network, where the names of upstreams are found by `lookup`: once for all connections that wait for one.
+ * The system's network. Connections that wait for one name share its `lookup`.
  * @param byDns names that `lookup` asks DNS for, in lower case.
  */
 export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<string> = new Set()): Network {
@@ -66,7 +67,6 @@ function dialled<S extends Socket>(
     };
     leave = lookupsOf(hostname).ask(hostname, options, answered, party);
   });
-  // Given up before there is an answer: nothing of it waits.
   if (leave !== undefined) socket.once('close', leave);
   return socket;
 }

@@ -7,14 +7,14 @@ import {
 } from '../../platform/net/socket-tables.ts';
 
 /**
- * Whether a process holds the other end of a connection. `unlisted`: the kernel does not know that end, as when it is
- * on another machine. `unasked`: the kernel could not be asked this time. `unknown`: there is no table to ask.
+ * Whether a process holds the other end of a connection. `unlisted`: that end is not on this machine.
+ * `unasked`: the kernel could not be asked this time. `unknown`: there is no table to ask.
  */
 export type Peer = 'held' | 'left' | 'unlisted' | 'unasked' | 'unknown';
 
 /**
- * What became of the peers of these connections, in their order. On the wire a process that has closed its socket, or
- * died, looks the same as one that has shut down only its sending side: both send a FIN. The kernel knows.
+ * What became of these connections' peers, in order. A FIN does not tell whether a process closed its socket
+ * or only its sending side; the kernel knows.
  */
 export async function findPeers(
   accepted: readonly Socket[],

@@ -4,21 +4,18 @@ import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { systemCodeOf } from '../../platform/errors.ts';
 
-/** 64 KiB, as clients like to send at once, and the head before them: read and passed on in one piece. */
+/** Clients like to send 64 KiB at once, after a head. */
 const READ_BYTES = 80 * 1024;
 
-/**
- * The buffer that every socket of the data path reads into. Reads follow one another on the one thread, so one buffer
- * serves them all: reading allocates nothing that would have to be collected.
- */
+/** Every socket of the data path reads into it, so that reading allocates nothing. */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
-/** Views up to this length are kept: heads and small answers are the most common reads. */
+/** Heads and small answers are the most common reads. */
 const MAX_VIEW_BYTES = 4096;
 
 const VIEWS: (Buffer | undefined)[] = new Array(MAX_VIEW_BYTES + 1).fill(undefined);
 
-/** The first `length` bytes of the shared buffer. Making a view costs more than handling a small read. */
+/** Making a view costs more than handling a small read. */
 function sharedView(length: number): Buffer {
   if (length > MAX_VIEW_BYTES) return SHARED.subarray(0, length);
   let view = VIEWS[length];
@@ -29,10 +26,9 @@ function sharedView(length: number): Buffer {
   return view;
 }
 
-/** Takes what came. The bytes are valid until it returns: copy them to keep them. */
+/** The bytes are valid until it returns: copy them to keep them. */
 export type TakeBytes = (chunk: Buffer) => void;
 
-/** The `onread` option of a socket that is to be read through `take`. */
 export function sharedRead(take: TakeBytes): OnReadOpts {
   return {
     buffer: SHARED,
@@ -51,10 +47,12 @@ interface ReadParts {
 
 const READ_PARTS = findReadParts();
 
-/** Whether accepted connections are read like dialled ones. If not, they cost more and work as well. */
+/**
+ * Whether accepted connections are read into the shared buffer, too. If not, they cost more and work as well.
+ */
 export const sharesAcceptedReads = READ_PARTS !== undefined;
 
-/** Undefined on a Node that keeps them elsewhere. */
+/** Undefined if this Node keeps them elsewhere. */
 function findReadParts(): ReadParts | undefined {
   const socket = new Socket(sharedSocket());
   const symbols = Object.getOwnPropertySymbols(socket);
@@ -72,9 +70,9 @@ function sharedSocket(): SocketConstructorOpts {
 }
 
 /**
- * Reads an accepted connection through `take`. Node's servers lack the option that its clients have, so it is set where
- * Node keeps it; a connection over TLS, or on a Node that keeps it elsewhere, is read by events.
- * @param accepted just now, so that nothing of it has been read
+ * Reads an accepted connection through `take`. Node's servers lack `onread`, so it is set where Node keeps
+ * it; if that fails, or over TLS, events are used.
+ * @param accepted just now: nothing of it has been read
  */
 export function acceptShared(accepted: Socket, take: TakeBytes): void {
   const handle = (accepted as unknown as { _handle?: { useUserBuffer?(buffer: Buffer): void } | null })
@@ -90,9 +88,9 @@ export function acceptShared(accepted: Socket, take: TakeBytes): void {
   handle.useUserBuffer(SHARED);
 }
 
-/** Ends a connection amid what was written: by a reset, because a clean end would say that this is all. */
+/** Resets a connection amid what was written: a clean end would say that this is all. */
 export function cutOff(socket: Socket): void {
-  // Without its close_notify, which says the same (RFC 8446 §6.1).
+  // A missing close_notify says so, too (RFC 8446 §6.1).
   if (socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
 }
@@ -103,21 +101,20 @@ export function dropConnection(socket: Socket): void {
   else socket.destroy();
 }
 
-/** What a write fails with once the peer has closed the connection. */
+/** Errors of writes after the peer has closed. */
 const PEER_GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);
 
 type Done = (error?: Error | null) => void;
 
 /**
- * Keeps a socket open for reading when a write to it fails because the peer has closed. A server that refuses an upload
- * answers and closes with bytes unread, and its system resets the connection: the answer has come by then, and Node
- * would drop it with the socket. So the socket is told of the failure once reading has ended, as of any error. Until
- * then it takes what it has room for, and sends nothing.
+ * Keeps a socket readable when a write fails because the peer has closed: a server that refuses an upload may
+ * answer and reset the connection, and Node would drop the answer. The socket learns of the failure once
+ * reading has ended; until then writes are dropped.
  */
 export class FailedWrite {
   #happened = false;
 
-  /** @param socket of which no write is under way. */
+  /** @param socket with no write under way. */
   constructor(socket: Socket) {
     const { _write: write, _writev: writev } = socket;
     // A stream has one write under way at a time.
@@ -142,7 +139,7 @@ export class FailedWrite {
     };
   }
 
-  /** Whether a write has failed: nothing leaves any more. */
+  /** Then nothing leaves any more. */
   get happened(): boolean {
     return this.#happened;
   }
