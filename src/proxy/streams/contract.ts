@@ -1,4 +1,4 @@
-/** The two ports of a transaction: the app's stream and the upstream's, and what passes between them. */
+/** The ports of a transaction, the app's stream and the upstream's, and what passes between them. */
 
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
@@ -7,35 +7,32 @@ import type { Protocol } from '../http/messages.ts';
 import type { TargetForm } from '../http/syntax.ts';
 import type { PassedBytes, TunnelEnd } from '../tunnel/tunnel.ts';
 
-/** A field section with the names of fields meant for the next hop alone. */
 export interface FieldSection {
   readonly fields: Fields;
   /** Options of the Connection fields, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
   readonly connectionOptions: readonly string[];
-  /** Names of fields that no HPACK table on the way may hold (RFC 7541 §7.1.3); HTTP/2 only. */
+  /** Fields that no HPACK table may hold (RFC 7541 §7.1.3); HTTP/2 only. */
   readonly neverIndexed?: readonly string[];
 }
 
-/** The head of an app's request, in any version of HTTP. */
 export interface IncomingRequest extends FieldSection {
   readonly protocol: Protocol;
   readonly method: string;
   readonly target: string;
   readonly targetForm: TargetForm;
-  /** The authority that the request is for, as it came: Host or `:authority`. */
+  /** As it came: Host or `:authority`. */
   readonly host: string | undefined;
-  /** The declared length of the body in octets, if any. */
+  /** The declared length of the body in octets. */
   readonly contentLength: number | undefined;
 }
 
-/** The head of an upstream's answer. */
 export interface AnswerHead extends FieldSection {
   readonly status: number;
   /** May be empty; HTTP/2 has none. */
   readonly reason: string;
 }
 
-/** The body that follows an answer's head: none, one of the length in Content-Length, or one of unknown length. */
+/** The body after an answer's head: none, as long as Content-Length says, or of unknown length. */
 export type AnswerBody = 'none' | 'length' | 'open';
 
 /** An answer of the proxy's own. */
@@ -50,63 +47,58 @@ export interface LocalReply {
   readonly closes: boolean;
 }
 
-/** The new server of a given-up connection, as the connection sees it. */
+/** Serves a given-up connection. */
 export interface ConnectionSuccessor {
-  /** Whether a request is being served. */
   readonly busy: boolean;
   closeIdle(): void;
   drain(): void;
 }
 
-/** A connection that a CONNECT has given up, and that speaks HTTP again once its TLS has ended here. */
+/** A CONNECT has given it up; it speaks HTTP again inside TLS that ends here. */
 export interface GivenUpConnection extends TunnelEnd {
-  /** Says who serves it from here on. */
   handOff(successor: ConnectionSuccessor): void;
-  /** To be called whenever one of its requests is settled. */
+  /** Call it whenever one of its requests is settled. */
   onFree(): void;
 }
 
 /**
- * The app's side as a transaction sees it: one request and the way back to the client. An HTTP/1.1 connection offers one
- * stream after another, HTTP/2 many at once. Whoever made the transaction tells it about the request's body, an app that
- * keeps up again or has left, and the answer's end. A stream is not used after `end`, `answer`, `cut` or
+ * One request of an app and the way back. Whoever made the transaction tells it of the request's body, an app
+ * that keeps up again or has left, and the answer's end. Do not use a stream after `end`, `answer`, `cut` or
  * `becomeTunnel`.
  */
 export interface AppStream {
-  /** Whether the app has sent its request whole. */
   readonly requestWhole: boolean;
-  /** Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1). */
+  /** The client waits for 100 before it sends the body (RFC 9110 §10.1.1). */
   readonly awaitsContinue: boolean;
-  /** Protocols that the client offers to switch to (RFC 9110 §7.8), as Upgrade names them. */
+  /** The value of Upgrade (RFC 9110 §7.8). */
   readonly offeredProtocols: string | undefined;
-  /**
-   * The stream's connection and its present caller, as an owner of connections to upstreams; undefined where other streams
-   * share the connection.
-   */
+  /** The connection and its present caller as an owner; undefined if other streams share the connection. */
   ownerFor(caller: string | undefined): ConnectionOwner | undefined;
-  /** Passes an informational answer (RFC 9110 §15.2) to a client that understands it, 100 only if it was asked for. */
+  /**
+   * Passes an informational answer (RFC 9110 §15.2) to a client that understands it; 100 only if asked for.
+   */
   inform(head: AnswerHead): void;
-  /** Begins the final answer, and passes its head on with the next flush. */
+  /** The head of the final answer leaves with the next flush. */
   respond(head: AnswerHead, body: AnswerBody): void;
-  /** The next piece of the answer's body, copied or sent by the time this returns. */
+  /** The slice is copied or sent by the time this returns. */
   data(slice: Buffer): void;
   /** Says whether the app keeps up; if not, the transaction is told once it does. */
   flush(): boolean;
   /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
   end(trailers: Fields, patienceMs: number): void;
-  /** Sends a whole answer in the proxy's own name; the rest of the request is ignored. */
+  /** Sends a whole answer of the proxy's own; the rest of the request is ignored. */
   answer(own: LocalReply, patienceMs: number): void;
-  /** Cuts the answer short, so that the app knows it is incomplete. @param why is told to the app where possible. */
+  /** Cuts the answer so that the app notices. @param why is told to the app if possible. */
   cut(why: SidecarError<ProxyErrorCode>): void;
   /** Takes no more of the request until `proceed`. */
   hold(): void;
-  /** Goes on where `hold` stopped. Does nothing on a stream that has ended. */
+  /** Does nothing on a stream that has ended. */
   proceed(): void;
   /**
-   * Becomes a tunnel, from here on bytes both ways.
+   * Passes bytes both ways from here on.
    * @param switched the upstream's 101 for the app; undefined for the answer to a CONNECT.
-   * @param idleMs the tunnel is cut after this long without a byte in either direction.
-   * @param bytes counts what passes; undefined where nobody needs it.
+   * @param idleMs without a byte in either direction, the tunnel is cut after this.
+   * @param bytes counts what passes, if anybody needs it.
    */
   becomeTunnel(
     switched: AnswerHead | undefined,
@@ -115,7 +107,7 @@ export interface AppStream {
     bytes: PassedBytes | undefined,
   ): void;
   /**
-   * Answers a CONNECT with 200 and gives up its connection; does nothing and returns undefined where other streams
+   * Answers a CONNECT with 200 and gives up its connection. Undefined, and nothing done, if other streams
    * share it.
    */
   giveUp(): GivenUpConnection | undefined;
@@ -124,117 +116,111 @@ export interface AppStream {
 /**
  * What became of a request whose connection failed:
  * - `unsent`: nothing of it has left this machine;
- * - `unprocessed`: the upstream says that it has not processed it (RFC 9113 §8.7), and had not answered;
- * - `unanswered`: the connection had been idle and closed without a byte of an answer: most likely closed meanwhile;
- * - `lost`: anything else. The upstream may have acted on it.
+ * - `unprocessed`: the upstream says so (RFC 9113 §8.7), and had not answered;
+ * - `unanswered`: the connection had been idle, and most likely closed before the request came;
+ * - `lost`: the upstream may have acted on it.
  */
 export type Delivery = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
 
-/** A request on its way upstream: what the app sent, and what the proxy makes of it. */
 export interface OutgoingRequest {
   readonly from: IncomingRequest;
-  /** The request target sent upstream. */
   readonly target: string;
-  /** The upstream's name for itself: Host or `:authority`. */
+  /** Host or `:authority`. */
   readonly authority: string;
-  /** Authorization value to inject; undefined injects none. */
+  /** The value to inject, if any. */
   readonly authorization: string | undefined;
-  /** Passes the client's own Authorization fields; none is injected beside them. */
+  /** Passes the client's own Authorization fields, and injects none. */
   readonly keepClientAuthorization: boolean;
   /** Identifies this proxy to the loop guard. */
   readonly instanceId: string;
-  /** Protocols to offer in Upgrade; undefined to offer none. */
+  /** Protocols to offer in Upgrade, if any. */
   readonly upgrade: string | undefined;
   /** Whether `data` and `end` follow. */
   readonly hasBody: boolean;
 }
 
-/** One request to an upstream and its answer, as a transaction sees it. Lent by `UpstreamStreams`. */
+/** One request to an upstream and its answer. Lent by `UpstreamStreams`. */
 export interface UpstreamStream {
-  /** The HTTP version sent upstream; certain once `ready`. */
+  /** Certain once `ready`. */
   readonly protocol: Protocol;
-  /** Whether the request may be sent. */
   readonly ready: boolean;
   /** Whether the system has taken all that was written. */
   readonly allTaken: boolean;
   /** Octets of the request that the system has not taken, and of an answer on hold. */
   readonly heldBytes: number;
-  /** Of the connection, where it carries no other stream. */
+  /** Present if the connection carries no other stream. */
   readonly ownSocket?: Socket | undefined;
-  /** For CONNECT and after `switched`: becomes one end of a tunnel. */
+  /** For CONNECT and after `switched`. */
   readonly tunnelEnd: TunnelEnd;
   /**
-   * Says that the request authenticates the connection (RFC 4559), which is its user's from here on. Called before `send`.
-   * @throws {SidecarError} `authorization_needs_http1` where others share the connection.
+   * Before `send`: the request authenticates the connection (RFC 4559), which becomes its user's.
+   * @throws {SidecarError} `authorization_needs_http1` if others share the connection.
    */
   tie(): void;
   /**
-   * Writes the head, or the whole request where no body follows; it leaves with the next flush.
+   * Writes the head, or the whole request without a body; it leaves with the next flush.
    * @param nowMs on the monotonic clock: from then on the answer is due.
-   * @throws {SidecarError} `internal` when anything in it could end a line.
+   * @throws {SidecarError} `internal` if anything in it could end a line.
    */
   send(request: OutgoingRequest, nowMs: number): void;
-  /** The next piece of the request's body, copied by the time this returns. */
+  /** The slice is copied by the time this returns. */
   data(slice: Buffer): void;
-  /** Says that the request has been written whole: from now on the answer is due. */
+  /** The request has been written whole: the answer is due. */
   end(trailers: Fields, nowMs: number): void;
-  /** Sends what was written; says whether the upstream keeps up. If not, `upstreamReady` is called once it does. */
+  /** Says whether the upstream keeps up. If not, `upstreamReady` is called once it does. */
   flush(): boolean;
-  /** Says that bytes have moved, or that there was room for more. */
+  /** Bytes have moved, or there was room for more. */
   touch(): void;
   /** Reads no more of the answer until `resume`: the app has to catch up. */
   pause(): void;
   resume(): void;
-  /** Called amid `answered`: passes nothing on until `proceed`. */
+  /** Called during `answered`: passes nothing on until `proceed`. */
   hold(): void;
-  /** Goes on where `hold` stopped. */
   proceed(): void;
   /**
    * Releases the user, and cuts the request.
-   * @param how with `drain`, only the rest of a held answer is not wanted: it may be read out instead.
+   * @param how with `drain`, the rest of a held answer may be read out instead.
    */
   cancel(how?: { readonly drain: boolean }): void;
   /** Takes back the stream, unused. */
   release(): void;
 }
 
-/** The streams to one upstream. */
 export interface UpstreamStreams {
-  /** The version that the upstream speaks for requests that came by HTTP/2; undefined until it was asked. */
+  /** The version for requests that came by HTTP/2; undefined until the upstream was asked. */
   readonly speaks: Protocol | undefined;
   /**
-   * A stream of an open connection, or of one about to be made. One that is not ready calls `connected` of `user` once
-   * it is.
-   * @param request the one to send: the version it came by and what it needs decide which version it may leave by.
-   * @param trustMs a connection idle for this long or longer is first checked to be open.
+   * A stream of an open or a new connection. If it is not ready, it calls `user.connected` once it is.
+   * @param request its version and needs decide by which version it may leave.
+   * @param trustMs a connection idle for at least this long is first checked to be open.
    */
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
-  /** A stream of a connection about to be made. */
+  /** A stream of a new connection. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /**
-   * A stream for a request that the upstream refused with REFUSED_STREAM: of another connection where there is one,
-   * otherwise of one about to be made, or of the same. It is not ready, and calls `connected` of `user` once it is.
+   * A stream for a request after REFUSED_STREAM: on another connection, a new one or, failing these, the
+   * same. It is not ready, and calls `user.connected` once it is.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
-  /** A connection for CONNECT, which becomes a tunnel end once it is open. */
+  /** For CONNECT: becomes a tunnel end once it is open. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
-  /** Closes connections that carry no request, so that the next request of this user starts on a new one. */
+  /** Makes the user's next request start on a new connection. */
   discardIdle(user: UpstreamUser): void;
-  /** Takes the connections out of use: each closes once its requests have ended. */
+  /** Each connection closes once its requests have ended. */
   retire(): void;
-  /** Closes every connection, and lets none be reused. */
+  /** Closes every connection at once. */
   close(): void;
 }
 
-/** The sender of a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
+/** Sends a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
-  /** For whom it sends; absent where callers are not told apart. No other shares a connection of HTTP/2 with it. */
+  /** Shares no HTTP/2 connection with other callers; absent if callers are not told apart. */
   readonly caller?: string | undefined;
-  /** Whose a connection becomes that authenticates this user; absent where it could be nobody's alone. */
+  /** Owns a connection that it authenticates; absent if it could be nobody's alone. */
   readonly owner?: ConnectionOwner | undefined;
   /**
-   * The connection is open: the request may be sent.
-   * @param instead replaces the acquired stream where the upstream has chosen another HTTP version.
+   * The request may be sent.
+   * @param instead replaces the acquired stream if the upstream has chosen another HTTP version.
    */
   connected(instead?: UpstreamStream): void;
   /** An informational answer other than 101. */
@@ -254,7 +240,7 @@ export interface UpstreamUser {
   upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void;
 }
 
-/** Has a connection to an upstream, and sends no request on it: of an answer nothing can come. */
+/** Holds a connection without a request, so that no answer can come. */
 export class WithoutRequest implements UpstreamUser {
   connected(_instead?: UpstreamStream): void {}
   informed(): void {}
@@ -279,17 +265,17 @@ export class UpstreamReset extends SidecarError<'upstream_protocol_error'> {
   }
 }
 
-/** A connection to an upstream that waits for the next request of its owner. */
+/** Waits for the next request of its owner. */
 interface OwnedConnection {
   cancel(): void;
 }
 
 /**
- * Whose a connection to an upstream is, once the upstream takes everything on it for one user's (RFC 4559): those of one
- * connection of the app, and of one caller on it. It carries no requests of others, and ends with its owner.
+ * Owns connections on which the upstream attributes everything to one user (RFC 4559): one caller on one
+ * connection of the app. They carry no requests of others, and end with their owner.
  */
 export class ConnectionOwner {
-  /** As the gateway knows it; undefined where callers are not told apart. */
+  /** As the gateway knows it; undefined if callers are not told apart. */
   readonly caller: string | undefined;
   readonly #waiting: OwnedConnection[] = [];
   #gone = false;
@@ -298,7 +284,7 @@ export class ConnectionOwner {
     this.caller = caller;
   }
 
-  /** Whether nothing more will be asked. */
+  /** Nothing more will be asked. */
   get gone(): boolean {
     return this.#gone;
   }
@@ -308,7 +294,7 @@ export class ConnectionOwner {
     return this.#waiting.length > 0;
   }
 
-  /** The connection carries no request: it ends if its owner does. */
+  /** Without a request, the connection ends with its owner. */
   keep(connection: OwnedConnection): void {
     this.#waiting.push(connection);
   }

@@ -1,4 +1,4 @@
-/** Which fields pass, which are dropped, which are remade. */
+/** Which fields pass, are dropped, or are remade. */
 
 import { HOP_FIELD } from '../../platform/net/listen.ts';
 import { type Fields, hasField, listMembers, lowerCaseName, membersOf } from '../http/fields.ts';
@@ -6,10 +6,10 @@ import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection, OutgoingRequest } from './contract.ts';
 import { placeAuthorization } from './token-placement.ts';
 
-/** Says that an answer is the proxy's own and why; no upstream answer carries it. */
+/** Says why an answer is the proxy's own; no upstream answer carries it. */
 export const ERROR_FIELD = 'token-sidecar-error';
 
-/** Meant for the next hop alone (RFC 9110 §7.6.1); remade where this hop needs them. */
+/** Meant for the next hop alone (RFC 9110 §7.6.1); remade if this hop needs them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'http2-settings',
@@ -21,28 +21,24 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Options that describe the connection and name no field that would pass. */
+/** Options that name no field that would pass. */
 const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
 
 /** If `Connection` could name these away, a client could strip the token, the framing or the loop guard. */
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
-/**
- * Length and first letter rule out nearly every field that no rule names, before a lower-case copy of its name is made:
- * 1 where a name of that shape must be compared.
- */
+/** Avoids most lower-case copies of names: 1 if a name of that length and first letter must be compared. */
 const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
 const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
-/** What decides how the proxy changes a request's fields. */
 type UpstreamFieldRules = Pick<
   OutgoingRequest,
   'authority' | 'authorization' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
 >;
 
 /**
- * How a request's body leaves: `chunked` in chunks, or in any other form that trailers may follow; `empty` is no body
- * where the method anticipates one, so that `content-length: 0` is added if the client said nothing (RFC 9110 §8.6).
+ * How a request's body leaves: `chunked` (or otherwise followed by trailers), `empty` (no body though the
+ * method anticipates one, so that `content-length: 0` may be added, RFC 9110 §8.6), or `plain`.
  */
 export type RequestBodyForm = 'chunked' | 'empty' | 'plain';
 
@@ -52,7 +48,6 @@ const REQUESTS = new MadeOf<{
   readonly passed: Fields;
 }>();
 
-/** The field section of the request sent upstream. */
 export function upstreamFields(
   section: FieldSection,
   rules: UpstreamFieldRules,
@@ -65,7 +60,7 @@ export function upstreamFields(
   return passed;
 }
 
-/** Whether both rules are the same; the token above all. */
+/** The token above all. */
 export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
   return (
     one.authorization === other.authorization &&
@@ -146,8 +141,8 @@ export function hasPassed(fields: Fields, instanceId: string): boolean {
 }
 
 /**
- * The protocols offered in Upgrade (RFC 9110 §7.8); undefined if Connection does not name Upgrade, or nothing is
- * offered. `h2c` is left out (RFC 9113 §3.1 withdraws it): its requests would bypass routes, tokens and policy.
+ * The protocols offered in Upgrade (RFC 9110 §7.8), if Connection names it. `h2c` is left out (RFC 9113
+ * §3.1): its requests would bypass routes, tokens and policy.
  */
 export function offeredProtocols({ fields, connectionOptions }: FieldSection): string | undefined {
   if (!connectionOptions.includes('upgrade')) return undefined;
@@ -155,23 +150,19 @@ export function offeredProtocols({ fields, connectionOptions }: FieldSection): s
   return protocols.length === 0 ? undefined : protocols.join(', ');
 }
 
-/** Whether WebSocket is one of the protocols offered in Upgrade. */
 export function offersWebSocket(protocols: string | undefined): boolean {
   return protocols !== undefined && membersOf(protocols).some((one) => one.toLowerCase() === 'websocket');
 }
 
 interface AnswerFieldRules {
   readonly status: number;
-  /**
-   * How the body leaves: in chunks, or in frames of a version that delimits it by itself; trailers may follow both.
-   * `plain` is anything else.
-   */
+  /** Trailers may follow chunks, or the frames of another version. */
   readonly body: 'chunked' | 'framed' | 'plain';
 }
 
 const ANSWERS = new MadeOf<{ readonly rules: AnswerFieldRules; readonly passed: Fields }>();
 
-/** The field section of the answer sent to the app, with its framing but without connection options. */
+/** Includes framing, but no connection options. */
 export function answerFields(section: FieldSection, rules: AnswerFieldRules): Fields {
   const known = ANSWERS.get(section.fields);
   if (known?.rules.status === rules.status && known.rules.body === rules.body) return known.passed;
@@ -190,7 +181,7 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
       const key = lowerCaseName(name);
       if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
       if (key === 'trailer' && rules.body === 'plain') continue;
-      // A server must not send it there (RFC 9110 §8.6), and a client that believed it would wait for a body.
+      // A server must not send it there (RFC 9110 §8.6); a client that believed it would wait for a body.
       if (key === 'content-length' && hasNoLength(rules.status)) continue;
     }
     passed.push(name, fields[index + 1] as string);
@@ -200,12 +191,12 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
   return passed;
 }
 
-/** The field section of an informational answer (1xx but 101), or of a 101 without its connection options. */
+/** For a 1xx, including a 101 without its connection options. */
 export function informationFields(section: FieldSection): Fields {
   return answerFields(section, { status: 100, body: 'plain' });
 }
 
-/** Lower-case names of fields that Connection removes; undefined where it names only the usual ones. */
+/** In lower case; undefined if Connection names only the usual ones. */
 function nominatedNames({ connectionOptions }: FieldSection): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const option of connectionOptions) {

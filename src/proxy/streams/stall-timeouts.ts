@@ -1,17 +1,16 @@
 /**
- * What a request gets that stalls, its upload above all: after which of the route's times, in whose name, by which code;
- * the code's statuses, 408 and 504, are in the table of `src/platform/errors.ts`, the times by default in
- * `src/config/resolve-forwarding.ts`, and whether the connection ends with it in `../transaction/local-reply.ts`. The clock
- * that runs is set anew with each byte: `touch` in `../upstream/http1/connection.ts` and `../upstream/http2/carried-request.ts`.
+ * After which of the route's times a stalled request fails, and in whose name. The statuses, 408 and 504, are
+ * in `src/platform/errors.ts`, default times in `src/config/resolve-forwarding.ts`, and whether the
+ * connection ends in `../transaction/local-reply.ts`. Each byte restarts the clock: `touch` in
+ * `../upstream/http1/connection.ts` and `../upstream/http2/carried-request.ts`.
  */
 
 import type { RouteTimeouts } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 
-/** The times of a route that bound a stall. */
 export type StallTimeouts = Pick<RouteTimeouts, 'responseMs' | 'idleMs'>;
 
-/** Whether the request has been sent whole and not been answered: then the answer is due, and no byte gives more time. */
+/** Then no byte gives more time. */
 export function isAnswerDue(requestWhole: boolean, answered: boolean): boolean {
   return requestWhole && !answered;
 }
@@ -25,7 +24,7 @@ export function stallTimeoutMs(
   return isAnswerDue(requestWhole, answered) ? responseMs : idleMs;
 }
 
-/** Where a request stands in which nothing has moved, and whose answer is not due. */
+/** A request in which nothing has moved, and whose answer is not due. */
 interface Stalled {
   /** Its answer has begun. */
   readonly begun: boolean;
@@ -37,7 +36,7 @@ interface Stalled {
   readonly awaitsContinue: boolean;
 }
 
-/** The error in the name of the side that stalled: 408 if it was the app, 504 if the upstream. */
+/** 408 if the app stalled, 504 if the upstream did. */
 export function stallError(
   { idleMs }: StallTimeouts,
   { begun, appIsBehind, allTaken, awaitsContinue }: Stalled,

@@ -1,9 +1,9 @@
 /**
- * Where a token enters a request: as `Authorization: Bearer`, unless its route says otherwise; then in fields of other
- * names or schemes, in place of a placeholder, or in a query parameter. It replaces whatever the app put there or into
- * Authorization: the upstream sees one identity. A kind of place is a member of `Injection` in `src/config/config.ts`, read
- * and checked in `src/config/resolve-forwarding.ts`. That the app's own Authorization goes nowhere is in `header-rules.ts`, of
- * trailers in `../http/fields.ts`. `src/check/upstream-request.ts` places tokens for its one request.
+ * Places a token in a request: as `Authorization: Bearer`, or in other fields, for a placeholder, or in the
+ * query. It replaces what the app put there or into Authorization, so that the upstream sees one identity. A
+ * kind of place is a member of `Injection` in `src/config/config.ts`, checked in
+ * `src/config/resolve-forwarding.ts`. The app's own Authorization is dropped by `header-rules.ts`, in
+ * trailers by `../http/fields.ts`. `src/check/upstream-request.ts` places tokens for its one request.
  */
 
 import type { Injection } from '../../config/config.ts';
@@ -11,7 +11,7 @@ import type { Fields } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection, IncomingRequest, OutgoingRequest } from './contract.ts';
 
-/** What every Authorization value of a bearer source begins with (RFC 6750 §2.1). */
+/** RFC 6750 §2.1. */
 const BEARER = 'Bearer ';
 
 /** HTTP/2's name for the target, as a field that no table may hold. */
@@ -19,13 +19,12 @@ const PATH = ':path';
 
 type InjectionInto<Place extends Injection['into']> = Extract<Injection, { readonly into: Place }>;
 
-/** The fields of a request with its token in place. */
 type PlacedSection = Pick<FieldSection, 'connectionOptions' | 'fields'>;
 
 /**
  * The request with its token, or the app's own identity, where the route wants it.
- * @param placement of the route; if undefined, the token enters as Authorization, by `placeAuthorization`. Otherwise it
- * is placed among the app's fields, all of which then pass.
+ * @param placement if undefined, `placeAuthorization` adds the token. Otherwise it is placed among the app's
+ * fields, all of which then pass.
  */
 export function withToken(request: OutgoingRequest, placement: TokenPlacement | undefined): OutgoingRequest {
   if (placement === undefined) return request;
@@ -40,7 +39,7 @@ export function withToken(request: OutgoingRequest, placement: TokenPlacement | 
   };
 }
 
-/** Adds the token as Authorization. @param passed the app's fields that pass. @param hasOwn one of them is its own. */
+/** @param passed the app's fields that pass. @param hasOwn one of them is its own. */
 export function placeAuthorization(
   passed: string[],
   authorization: OutgoingRequest['authorization'],
@@ -52,9 +51,9 @@ export function placeAuthorization(
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];
   readonly #placeholders: readonly (InjectionInto<'placeholder'> & { readonly alike: string })[];
-  /** Parameter names as normalised by `parameterName`. */
+  /** Normalised by `parameterName`. */
   readonly #parameters: readonly { readonly parameter: string; readonly alike: string }[];
-  /** Field names as normalised by `alike`. */
+  /** Normalised by `alike`. */
   readonly #owned: ReadonlySet<string>;
   readonly #neverIndexed: readonly string[];
   readonly #placed = new MadeOf<{
@@ -78,7 +77,7 @@ export class TokenPlacement {
     ];
   }
 
-  /** Whether the request carries an identity of the app's own, which no token may stand beside. */
+  /** Whether the request carries an identity of the app's own, beside which no token may stand. */
   isShownOwn({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
@@ -87,7 +86,7 @@ export class TokenPlacement {
     return this.#parameters.length > 0 && withoutParameters(target, this.#parameters) !== target;
   }
 
-  /** Whether the outgoing request would carry a token: a placeholder that is missing cannot be swapped. */
+  /** False if it needs a placeholder that is missing. */
   takesToken({ fields }: Pick<IncomingRequest, 'fields'>): boolean {
     if (this.#headers.length > 0 || this.#parameters.length > 0) return true;
     for (let at = 0; at < fields.length; at += 2) {
@@ -101,7 +100,7 @@ export class TokenPlacement {
     return this.#owned.has(alike(name));
   }
 
-  /** The value with `token` in place of the placeholder; undefined if the field has none to swap. */
+  /** Undefined if the field has no placeholder to swap. */
   swapped(name: string, value: string, token: string): string | undefined {
     if (this.#placeholders.length === 0) return undefined;
     const key = alike(name);
@@ -111,7 +110,7 @@ export class TokenPlacement {
     return found && value.slice(0, value.length - found.placeholder.length) + token;
   }
 
-  /** The request with the token in its places, replacing what stood there. @param authorization of a bearer source. */
+  /** Replaces what stood in the token's places. @param authorization of a bearer source. */
   place(request: IncomingRequest, authorization: string | undefined): IncomingRequest {
     const known = this.#placed.get(request.fields);
     let section = known?.section;
@@ -122,7 +121,7 @@ export class TokenPlacement {
     return { ...request, ...section, neverIndexed: this.#marksOf(request) };
   }
 
-  /** The request with the app's own identity kept in those places; no table may hold that either (RFC 7541 §7.1.3). */
+  /** Keeps the app's own identity in those places; no table may hold it either (RFC 7541 §7.1.3). */
   keepOwn(request: IncomingRequest): IncomingRequest {
     const marked = this.#marksOf(request);
     const names = request.fields.filter((name, at) => at % 2 === 0 && this.owns(name));
@@ -134,7 +133,7 @@ export class TokenPlacement {
     return marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed];
   }
 
-  /** The target with the token as its parameters, replacing what stood there. */
+  /** Replaces what stood in the token's parameters. */
   target(target: string, authorization: string | undefined): string {
     // OPTIONS on the server as a whole has no query.
     if (this.#parameters.length === 0 || target === '*') return target;
@@ -161,7 +160,7 @@ export class TokenPlacement {
         continue;
       }
       const swapped = token === undefined ? undefined : this.swapped(name, value, token);
-      // A repeated placeholder is swapped once: readers would disagree on which of two fields counts.
+      // A repeated placeholder is swapped once: readers disagree on which of two fields counts.
       if (swapped === undefined || filled.has(alike(name))) continue;
       filled.add(alike(name));
       placed.push(name, swapped);
@@ -179,7 +178,7 @@ export class TokenPlacement {
   }
 }
 
-/** Servers that hand fields to programs as variables (RFC 3875 §4.1.18) treat an underscore as a dash. */
+/** Servers that make fields variables (RFC 3875 §4.1.18) treat an underscore as a dash. */
 function alike(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
@@ -190,7 +189,7 @@ function endsInPlaceholder(value: string, placeholder: string): boolean {
   return /^(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+ +)?$/.test(value.slice(0, -placeholder.length));
 }
 
-/** The target without these parameters, in any spelling that a reader might take for theirs. */
+/** Removes parameters in any spelling that a reader might accept. */
 function withoutParameters(target: string, parameters: readonly { readonly alike: string }[]): string {
   const mark = target.indexOf('?');
   if (mark === -1) return target;
@@ -206,7 +205,7 @@ function withoutParameters(target: string, parameters: readonly { readonly alike
 }
 
 /**
- * A parameter's name as the most lenient reader knows it: decoded, in lower case, without brackets, dots and spaces as
+ * As the most lenient reader knows it: decoded, in lower case, without brackets, dots and spaces as
  * underscores.
  */
 function parameterName(text: string): string {
@@ -220,7 +219,6 @@ function parameterName(text: string): string {
     .replace(/[.+ -]/g, '_');
 }
 
-/** The separator between a target and one more parameter. */
 function joint(target: string): '?' | '&' | '' {
   const mark = target.indexOf('?');
   if (mark === -1) return '?';
