@@ -1,6 +1,6 @@
 /**
- * The narrow interface between the data path and the rest of the program. What stands behind `startProxy` may
- * change; the behaviour asserted in `test/wire` may not.
+ * The interface between the data path and the rest of the program. What is behind `startProxy` may change, the
+ * behaviour asserted in `test/wire` may not.
  */
 
 import type {
@@ -27,78 +27,74 @@ import type { Tracer } from './recording/request-recorder.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
 import type { LeafContexts } from './tls/interception-ca.ts';
 
-/** What requests are served by: the settings that `reconfigure` may change. */
+/** The settings that `reconfigure` may change. */
 export interface ServingOptions {
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
-  /** Hosts in whose place it listens; those over TLS need `leaves`. */
+  /** Listens in place of these hosts; those over TLS need `leaves`. */
   readonly capture?: CaptureConfig;
-  /** Hosts of connections that the system redirects here; they need `leaves`. */
+  /** Needs `leaves`. */
   readonly redirect?: RedirectConfig;
-  /** Passed on when absent. */
+  /** Absent: passed on. */
   readonly crossSiteRequests?: Config['crossSiteRequests'];
   readonly limits: ProxyLimits;
-  /** None is written when absent. */
+  /** Absent: none is written. */
   readonly accessLog?: AccessLogConfig;
-  /** Who may use which routes, where `connectionHandler` tells callers apart; nobody when absent. */
+  /** Who may use which routes if `connectionHandler` tells callers apart; absent: nobody. */
   readonly callers?: readonly GatewayCaller[];
-  /** By credential name; holds every name that a route uses. */
+  /** By credential name; must hold all that routes use. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
 }
 
 export interface ProxyOptions extends ServingOptions {
   readonly listen: ListenAddress;
-  /** The program's other listeners: no destination of the forward proxy unless the list has them. */
+  /** The forward proxy does not lead there unless they are listed. */
   readonly otherListeners?: readonly ListenAddress[];
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /** For the lines of the access log; `log` when absent. */
+  /** For the access log; `log` when absent. */
   readonly accessLogger?: Logger;
-  /** Makes spans of requests; none are made when absent. */
   readonly tracer?: Tracer;
-  /** Certificates shown to apps whose TLS is intercepted. */
   readonly leaves?: Pick<LeafContexts, 'contextFor'>;
-  /** Tells where redirected connections were going; present whenever `redirect` is. */
+  /** Present whenever `redirect` is. */
   readonly findOriginal?: FindOriginal;
-  /** Serves `listen` in its own way; when absent, by whatever version of HTTP a connection begins with. */
+  /** Absent: by the HTTP version with which a connection begins. */
   readonly connectionHandler?: (context: AppContext) => Service;
-  /** The system's, when absent. */
   readonly network?: Network;
-  /** Marks requests that have passed here, so that one that comes back is recognised as a loop. Random per process. */
+  /** Random per process: marks requests, so that one that comes back is recognised as a loop. */
   readonly instanceId: string;
 }
 
-/** The settings that were in use before. */
 export interface Superseded {
-  /** Resolves once no request is served by them. */
+  /** Resolves once no request is served by the previous settings. */
   whenUnused(): Promise<void>;
 }
 
 export interface DataPath {
-  /** Where it listens: the port that the system picked when 0 was asked for. */
+  /** With the actual port if 0 was asked for. */
   readonly address: ListenAddress;
-  /** The protocol of each route's upstream, by route name; undefined until it was asked. */
+  /** By route name; undefined until the upstream was asked. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /**
-   * Serves new requests by other settings; those in flight finish under the old ones. Connections to upstreams that are
-   * reached as before stay open. One call at a time.
+   * New requests use `next`; those in flight finish under the old settings. Connections to unchanged upstreams stay
+   * open. One call at a time.
    * @throws {SidecarError} `configuration` as `startProxy`; then nothing has changed.
    */
   reconfigure(next: ServingOptions): Promise<Superseded>;
-  /** Hosts that the forward proxy or capture has lately kept an app from, latest first. */
+  /** The latest first. */
   refusedHosts(): readonly RefusedHost[];
   /**
-   * Asks clients to close their connections, and serves on: by GOAWAY over HTTP/2, by `Connection: close` with each
-   * HTTP/1.1 answer. New connections are served as well.
+   * Asks clients to close their connections (GOAWAY, or `Connection: close` with each HTTP/1.1 answer), and serves on,
+   * new connections included.
    */
   askToLeave(): void;
-  /** Resolves once no app connection is open, after `boundMs` at the latest; serves on meanwhile. */
+  /** Resolves once no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**
-   * Stops accepting, lets what is in flight finish for at most `timeoutMs`, then cuts what is left. New requests
-   * on open connections are answered 503 `draining`. Resolves when no connection is left; safe to call again.
+   * Accepts no more, and cuts what is in flight after `timeoutMs`. New requests on open connections get 503 `draining`.
+   * Resolves when no connection is left; safe to call again.
    */
   drain(timeoutMs: number): Promise<void>;
 }
