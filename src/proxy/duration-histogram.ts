@@ -1,21 +1,18 @@
-/** Durations of requests, as histograms with the traces that explain them. */
-
 import type { Labels, Registry } from '../platform/prometheus.ts';
 
-/** Upper bounds of the buckets, in seconds; longer durations have a bucket of their own. */
+/** Upper bounds; longer durations have one more bucket. */
 export const BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** The durations of one series: a request pays only for additions to plain numbers. */
 export class DurationTally {
-  /** Per bucket, not cumulative; the last is for durations above all bounds. */
+  /** Per bucket, not cumulative; the last is for longer durations. */
   readonly counts: number[] = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
   sumSeconds = 0;
-  /** Per bucket, the last request whose trace is kept; created with the first. */
+  /** Per bucket, the latest kept trace. */
   exemplars: (Exemplar | undefined)[] | undefined;
 
-  /** @param traceId of the trace that shows where the time went, if one is kept. */
+  /** @param traceId if the trace is kept. */
   observe(seconds: number, traceId?: string): void {
     let bucket = 0;
     while (seconds > (BUCKETS_SECONDS[bucket] as number)) bucket++;
@@ -30,13 +27,12 @@ export class DurationTally {
   }
 }
 
-/** One observation, with the trace that explains it. */
 interface Exemplar {
   readonly traceId: string;
   readonly seconds: number;
 }
 
-/** A series of the exposition: what the registry takes from a metric. */
+/** The registry's format. */
 interface Series {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number>>;
@@ -44,8 +40,8 @@ interface Series {
 }
 
 /**
- * A histogram of durations. The client library's own turns a bucket's bound into text for each observation, which costs
- * a request more than parsing its head; this one makes text only when it is read.
+ * The client library's histogram makes a bucket's bound into text for each observation, which costs more than parsing a
+ * head; this one makes text only when read.
  */
 export class DurationHistogram {
   readonly name: string;
@@ -53,7 +49,7 @@ export class DurationHistogram {
   readonly type = 'histogram';
   /** For the metrics reference. */
   readonly labelNames: readonly string[];
-  /** By the values of its labels. */
+  /** By label values. */
   readonly #tallies = new Map<string, { readonly labels: Labels; readonly tally: DurationTally }>();
 
   constructor(
@@ -63,28 +59,27 @@ export class DurationHistogram {
     this.name = name;
     this.help = help;
     this.labelNames = labelNames;
-    // The registry reads `name` and calls `get`; its types accept only the library's own classes.
+    // The registry's types accept only the library's own classes.
     registry.registerMetric(this as unknown as Parameters<Registry['registerMetric']>[0]);
   }
 
-  /** Adds a series; call once per set of labels. */
+  /** Call once per set of labels. */
   series(labels: Labels): DurationTally {
     const tally = new DurationTally();
     this.#tallies.set(this.#keyOf(labels), { labels, tally });
     return tally;
   }
 
-  /** Like `remove` of the library's metrics. */
   remove(labels: Labels): void {
     this.#tallies.delete(this.#keyOf(labels));
   }
 
-  /** The labels of all series at the time of the call. */
+  /** At the time of the call. */
   labelSets(): Labels[] {
     return [...this.#tallies.values()].map(({ labels }) => labels);
   }
 
-  /** The exemplars that OpenMetrics puts after bucket samples (§ Exemplars), by the sample's name and labels. */
+  /** For OpenMetrics (§ Exemplars), by the sample's name and labels. */
   exemplars(): Map<string, string> {
     const found = new Map<string, string>();
     for (const { labels, tally } of this.#tallies.values()) {
@@ -125,10 +120,10 @@ function seriesOf(name: string, labels: Labels, { counts, sumSeconds }: Duration
   ];
 }
 
-/** By the first digit of a status; there is no class 0. */
+/** By the first digit of a status. */
 const CLASSES = ['', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** The durations of one route's requests, by the class of their status. A class has series from its first request on. */
+/** One route's durations by class of status. A class has series from its first request on. */
 export class RouteDurations {
   readonly #byClass: (DurationTally | undefined)[] = CLASSES.map(() => undefined);
   readonly #open: (code: string) => DurationTally;
@@ -147,12 +142,12 @@ export class RouteDurations {
     tally.observe(seconds, traceId);
   }
 
-  /** Ended requests by the first digit of their status. */
+  /** Ended requests by the status's first digit. */
   classes(): number[] {
     return this.#byClass.map((tally) => (tally?.counts ?? []).reduce((sum, count) => sum + count, 0));
   }
 
-  /** Ended requests by duration: one bucket up to each of `BUCKETS_SECONDS`, and one for anything longer. */
+  /** Ended requests: one bucket for each of `BUCKETS_SECONDS`, and one for longer ones. */
   buckets(): number[] {
     const sums = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
     for (const tally of this.#byClass) {
@@ -164,7 +159,6 @@ export class RouteDurations {
 
 interface RequestDurations {
   forRoute(route: string): RouteDurations;
-  /** As `DurationHistogram` has them. */
   exemplars(): ReadonlyMap<string, string>;
 }
 
