@@ -1,5 +1,3 @@
-/** Turns a configuration into what requests are served by. */
-
 import type { ForwardProxyConfig, RouteConfig } from '../config/config.ts';
 import { policiesOf } from '../config/entries.ts';
 import { SidecarError } from '../platform/errors.ts';
@@ -28,9 +26,8 @@ import { OpenUpstreams } from './upstream/connection-budget.ts';
 import type { CapturedAddresses, KeptFrom, OwnListeners } from './upstream/own-listeners.ts';
 import { UpstreamPools, WarmPools } from './upstream/pools.ts';
 
-/** What every generation is made with. */
 export interface GenerationSurroundings {
-  /** As it was asked for. */
+  /** Before the port is known if it is 0. */
   readonly listen: ListenAddress;
   readonly own: OwnListeners;
   readonly capturedAddresses: CapturedAddresses;
@@ -43,11 +40,10 @@ export interface GenerationSurroundings {
   readonly tracer: Tracer | undefined;
 }
 
-/** Makes generations, each replacing the one before. They share the process's connections. */
+/** Each generation replaces the one before; they share the process's connections. */
 export class GenerationMaker {
   readonly #surroundings: GenerationSurroundings;
   readonly #upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
-  /** Those of the generation in use. */
   #before: Destinations | undefined;
 
   constructor(surroundings: GenerationSurroundings) {
@@ -55,17 +51,17 @@ export class GenerationMaker {
   }
 
   /**
-   * Makes a generation and puts it to use. Routes that reach their upstream as before keep their open connections; all
-   * others of the previous generation close once their requests have ended.
+   * Makes a generation and puts it to use. Unchanged routes keep their open connections; those of all others close once
+   * their requests have ended.
    * @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source; the
    * previous generation is unchanged.
    */
   async make(options: ServingOptions, use: (made: Generation) => void): Promise<void> {
     const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
     const before = this.#before;
-    /** Set while the generation is being made; pools opened later are opened for a request. */
+    /** Only while the generation is made: pools opened later are for a request. */
     let opened: UpstreamPools[] | undefined = [];
-    /** Reported once in use: until then a route of the same name may be using others. */
+    /** Reported once in use: until then a route of this name may use others. */
     const certificates: (() => void)[] = [];
     const activateWith =
       (warm: WarmPools): Activate =>
@@ -99,7 +95,7 @@ export class GenerationMaker {
     let destinations: Destinations;
     try {
       const routes = await openRoutes(options, activateWith(ofRoutes));
-      // In one turn from here on: requests served meanwhile would open and retire the pools of lists.
+      // In one turn from here on, since requests would open and retire pools of lists.
       ofLists = new WarmPools(before?.listedRoutes ?? []);
       destinations = this.#openDestinations(routes, options, activateWith(ofLists));
     } catch (error) {
@@ -149,10 +145,10 @@ export class GenerationMaker {
   ): Destinations {
     const { listen, own, capturedAddresses } = this.#surroundings;
     const { forwardProxy, capture, redirect, crossSiteRequests } = options;
-    // Unlisted destinations pass without a token, and must not lead to the sidecar's own listeners.
+    // Unlisted destinations must not lead to the sidecar's own listeners.
     const keptFromOwn: Activate = (config, bearer) =>
       activate(config, bearer, bearer === undefined ? own : undefined);
-    // A listed host may be at such a listener, except for a captured one found at its own address.
+    // A listed host may, unless it is a captured one at its own address.
     const keptFromCaptured: Activate = (config, bearer) => activate(config, bearer, capturedAddresses);
     const open = (list: HostList, config: ForwardProxyConfig | undefined, activateRoute: Activate) =>
       config && this.#openList({ list, config, activate: activateRoute, options });
@@ -186,7 +182,7 @@ interface ListToOpen {
   readonly options: ServingOptions;
 }
 
-/** Routes that are opened in one turn of the event loop. */
+/** In one turn of the event loop. */
 const ROUTES_AT_ONCE = 50;
 
 /** In batches, so that requests go on meanwhile. */
@@ -211,12 +207,11 @@ function bearerOf(user: string, credential: string, { bearers }: ServingOptions)
   return supply.forUpstream(user);
 }
 
-/** Whether any route goes through a proxy. */
 function hasEgressProxy(options: ServingOptions): boolean {
   return policiesOf(options).some(({ egressProxy }) => egressProxy !== undefined);
 }
 
-/** Every text that stands for a token, for whatever route. */
+/** Of all routes. */
 function placeholdersOf(options: ServingOptions): string[] {
   const texts = policiesOf(options).flatMap(({ inject = [] }) =>
     inject.flatMap((one) => (one.into === 'placeholder' ? [one.placeholder] : [])),
