@@ -1,5 +1,3 @@
-/** What the data path counts, and how it becomes series. */
-
 import type { CountedErrorCode } from '../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus } from '../platform/grpc-status.ts';
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
@@ -19,52 +17,45 @@ import {
   type UpstreamObserver,
 } from './observer.ts';
 
-/** The `route` label of requests that no route matched. */
+/** The label of requests without a route. */
 export const NO_ROUTE = 'none';
 
-/** What the data path counts: per request only additions to plain numbers, which become series when read. */
+/** A request costs only additions to plain numbers, which become series when read. */
 export interface ProxyMetrics {
-  /** Counts for one route; {@link NO_ROUTE} for requests that no route matched. */
   forRoute(route: string): RouteObserver;
-  /** Counts a connection of the app that was ended because it asked for more than it may. */
+  /** Counts an app's connection that was ended for asking too much. */
   http2Abuse(kind: string): void;
-  /** Counts a connection that the system redirected here. */
   redirected(result: string): void;
-  /** The exemplars that OpenMetrics puts after samples, by their names and labels: the traces of requests. */
+  /** For OpenMetrics, by the sample's name and labels. */
   exemplars(): ReadonlyMap<string, string>;
-  /**
-   * Stops counting for a removed route; does nothing and returns false while its requests are in flight. Its series are
-   * still to be removed.
-   */
+  /** Stops counting for a removed route; false while its requests are in flight. The caller then removes its series. */
   forget(route: string): boolean;
-  /** By route, since the start: for the status page. */
+  /** By route, since the start. */
   figures(): ReadonlyMap<string, RouteFigures>;
 }
 
-/** What has been counted for one route since the start: read from the metrics, never counted separately. */
+/** Since the start, read from the metrics. */
 export interface RouteFigures {
-  /** Finished requests. */
   readonly total: number;
   readonly inFlight: number;
   /** Requests that the proxy refused or could not complete. */
   readonly errors: number;
-  /** Errors by code; only codes that have occurred. */
+  /** Only codes that have occurred. */
   readonly errorsByCode: ReadonlyMap<string, number>;
-  /** By the first digit of the status: `classes[2]` counts 200 to 299. */
+  /** By the status's first digit: `classes[2]` counts 200 to 299. */
   readonly classes: readonly number[];
-  /** By duration: the bucket that ends at each of `BUCKETS_SECONDS`, and one for anything longer. */
+  /** One bucket for each of `BUCKETS_SECONDS`, and one for longer ones. */
   readonly durations: readonly number[];
-  /** The upstream's 401 answers to an injected token, gRPC's UNAUTHENTICATED included. */
+  /** 401 or UNAUTHENTICATED to an injected token. */
   readonly refusedTokens: number;
   readonly grpc: {
-    /** gRPC calls among the requests. */
+    /** Of gRPC. */
     readonly calls: number;
-    /** Calls that ended with a status other than OK. */
+    /** With a status other than OK. */
     readonly failures: number;
   };
 }
 
-/** Of a route, since the start. */
 interface Tally {
   total: number;
   inFlight: number;
@@ -73,25 +64,23 @@ interface Tally {
   readonly durations: RouteDurations;
   refusedTokens: number;
   grpcCalls: number;
-  /** Those that ended with a status other than OK. */
+  /** With a status other than OK. */
   grpcFailures: number;
-  /** Ended requests by method and status. */
+  /** By method and status. */
   readonly requests: Map<number, RequestTally>;
 }
 
-/** Statuses have three digits. */
 const STATUSES = 1000;
 
-/** Ended requests of a route with one method and one status. */
 interface RequestTally {
   readonly labels: { readonly route: string; readonly method: string; readonly code: string };
-  /** Requests not yet added to the counter. */
+  /** Not yet added to the counter. */
   uncounted: number;
 }
 
 /**
- * Registers the proxy's metrics in `registry`; once per registry.
- * @param certificates of the same registry; others may report files in use there, too.
+ * Once per registry.
+ * @param certificates of the same registry.
  */
 export function createProxyMetrics(registry: Registry, certificates: CertificateMetrics): ProxyMetrics {
   const registers = [registry];
@@ -114,7 +103,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
   const protocols = createTallies(
     registry,
     {
-      // Separate from `token_sidecar_proxy_requests_total`: users rely on the labels of that as they are.
+      // Users rely on the labels of `token_sidecar_proxy_requests_total`, so this is separate.
       name: 'token_sidecar_proxy_requests_by_protocol_total',
       help: 'Requests that have ended, by the versions of HTTP that they came and left by; none where they did not leave.',
     },
@@ -180,7 +169,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       success: replays.labels({ route, result: 'success' }),
       failure: replays.labels({ route, result: 'failure' }),
     };
-    // Starts at zero, so that `rate()` sees the first increase: a single 401 matters. Without a route no upstream is asked.
+    // At zero, so that `rate()` sees the first 401.
     if (route !== NO_ROUTE) {
       refusedTokens.inc(0);
       replayed.success.inc(0);
@@ -282,7 +271,7 @@ function figuresOf({ total, inFlight, errors, refusedTokens, ...tally }: Tally):
   };
 }
 
-/** Registers the metrics of upstreams and of the connections to them. A series begins with its first event. */
+/** A series begins with its first event. */
 function createUpstreamMetrics(
   registry: Registry,
   certificates: CertificateMetrics,
@@ -323,10 +312,10 @@ function createUpstreamMetrics(
   return { forRoute: build };
 }
 
-/** Counts of one route by one of few sets of labels: one addition each; the counter gets them when it is read. */
+/** One addition a count; the counter gets them when read. */
 class IndexedTally<Name extends string> {
   readonly #labels: readonly Readonly<Record<Name, string>>[];
-  /** By the place among the labels, what has not been added to the counter. */
+  /** By label index: not yet added to the counter. */
   readonly #uncounted: Float64Array;
 
   constructor(labels: readonly Readonly<Record<Name, string>>[]) {
@@ -338,7 +327,6 @@ class IndexedTally<Name extends string> {
     this.#uncounted[index] = (this.#uncounted[index] as number) + 1;
   }
 
-  /** Hands over what has been counted since the last time. */
   take(add: (labels: Readonly<Record<Name, string>>, count: number) => void): void {
     for (const [index, count] of this.#uncounted.entries()) {
       if (count === 0) continue;
@@ -353,7 +341,7 @@ interface Tallies<Name extends string> {
   forget(route: string): void;
 }
 
-/** Registers a counter of tallies. @param labels one set for each index, beside the route. */
+/** @param labels one set for each index, beside the route. */
 function createTallies<Name extends string>(
   registry: Registry,
   { name, help }: { readonly name: string; readonly help: string },
@@ -382,27 +370,25 @@ function createTallies<Name extends string>(
 }
 
 const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];
-/** `none`: nothing was sent upstream, or bytes that the proxy does not read. */
+/** `none`: unsent, or a tunnel. */
 const UPSTREAM_PROTOCOLS = ['none', 'http1', 'h2'] as const;
 const PROTOCOL_LABELS = APP_PROTOCOLS.flatMap((protocol) =>
   UPSTREAM_PROTOCOLS.map((upstream_protocol) => ({ protocol, upstream_protocol })),
 );
 
-/** The place of a pair of versions among `PROTOCOL_LABELS`. */
 function indexOfProtocols(app: Protocol, upstream: Protocol | undefined): number {
   return (
     (app === 'h2' ? UPSTREAM_PROTOCOLS.length : 0) + (upstream === undefined ? 0 : upstream === 'h2' ? 2 : 1)
   );
 }
 
-/** Services may send any number: all that gRPC does not define share one label. */
+/** Statuses that gRPC does not define share one label. */
 const GRPC_LABELS = [...Object.values(GRPC_STATUS).map(String), 'other', 'none'].map((grpc_status) => ({
   grpc_status,
 }));
 const OTHER_GRPC = GRPC_LABELS.length - 2;
 const NO_GRPC = GRPC_LABELS.length - 1;
 
-/** The place of a status among `GRPC_LABELS`. */
 function indexOfGrpc(status: GrpcStatus | undefined): number {
   return status === undefined ? NO_GRPC : status === 'other' ? OTHER_GRPC : status;
 }
@@ -410,7 +396,7 @@ function indexOfGrpc(status: GrpcStatus | undefined): number {
 /** Those that end only a stream, or come from upstreams. */
 const NOT_OF_APPS: ReadonlySet<string> = new Set(['fields_too_large', 'interim_flood']);
 
-/** Registers the counter; once per registry. */
+/** Once per registry. */
 function http2AbuseCounter(registry: Registry): (kind: string) => void {
   const counter = new Counter({
     name: 'token_sidecar_proxy_http2_abuse_total',
@@ -418,7 +404,7 @@ function http2AbuseCounter(registry: Registry): (kind: string) => void {
     labelNames: ['kind'] as const,
     registers: [registry],
   });
-  // Starts at zero, so that `rate()` sees the first increase.
+  // So that `rate()` sees the first increase.
   for (const kind of Object.keys(FAULTS)) {
     const ends = codeOf(kind as FaultReason) === ErrorCode.ENHANCE_YOUR_CALM && !NOT_OF_APPS.has(kind);
     if (ends) counter.labels({ kind }).inc(0);
@@ -426,7 +412,7 @@ function http2AbuseCounter(registry: Registry): (kind: string) => void {
   return (kind) => counter.labels({ kind }).inc();
 }
 
-/** Registers the counter of connections that the system redirected here; once per registry. */
+/** Once per registry. */
 function redirectedCounter(registry: Registry): (result: string) => void {
   const counter = new Counter({
     name: 'token_sidecar_proxy_redirected_connections_total',
