@@ -6,33 +6,30 @@ import type { Protocol, TraceContext } from './http/messages.ts';
 import type { IncomingRequest } from './streams/contract.ts';
 import type { PassedBytes } from './tunnel/tunnel.ts';
 
-/** Counted as the status of a request whose app left before an answer: nginx's number, not an HTTP status. */
+/** The app left before an answer: nginx's number, not an HTTP status. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
 export type ReplayResult = 'success' | 'failure';
 
-/** What is counted of a request beside its answer. */
 export type CountedRequest = Pick<IncomingRequest, 'method' | 'protocol'>;
 
-/** What the data path reports about one route's upstream. */
 export interface UpstreamObserver {
-  /** The head of an answer has come. @param durationMs since the request was last sent. */
+  /** @param durationMs since the request was last sent. */
   upstreamAnswered(durationMs: number): void;
-  /** A connection is open, over TCP alone or through a proxy. */
+  /** Before TLS; perhaps through a proxy. */
   connectionOpened(): void;
-  /** A TLS handshake has succeeded. */
   connectionSecured(resumed: boolean): void;
-  /** A file of certificates of the route is in use from now on. */
+  /** From now on. */
   certificatesInUse(file: 'caFile' | 'certFile', pem: string): void;
 }
 
-/** All that the data path reports about one route's requests: the only source of their counts. */
+/** The only source of a route's counts. */
 export interface RouteObserver extends UpstreamObserver {
   started(): void;
   /**
-   * The end of a request that has `started`.
-   * @param upstream the HTTP version that it was sent upstream with, if it was.
-   * @param sampled the trace that shows where its time went, if one is kept.
+   * For a request that has `started`.
+   * @param upstream undefined if unsent.
+   * @param sampled the id of a kept trace.
    */
   ended(
     request: CountedRequest,
@@ -41,65 +38,59 @@ export interface RouteObserver extends UpstreamObserver {
     upstream: Protocol | undefined,
     sampled?: string,
   ): void;
-  /** A request that was refused before it counted as in flight. */
+  /** For a request that was not yet in flight. */
   refused(request: CountedRequest, status: number, durationMs: number): void;
-  /** Something answered with an error because it could not be read as a request, or came on a connection over the limit. */
+  /** For what could not be read as a request, or exceeded the connection limit. */
   turnedAway(code: ProxyErrorCode, status: number, protocol: Protocol): void;
-  /** The outcome of a gRPC call, if the app got one; reported beside its end as a request. */
+  /** Reported beside the end of the request. */
   grpcEnded(status: GrpcStatus | undefined): void;
   error(code: CountedErrorCode): void;
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;
 }
 
-/** How a recorded request has ended. */
 export interface EndedRequest {
-  /** What the app got; undefined if it left before an answer. */
+  /** Undefined if the app left first. */
   readonly status: number | undefined;
-  /** What the app got as the outcome of a gRPC call. */
   readonly grpcStatus: GrpcStatus | undefined;
   readonly durationMs: number;
-  /** The HTTP version that it was sent upstream with, if it was. */
+  /** Undefined if unsent. */
   readonly upstreamProtocol: Protocol | undefined;
 }
 
-/** Records one request to its end, in more detail than what is counted. */
+/** Records one request in more detail than the counts. */
 export interface RequestRecorder {
   /** The app's own, or a generated one. */
   readonly requestId: string;
-  /** The trace that the request belongs to, if any. */
   readonly trace: TraceContext | undefined;
-  /** The id of that trace, if the receiver of the spans keeps it. */
+  /** The trace's id, if the receiver of spans keeps it. */
   readonly sampled: string | undefined;
   /** Counted by whoever passes the bytes on. */
   readonly bytes: PassedBytes;
-  /** The caller is known. @param caller its name, where callers are told apart. */
+  /** @param caller its name. */
   identified(caller: string): void;
-  /** The destination is known. */
   routed(route: RouteConfig): void;
-  /** The request waits for this grant; perhaps for another after that. */
+  /** Perhaps for several grants, one after another. */
   awaits(grant: GrantTrace): void;
   /**
-   * The request is sent, perhaps once more.
+   * Perhaps called again.
    * @param target as sent upstream, without a token.
-   * @returns what to send in its place, marked so that the upstream can identify it.
+   * @returns what to send instead, with ids.
    */
   sending(request: IncomingRequest, target: string): IncomingRequest;
-  /** The head of an answer to the last attempt. */
+  /** Of the last attempt. */
   answered(status: number): void;
-  /** That answer has been read, or the rest of it is not wanted. */
+  /** The answer was read, or its rest is unwanted. */
   answerEnded(): void;
-  /** The last attempt has failed. */
   attemptFailed(code: ProxyErrorCode): void;
-  /** The proxy refuses the request, or could not complete it. */
+  /** The proxy refused the request, or could not complete it. */
   failed(code: ProxyErrorCode): void;
   ended(ended: EndedRequest): void;
 }
 
-/** Starts the record of a request whose head has come; undefined where none is kept. */
+/** Undefined where none is kept. */
 export type RecordRequest = (request: IncomingRequest) => RequestRecorder | undefined;
 
-/** What was answered with an error and could not be read as a request. */
 export interface UnreadRequest {
   readonly requestId: string;
   readonly protocol: Protocol;
