@@ -15,9 +15,9 @@ import type { Generation } from './transaction/generation.ts';
 import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
 
 /**
- * Starts the data path: resolves once it accepts connections.
- * @throws {SidecarError} `configuration` when it cannot listen, a TLS file cannot be read, or a route's credential
- * has no source.
+ * Resolves once connections are accepted.
+ * @throws {SidecarError} `configuration` when it cannot listen, a TLS file cannot be read, or a route's credential has
+ * no source.
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, clock, log, instanceId, listen, network = systemNetwork } = options;
