@@ -1,5 +1,3 @@
-/** What a sidecar is started with, its listeners by name, and what it serves by. */
-
 import type { NamedAddress } from '../config/address-conflicts.ts';
 import type { CommandContext } from '../config/command.ts';
 import type { Config } from '../config/config.ts';
@@ -25,7 +23,7 @@ export interface SidecarConfiguration {
 }
 
 /**
- * Judges in the same way for `proxy`, which runs it, and for `check`, which examines it.
+ * For `proxy`, and for `check`.
  * @param found problems so far, to be reported with the rest.
  * @param text of the configuration file, if already read.
  * @throws {ConfigurationError} with every problem.
@@ -43,8 +41,8 @@ export async function loadSidecarConfiguration(
 }
 
 /**
- * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
- * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
+ * For capture only: the hosts file leads captured names to this program.
+ * @throws {SidecarError} `configuration` if resolv.conf cannot be read.
  */
 export async function openLookups({ capture }: Config, clock: Clock): Promise<Lookups | undefined> {
   if (capture === undefined) return undefined;
@@ -60,14 +58,13 @@ export async function openLookups({ capture }: Config, clock: Clock): Promise<Lo
   }
 }
 
-/** A configuration and the sources of its tokens: replaced together. */
+/** Replaced together. */
 export interface InUse {
   readonly config: Config;
   /** In the order of `config.credentials`. */
   readonly credentials: readonly OpenCredential[];
 }
 
-/** What the data path needs to serve. */
 export function servingOf({ config, credentials }: InUse): ServingOptions {
   const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits, accessLog, gateway } = config;
   return {
@@ -83,7 +80,7 @@ export function servingOf({ config, credentials }: InUse): ServingOptions {
   };
 }
 
-/** Every listener of a sidecar or a gateway, with the key that named its address. */
+/** With the key that named each address. */
 export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {
   return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
     key: flag === undefined ? key : namedBy(flag, key, address, given),
@@ -92,7 +89,7 @@ export function namedListeners(config: Config, given: ProxyValues): NamedAddress
   }));
 }
 
-/** The flag or its variable if one was given, or if nothing was: it is how to choose another address. */
+/** The flag or variable if one was given; the flag for a default, since it is how to choose another. */
 function namedBy(
   flag: keyof typeof PROXY_SETTINGS,
   key: string,

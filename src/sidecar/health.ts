@@ -1,4 +1,4 @@
-/** What the probes of a sidecar say, of the configuration that is in use when they are asked. */
+/** The probes of a sidecar, by the configuration in use when they are asked. */
 
 import type { Health, MissingPart } from '../admin/probes.ts';
 import type { TokenSource } from '../token/token-source.ts';
@@ -8,9 +8,9 @@ import type { OpenCredential } from './token-sources.ts';
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
 
 interface SidecarHealth extends Health {
-  /** Resolves once every credential that the pod cannot do without has had a token; never rejects. */
+  /** Resolves once every required credential has had a token; never rejects. */
   readonly ready: Promise<void>;
-  /** Looks after the credentials in use, which are others from now on. */
+  /** The credentials in use have changed. */
   look(): void;
 }
 
@@ -18,7 +18,6 @@ interface SidecarHealthOptions {
   readonly inUse: () => readonly OpenCredential[];
   readonly listening: () => boolean;
   readonly draining: () => boolean;
-  /** What keeps callers of other pods out. */
   readonly frontendMissing: () => readonly MissingPart[];
 }
 
@@ -30,7 +29,7 @@ export function sidecarHealth({
 }: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
-  /** However often the configuration changes before the first token, each is waited for once. */
+  /** Each is waited for once, however often the configuration changes. */
   const waitedFor = new WeakSet<TokenSource>();
 
   function started(): boolean {
@@ -42,7 +41,7 @@ export function sidecarHealth({
     if (waitedFor.has(source)) return;
     waitedFor.add(source);
     void source.firstToken.then(() => {
-      // The last of those in use decides; one of a configuration that has been superseded meanwhile does not.
+      // A superseded configuration does not decide.
       if (started()) ready.resolve();
     });
   }
@@ -64,17 +63,15 @@ export function sidecarHealth({
   };
 }
 
-/** Those that the pod cannot do without. */
 export function required(credentials: readonly OpenCredential[]): TokenSource[] {
   return credentials.filter(({ config }) => config.required !== false).map(({ source }) => source);
 }
 
-/** Of one that is required and has no token. */
 function missingToken(credential: OpenCredential): MissingPart[] {
   return credential.config.required === false ? [] : withoutToken(credential);
 }
 
-/** Of one that has no token, be it required or not. */
+/** Required or not. */
 export function withoutToken({ config, source }: OpenCredential): MissingPart[] {
   const shown = source.snapshot();
   if (shown.ready) return [];

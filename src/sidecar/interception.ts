@@ -1,4 +1,4 @@
-/** What interception needs before the listener opens. Loaded only if TLS is intercepted: nothing else makes certificates. */
+/** Loaded only if TLS is intercepted: nothing else makes certificates. */
 
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ interface InterceptionOptions {
 }
 
 /**
- * Makes the authority of this start, and leaves the files that apps have to trust in the directory.
+ * Makes this start's authority, and writes the trust files for apps.
  * @throws {Error} the system's, if the directory cannot be written.
  */
 export async function openInterception({
@@ -29,7 +29,7 @@ export async function openInterception({
   log,
 }: InterceptionOptions): Promise<LeafContexts> {
   const authority = createAuthority({ names, nowMs: clock.now().wallMs });
-  // Without the system's roots: an image has none, and NODE_EXTRA_CA_CERTS names those that the operator adds.
+  // Without the system's roots: an image has none. NODE_EXTRA_CA_CERTS names the operator's.
   const publicRoots = [...rootCertificates, ...getCACertificates('extra')];
   const replaced = await writeTrustFiles(directory, authority.root, publicRoots);
   log.info({ directory, names }, 'TLS is intercepted for these names');
@@ -42,19 +42,18 @@ export async function openInterception({
   return new LeafContexts(authority, clock);
 }
 
-/** Trust files for apps: for runtimes that add to what they trust, for those that replace it, and for the JVM. */
+/** For runtimes that add to what they trust, for those that replace it, and for the JVM. */
 const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
 
-/** Readable by everyone: they are public, and apps run as any user. */
+/** Public, and apps run as any user. */
 const MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
 
 /**
- * Writes the files to the directory, which is created if missing. Each replaces an earlier one as a whole, so that
- * nobody reads half of it.
+ * Creates the directory if missing, and replaces each file as a whole.
  * @param root PEM of the sidecar's own authority.
- * @param publicRoots PEM of the roots that are trusted anyway.
- * @returns whether an earlier start had left another root there: apps that began under it do not trust this one.
+ * @param publicRoots PEM of the other trusted roots.
+ * @returns whether an earlier start had left another root: apps that began under it do not trust this one.
  * @throws {Error} the system's, where they cannot be written.
  */
 export async function writeTrustFiles(
@@ -74,7 +73,7 @@ export async function writeTrustFiles(
   return before !== undefined && before !== root;
 }
 
-/** Missing directories above it are opened to everyone, too: the files are reached through them. */
+/** Parents are opened to everyone, too. */
 async function makeForAll(directory: string): Promise<void> {
   const first = await mkdir(directory, { recursive: true });
   if (first === undefined) return;
@@ -96,7 +95,7 @@ async function replace(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
     await writeFile(temporary, content, { mode: MODE, flag: 'wx' });
-    // Sets what the umask may have taken away.
+    // The umask may have restricted it.
     await chmod(temporary, MODE);
     await rename(temporary, path);
   } catch (error) {

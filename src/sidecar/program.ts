@@ -39,11 +39,11 @@ export const proxy: Command = {
     const given = readFlags(SETTINGS, context.args, context.env);
     const { 'termination-log': file, ...rest } = given;
     const terminationLog = file?.text ?? TERMINATION_LOG;
-    // Reading `shutdown` takes over the signals: one that comes while the configuration is read also ends with 0.
+    // Reading `shutdown` takes over the signals, so that one that comes during loading also ends with 0.
     const { shutdown } = context;
     try {
       const path = rest.config?.text;
-      // If the file cannot be read, loading it says why.
+      // If the file cannot be read, loading says why.
       const read = async (): Promise<string | undefined> =>
         path === undefined ? undefined : readConfigText(path).catch(() => undefined);
       const text = await read();
@@ -61,14 +61,14 @@ export const proxy: Command = {
       const traced = tracing === undefined ? {} : { tracing };
       return await serve({ config, ...file, ...traced }, ignored, rest, terminationLog, context);
     } catch (error) {
-      // The text that main prints, left where `kubectl describe pod` finds it.
+      // For `kubectl describe pod`.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
       throw error;
     }
   },
 };
 
-/** Without its frontend, a gateway's routes would be open to anyone who reaches the listener. */
+/** Without its frontend, a gateway's routes would be open to anyone. */
 async function refuseGateway(
   { gateway }: Config,
   { path = '', text }: { readonly path: string | undefined; readonly text: string | undefined },
@@ -107,7 +107,7 @@ async function serve(
   running = sidecar;
   keepHeapSmall();
   await whenAborted(shutdown.signal);
-  // If the app reports that it is done, its Job should complete.
+  // If the app says that it is done, its Job should complete.
   const failure = isAppDone ? undefined : failedStart(sidecar);
   if (failure !== undefined) {
     log.error({ code: failure.code }, failure.message);
@@ -118,7 +118,7 @@ async function serve(
   return failure === undefined ? 0 : EXIT_STATUS_OF[failure.code];
 }
 
-/** Why the app was held back to the end: the first required credential that never had a token. */
+/** The first required credential that never had a token. */
 function failedStart({ config: { credentials }, tokens }: Sidecar): NoToken | undefined {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);

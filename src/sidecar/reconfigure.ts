@@ -1,6 +1,6 @@
 /**
- * Moves a running sidecar to another configuration, and forgets the metric series of what is gone. Loaded only if a file
- * is followed.
+ * Moves a running sidecar to another configuration, and removes series that are gone. Loaded only if a file is
+ * followed.
  */
 
 import type { Config, TlsConfig } from '../config/config.ts';
@@ -19,7 +19,7 @@ import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {
   readonly inUse: () => InUse;
-  /** Called once the data path already serves by it. */
+  /** Called once the data path serves by it. */
   readonly use: (next: InUse) => void;
   readonly sources: TokenSources;
   readonly proxy: DataPath;
@@ -30,22 +30,22 @@ export interface ReconfigurableOptions {
   readonly log: Logger;
 }
 
-/** How long to wait for the token of a credential that the pod can do without. */
+/** For credentials that are not required. */
 const OPTIONAL_WAIT_MS = 30_000;
 
-/** How long a credential that is no longer configured is kept for requests that began with it. */
+/** For requests that began with a removed credential. */
 const MAX_FAREWELL_MS = 300_000;
 
 export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;
-  /** Configurations that requests under way began with; none is in use any more. */
+  /** No longer in use, but requests began with them. */
   const leaving = new Set<InUse>();
-  /** Configurations about to be in use: their names must not be forgotten. */
+  /** Their names must not be forgotten. */
   const coming = new Set<Config>();
   let forgetting: Promise<void> = Promise.resolve();
 
   async function reconfigure(config: Config, reconfigureOptions: ReconfigureOptions): Promise<boolean> {
-    // Set before the wait, so that whatever is forgotten after it spares the coming configuration.
+    // Before the wait, so that the names are spared meanwhile.
     coming.add(config);
     await forgetting;
     let isTaken = false;
@@ -87,7 +87,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     return true;
   }
 
-  /** Resolves once the required ones have a token and the others have had their time, or once abandoned. */
+  /** Resolves once the required have a token and the others had their time, or when abandoned. */
   async function allGranted(fresh: readonly OpenCredential[], abandoned: AbortSignal): Promise<void> {
     const over = new Promise<void>((resolve) => {
       if (abandoned.aborted) resolve();
@@ -99,7 +99,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     await Promise.race([over, Promise.all(granted)]);
   }
 
-  /** Closes a configuration's sources when its requests under way have ended; then removes the series of names that are gone. */
+  /** Once its requests have ended, closes a configuration's sources and removes its series. */
   async function takeLeave(before: InUse, { whenUnused }: Superseded): Promise<void> {
     leaving.add(before);
     let isUnused = false;
@@ -113,14 +113,14 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     await sources.close(before.credentials.map(({ source }) => source).filter((source) => !kept.has(source)));
     await forget(before.config);
     if (isUnused) return;
-    // Routes are counted as long as any of their requests is under way.
+    // Routes are counted while any of their requests is under way.
     await unused;
     await forget(before.config);
   }
 
   /**
-   * Keeps the series to the names in use, however often names change. One at a time, and never while another
-   * configuration is taken into use. Never rejects: leftover series are no reason to block the next configuration.
+   * Removes the series of unused names, one call at a time, and never while another configuration is taken into use.
+   * Never rejects: leftover series must not block the next one.
    */
   function forget(before: Config): Promise<void> {
     forgetting = forgetting.then(async () => {
@@ -150,7 +150,6 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   return { config: () => inUse().config, reconfigure };
 }
 
-/** One sentence for each of these credentials whose token is not there yet. */
 function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
   const sentences = (isRequired: boolean, bound: string) => () =>
     fresh
@@ -163,16 +162,15 @@ function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
   };
 }
 
-/** A route or a credential, or one of its certificate files, as one text. */
+/** A route, a credential or a certificate file, as one text. */
 type Subject = string;
 
-/** The subjects that `before` has and none of `users` has. */
+/** In `before`, and in none of `users`. */
 export function staleSubjects(before: Config, users: readonly Config[]): ReadonlySet<Subject> {
   const kept = new Set(users.flatMap(subjectsOf));
   return new Set(subjectsOf(before).filter((subject) => !kept.has(subject)));
 }
 
-/** Whether a series with these labels belongs to one of the subjects. */
 export function isAbout(gone: ReadonlySet<Subject>, labels: Labels): boolean {
   const { route, credential, file } = labels;
   const user =
@@ -217,7 +215,7 @@ function filesOf(user: Subject, tls: TlsConfig): Subject[] {
     .map((file) => fileOf(user, file));
 }
 
-/** Every route name that requests may be counted under. */
+/** That requests may be counted under. */
 function routeNamesOf(config: Config): string[] {
   return [
     NO_ROUTE,
@@ -228,7 +226,7 @@ function routeNamesOf(config: Config): string[] {
 
 type Entries = readonly { readonly host: string; readonly tls: TlsConfig }[] | undefined;
 
-/** The lists of hosts, each with the prefix of its route names. */
+/** With the prefix of their route names. */
 function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonly [string, Entries])[] {
   return [
     ['forward', forwardProxy?.allow],
@@ -237,7 +235,7 @@ function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonl
   ];
 }
 
-/** Each entry's own route name, and one for hosts without an entry. */
+/** One for each entry, and one for hosts without. */
 function namesBy(prefix: string, entries: Entries): string[] {
   return entries === undefined
     ? []

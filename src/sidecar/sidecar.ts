@@ -1,5 +1,3 @@
-/** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
-
 import { randomBytes } from 'node:crypto';
 import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
@@ -38,50 +36,46 @@ import { TokenSources } from './token-sources.ts';
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
   readonly adminAddress: ListenAddress;
-  /** Where tokens are given to programs of the pod; undefined where no credential is. */
+  /** Undefined if there is no token endpoint. */
   readonly tokenEndpoint: ListenAddress | undefined;
-  /** Resolves once every credential that is required has had its first token; never rejects. */
+  /** Resolves once every required credential has had a token; never rejects. */
   readonly ready: Promise<void>;
-  /** In use now, which another may be later. */
+  /** In use now. */
   readonly config: Config;
   readonly tokens: readonly TokenSource[];
-  /** Reads the configuration file anew, where there is one. */
+  /** Reads the configuration file, if there is one. */
   reload(): void;
   /**
-   * Readiness goes off; requests are served for as long as the app is there, then drained. All of it within the
-   * configured bound. Safe to call again.
+   * Readiness goes off; requests are served while the app is there, then drained, within the configured bound. Safe to
+   * call again.
    */
   stop(): Promise<void>;
 }
 
 export interface SidecarOptions {
   readonly config: Config;
-  /** The file that it was read from, whose changes are followed. */
   readonly file?: FileToFollow;
   readonly log: Logger;
-  /** For the lines of the access log, which are written whatever the level is; `log` unless given. */
+  /** For the access log, whatever the level is; `log` unless given. */
   readonly accessLogger?: Logger;
-  /** Spans of requests are exported; none are made when absent. */
+  /** Absent: no spans. */
   readonly tracing?: TracingConfig;
-  /** Absent where the app of the same pod is who calls. */
+  /** Absent if the callers are the pod's own app. */
   readonly frontend?: Frontend;
-  /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
-  /** What the pod is called, for the status page; by what every container has unless given. */
+  /** For the status page. */
   readonly pod?: Pod;
-  /** What `POST /quitquitquit` does. */
+  /** For `POST /quitquitquit`. */
   readonly quit: () => void;
-  /** The system's unless given. */
   readonly clock?: Clock;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
 }
 
-/** What stands before the data path where callers come from other pods. */
+/** Stands before the data path if callers come from other pods. */
 export interface Frontend {
-  /** Where they come. */
   readonly listen: ListenAddress;
-  /** @throws {ConfigurationError} where a file cannot be used. */
+  /** @throws {ConfigurationError} if a file cannot be used. */
   open(surroundings: FrontendDependencies): Promise<OpenFrontend>;
 }
 
@@ -93,7 +87,7 @@ interface FrontendDependencies {
 
 interface OpenFrontend {
   readonly connectionHandler: ProxyOptions['connectionHandler'];
-  /** Whose callers are served from now on. */
+  /** Uses this configuration's callers from now on. */
   use(config: Config): void;
   /** Why nobody could be served now. */
   missing(): readonly MissingPart[];
@@ -102,16 +96,19 @@ interface OpenFrontend {
 
 interface FileToFollow {
   readonly path: string;
-  /** What it said when `config` was read, where that is known. */
+  /** When `config` was read, if known. */
   readonly text: string | undefined;
-  /** @throws {ConfigurationError} with all that is wrong. @param text is read when absent. */
+  /**
+   * @param text is read when absent.
+   * @throws {ConfigurationError} with every problem.
+   */
   readonly load: (text?: string) => Promise<Config>;
 }
 
-/** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
+/** A collector that is away must not hold up the pod. */
 const MAX_FOR_SPANS_MS = 2000;
 
-/** What is open so far, to be closed where the rest cannot be opened: the last one first. */
+/** Closed in reverse order if the rest cannot be opened. */
 type Closers = (() => Promise<void> | void)[];
 
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
@@ -136,12 +133,11 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
 
   const lookups = await openLookups(config, clock);
   const lookup = lookups?.own;
-  // Before the first grants, which have spans, too.
+  // Before the first grants, which have spans.
   const tracing =
     options.tracing === undefined
       ? undefined
       : (await import('./tracing/tracing.ts')).openTracing(options.tracing, log, { lookup });
-  // Their connections end with it.
   closers.push(() => tracing?.close(MAX_FOR_SPANS_MS));
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
   closers.push(() => history.close());
@@ -156,7 +152,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     tracer: tracing?.grants,
   });
   closers.push(() => sources.close());
-  // The first grants are on their way while the listeners come up.
+  // The first grants run while the listeners open.
   let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
   sources.show(inUse.credentials);
 
@@ -175,7 +171,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   frontend = await options.frontend?.open({ registry, clock, log });
   closers.push(() => frontend?.close());
   frontend?.use(config);
-  // Before any probe is answered: apps that it lets start find what to trust.
+  // Before any probe is answered: apps that it lets start need the files.
   const leaves = await openLeaves(config, clock, log);
   const findOriginal = await openRedirect(config, log);
   if (config.credentials.some(({ output }) => output !== undefined)) {
@@ -284,7 +280,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       running.proxy.askToLeave();
       await new Promise<void>((resolve) => void clock.after(shares.delayMs, resolve));
     }
-    // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
+    // An app that ends at this moment still needs its tokens: it is served until it hangs up.
     const untilSpansMs = () => Math.max(0, leftMs() - shares.spansMs);
     await running.proxy.whenUnused(Math.max(0, untilSpansMs() - shares.drainMs));
     await running.proxy.drain(untilSpansMs());
@@ -293,7 +289,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       admin.close(),
       running.outputs?.close(),
       running.frontend?.close(),
-      // First, so that the spans of grants that are given up are among the last.
+      // First, so that the last spans include those of abandoned grants.
       sources.close().then(() => tracing?.close(Math.min(MAX_FOR_SPANS_MS, leftMs()))),
     ]);
     log.info('stopped');
@@ -319,7 +315,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   };
 }
 
-/** Start-up time, with the part of it that was spent waiting for the provider told apart. Milliseconds. */
+/** Milliseconds; the wait for the provider is told apart. */
 function startupFigures(tokens: readonly TokenSource[]): Record<string, number> {
   const sinceStartMs = Math.round(performance.now());
   const grants = tokens.map((token) => token.grants().latest.at(-1)?.durationMs ?? 0);
@@ -327,7 +323,7 @@ function startupFigures(tokens: readonly TokenSource[]): Record<string, number> 
   return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
 }
 
-/** @throws {SidecarError} `configuration` where the directory cannot be written. */
+/** @throws {SidecarError} `configuration` if the directory cannot be written. */
 async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<LeafContexts | undefined> {
   const { interception } = config;
   if (interception === undefined) return undefined;
@@ -344,10 +340,7 @@ async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Le
   }
 }
 
-/**
- * How the system is asked where redirected connections were going.
- * @throws {SidecarError} `configuration` where Node cannot ask it.
- */
+/** @throws {SidecarError} `configuration` if Node cannot ask the system. */
 async function openRedirect({ redirect }: Config, log: Logger): Promise<ProxyOptions['findOriginal']> {
   if (redirect === undefined) return undefined;
   const { openOriginalDestination } = await import('../redirect/netfilter/original-destination.ts');

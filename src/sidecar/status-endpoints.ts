@@ -6,12 +6,11 @@ import type { StatusPage } from './status/page/status-page.ts';
 import type { StatusSources } from './status/read-status.ts';
 
 interface StatusActions {
-  /** Undefined if there is no credential of this name. */
+  /** Undefined if there is no such credential. */
   renew(credential: string): RenewalAnswer | undefined;
   setLogLevel(level: LogLevel): void;
 }
 
-/** The status page, its data and its actions, by path. */
 export function statusEndpoints(
   sources: StatusSources,
   { renew, setLogLevel }: StatusActions,

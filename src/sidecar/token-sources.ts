@@ -1,4 +1,4 @@
-/** Keeps a configuration's tokens alive, and goes on for the next configuration where a credential is unchanged. */
+/** Keeps a configuration's tokens alive, also in the next configuration if a credential is unchanged. */
 
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -23,21 +23,20 @@ interface TokenSourcesOptions {
   readonly credentialsMetrics: CredentialsMetrics;
   readonly certificateMetrics: CertificateMetrics;
   readonly log: Logger;
-  /** Where replicas keep a credential's tokens; if absent, each requests its own. */
+  /** Where replicas keep tokens; absent: each requests its own. */
   readonly sharedTokens?: (config: CredentialConfig) => SharedTokens;
-  /** Resolves the names of providers; the system's resolver by default. */
+  /** For providers' names; absent: the system's. */
   readonly lookup: LookupFunction | undefined;
-  /** Absent where grants are not traced. */
+  /** Absent: grants are not traced. */
   readonly tracer?: GrantTracer | undefined;
 }
 
-/** A credential and its token's source. */
 export interface OpenCredential {
   readonly config: CredentialConfig;
   readonly source: TokenSource;
 }
 
-/** How often the Secret is read even without a notification. */
+/** Without a notification. */
 const SECRET_POLL_MS = 30_000;
 
 export class TokenSources {
@@ -50,8 +49,8 @@ export class TokenSources {
   }
 
   /**
-   * One source for each credential, in this order. New ones have begun their first grants. If one cannot be opened, no
-   * new one stays open.
+   * In the credentials' order; new sources have begun their first grants. If one cannot be opened, the new ones are
+   * closed.
    * @param inUse sources that are kept where the credential is unchanged.
    */
   async open(
@@ -95,7 +94,7 @@ export class TokenSources {
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
     const { clock, credentialsMetrics, certificateMetrics } = this.#options;
-    // A source that is not in use yet may have the name of one that is.
+    // It may share its name with a source in use.
     const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
     const credentials = await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS });
     try {
@@ -131,16 +130,16 @@ export class TokenSources {
   }
 }
 
-/** How the token is handed out beside the proxy does not affect how it is obtained. */
+/** Outputs do not change how a token is obtained. */
 function isSameCredential(one: CredentialConfig, other: CredentialConfig): boolean {
   return isDeepStrictEqual({ ...one, output: undefined }, { ...other, output: undefined });
 }
 
-/** One credential's gauges, which show only while its source is in use: another source in use may have the same name. */
+/** Gauges show only while their source is in use, since another may have its name. */
 class ShownGauges {
   readonly credentials: CredentialsMetrics;
   readonly certificates: CertificateMetrics;
-  /** The latest value of each gauge, to be set when they show. */
+  /** The latest values, set when they show. */
   readonly #held = new Map<string, () => void>();
   #shows = false;
 

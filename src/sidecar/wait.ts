@@ -22,7 +22,7 @@ const SETTINGS = {
 
 const INTERVAL_MS = 100;
 
-/** Bounds the wait for an answer's head; a sidecar sends it at once. */
+/** For an answer's head; a sidecar sends it at once. */
 const PROBE_MS = 2000;
 
 export const wait: Command = {
@@ -48,7 +48,7 @@ export const wait: Command = {
 };
 
 /**
- * Asks until `timeoutMs` have passed, whatever answers there; once if that is 0.
+ * Asks until `timeoutMs` have passed; once if that is 0.
  * @throws {SidecarError} `provider_unavailable` with the last answer, if the sidecar is not ready in time.
  */
 export async function waitUntilReady(
@@ -65,7 +65,7 @@ export async function waitUntilReady(
     if (answer === 'ready') return;
     if (signal.aborted)
       throw new SidecarError('provider_unavailable', 'asked to stop before the sidecar was ready');
-    // Not the clock's timer, which does not keep the process alive: waiting is all that this command does.
+    // The clock's timer would not keep the process alive.
     await new Promise((resolve) => setTimeout(resolve, leftOf(INTERVAL_MS)));
     if (isPast(deadline, clock.now())) {
       throw new SidecarError(
@@ -76,7 +76,7 @@ export async function waitUntilReady(
   }
 }
 
-/** The answer; undefined if it takes longer than `withinMs`, even through endless interim answers. */
+/** Undefined if it takes longer than `withinMs`, even through endless interim answers. */
 function probe({ host, port }: ListenAddress, withinMs: number, clock: Clock): Promise<string | undefined> {
   return new Promise((resolve) => {
     const request = http.get({ host, port, path: '/readyz', agent: false }, ({ statusCode }) => {
@@ -87,7 +87,7 @@ function probe({ host, port }: ListenAddress, withinMs: number, clock: Clock): P
     function settle(answer: string | undefined): void {
       cancel();
       resolve(answer);
-      // The rest of the answer is of no interest, and might be endless.
+      // The rest might be endless.
       request.destroy();
     }
   });

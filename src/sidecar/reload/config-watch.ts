@@ -4,19 +4,18 @@ import { dirname } from 'node:path';
 import { readConfigText } from '../../platform/files/bounded-file.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../../platform/mounted/directory-watch.ts';
 
-/** How long a file must be unchanged before it counts as complete: editors and `cp` write in pieces. */
+/** A file unchanged for this long counts as complete: editors and `cp` write in pieces. */
 const STILL_MS = 250;
 
 export interface ConfigWatchOptions extends DirectoryWatchOptions {
-  /** The file's text when it was last read. */
+  /** When the file was last read. */
   readonly read: string | undefined;
-  /** The file's text differs, and has been stable for `STILL_MS`; undefined if it cannot be read. */
+  /** The text differs, and has been stable for `STILL_MS`; undefined if it cannot be read. */
   readonly onChange: (text: string | undefined) => void;
 }
 
 /**
- * Follows the text of the configuration file, by notification and by polling. Its directory is watched: a ConfigMap is
- * swapped by a link beside it.
+ * Watches and polls. The directory is watched, since a ConfigMap is swapped by a link.
  * @returns a function that stops it.
  */
 export function watchConfigFile(
@@ -25,9 +24,9 @@ export function watchConfigFile(
 ): () => void {
   const { clock } = options;
   let known = fingerprintOf(read);
-  /** The different text found, and when it was first seen. */
+  /** When different text was first seen. */
   let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
-  /** The version of the file that was read last. */
+  /** Of the file that was read last. */
   let judged: string | undefined;
   let cancelNext: (() => void) | undefined;
   let looking = false;
@@ -70,7 +69,7 @@ export function watchConfigFile(
   }
 
   const unwatch = watchDirectory(dirname(path), options, () => void look());
-  // A change between the reading and the watch.
+  // It may have changed before the watch began.
   void look();
   return () => {
     closed = true;
@@ -79,18 +78,18 @@ export function watchConfigFile(
   };
 }
 
-/** Changes with the file's content, or the file itself, as it includes the change time, which only the system sets. */
+/** Includes the change time, which only the system sets. */
 async function versionOf(path: string): Promise<string | undefined> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
   } catch {
-    // Reading it reports the same.
+    // Reading it reports the error.
     return undefined;
   }
 }
 
-/** Kept instead of the text, which may hold secrets no longer in use. */
+/** Kept instead of the text, which may hold old secrets. */
 function fingerprintOf(text: string | undefined): string {
   return text === undefined ? '' : createHash('sha256').update(text).digest('base64');
 }

@@ -1,4 +1,4 @@
-/** Takes the configuration file's content into use whenever it changes; unusable content changes nothing. */
+/** Takes a changed configuration file into use; an unusable one changes nothing. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
@@ -12,13 +12,11 @@ import type { Clock } from '../../platform/time/clock.ts';
 import { type ConfigWatchOptions, watchConfigFile } from './config-watch.ts';
 import { needsRestart } from './needs-restart.ts';
 
-/** Something that serves by a configuration, and can change to another. */
 export interface Reconfigurable {
-  /** The configuration in use. */
   config(): Config;
   /**
-   * Takes another into use, as a whole, as soon as its new credentials have their tokens.
-   * @returns whether it did: it gives up if `abandoned` aborts first.
+   * Takes another into use as a whole, once its new credentials have their tokens.
+   * @returns false if `abandoned` aborts first.
    * @throws {SidecarError} `configuration`, having changed nothing.
    */
   reconfigure(next: Config, options: ReconfigureOptions): Promise<boolean>;
@@ -30,48 +28,50 @@ export interface ReconfigureOptions {
   readonly onWait: (waitedFor: WaitedFor) => void;
 }
 
-/** The tokens still missing, a sentence each; may be called at any time. */
+/** A sentence for each missing token; may be called at any time. */
 export interface WaitedFor {
-  /** These hold back the change for as long as it takes. */
+  /** Hold the change back without a bound. */
   readonly required: () => readonly string[];
-  /** Those that the pod can do without: they are awaited as well, but hold nothing back. */
+  /** Awaited for a bounded time. */
   readonly optional: () => readonly string[];
 }
 
 interface FollowFileOptions {
   readonly path: string;
-  /** Its text when the program was started, if known. */
+  /** At the program's start, if known. */
   readonly text: string | undefined;
-  /** @throws {ConfigurationError} with every problem. @param text is read if absent. */
+  /**
+   * @param text is read if absent.
+   * @throws {ConfigurationError} with every problem.
+   */
   readonly load: (text?: string) => Promise<Config>;
   readonly target: Reconfigurable;
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The system's by default. */
   readonly watch?: ConfigWatchOptions['watch'];
 }
 
 export interface FollowedFile {
   status(): ConfigurationStatus;
-  /** Reads the file now, whether or not it has changed. */
+  /** Even if the file is unchanged. */
   reload(): void;
   close(): void;
 }
 
-/** How often the file is checked even without a notification. */
+/** Without a notification. */
 const POLL_MS = 30_000;
 
-/** From the end of one change to the next. */
+/** Between two changes. */
 export const PAUSE_MS = 1000;
 
-/** How long tokens of new credentials may take before that is an error. */
+/** For tokens of new credentials; then an error is logged. */
 const OVERDUE_MS = 30_000;
 
 interface Asked {
-  /** The file's text, if already read. */
+  /** If already read. */
   readonly text: string | undefined;
-  /** A retry without a change or request: it looks again at refused content, and reports only a different result. */
+  /** Looks again at refused content, and reports only a different result. */
   readonly again: boolean;
 }
 
@@ -81,9 +81,9 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   let generation = 1;
   let sinceMs = clock.now().wallMs;
   let standing: Standing = { state: 'current' };
-  /** In monotonic time, while that is its state. */
+  /** On the monotonic clock; only while waiting. */
   let waitingSinceMs = 0;
-  /** What to do next, with the text if already read. */
+  /** What to do next. */
   let due: Asked | undefined;
   let underWay: AbortController | undefined;
   let pausing: (() => void) | undefined;
@@ -99,7 +99,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     return standing.state === 'current' || (standing.state === 'waiting' && !standing.overdue);
   }
 
-  /** Abandons the change under way: it is for outdated content. */
+  /** Abandons the change under way: its content is outdated. */
   function ask(asked: Asked): void {
     cancelAgain?.();
     due = asked;
@@ -152,7 +152,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
       const onWait = ({ required, optional }: WaitedFor): void => {
         const missing = () => [...required(), ...optional()];
         const now = clock.now();
-        // A file that keeps changing while tokens are awaited is overdue like one that does not.
+        // A change that is replaced while it waits goes on counting from the first.
         waitingSinceMs = standing.state === 'waiting' ? waitingSinceMs : now.monotonicMs;
         standing =
           standing.state === 'waiting'
@@ -198,7 +198,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     text: string,
     again: boolean,
   ): void {
-    // The files that it names may arrive later, or in two steps: the kubelet synchronizes each volume separately.
+    // Files that it names may arrive later: the kubelet synchronizes each volume separately.
     if (result === 'invalid' && !closed) {
       cancelAgain = clock.after(POLL_MS, () => ask({ text: undefined, again: true }));
     }
@@ -247,23 +247,19 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   };
 }
 
-/** The result of reading the file again. */
 type ReloadResult =
-  /** It is in use. */
   | 'success'
-  /** It equals the configuration in use. */
+  /** As the configuration in use. */
   | 'unchanged'
-  /** It has mistakes. */
   | 'invalid'
-  /** It changes what only a restart can. */
   | 'restart_required'
-  /** A new credential in it has no token yet. */
+  /** A new credential has no token yet. */
   | 'token_unavailable';
 
-/** How the configuration in use relates to the file's content, for people and as metrics. */
+/** How the configuration in use relates to the file. */
 type Standing =
   | { readonly state: 'current' }
-  /** For the tokens of its new credentials; overdue after a while. */
+  /** For tokens of new credentials. */
   | {
       readonly state: 'waiting';
       readonly sinceMs: number;
@@ -282,7 +278,7 @@ type Standing =
 
 interface ConfigurationStatus {
   readonly file: string;
-  /** 1 for the one that the program was started with. */
+  /** 1 at the program's start. */
   readonly generation: number;
   /** Wall time at which it took effect. */
   readonly sinceMs: number;
@@ -290,16 +286,16 @@ interface ConfigurationStatus {
 }
 
 interface ReloadMetrics {
-  /** The result of a changed file, or of a requested reading. */
+  /** For a changed file, or a requested reading. */
   reloaded(result: ReloadResult): void;
 }
 
-/** The gauges' values at each scrape. */
+/** At each scrape. */
 interface ReloadGauges {
   readonly generation: number;
   /** Wall time at which it took effect. */
   readonly sinceMs: number;
-  /** Whether the file's content is in use, or about to be. */
+  /** Whether the file's content is in use, or will be. */
   readonly upToDate: boolean;
 }
 

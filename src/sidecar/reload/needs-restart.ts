@@ -1,4 +1,4 @@
-/** What a running sidecar cannot change: where it listens, and what it gave the pod at its start. */
+/** What a running sidecar cannot change. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CaptureConfig, Config, CredentialConfig } from '../../config/config.ts';
@@ -6,9 +6,8 @@ import { interceptedNames } from '../../config/resolve-hosts.ts';
 import { formatAddress, type ListenAddress } from '../../platform/net/address.ts';
 
 /**
- * Why `next` takes effect only after a restart, as sentences that begin with the file's key; empty if it takes effect
- * at once.
- * @param start the configuration at the process's start: its certificates cover the names in that.
+ * Sentences that begin with the file's key; empty if `next` can take effect at once.
+ * @param start at the process's start: its certificates cover those names.
  */
 export function needsRestart(start: Config, running: Config, next: Config): string[] {
   return [
@@ -42,7 +41,7 @@ function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to
   return moved('tokenEndpoint.listen', from.listen, to.listen);
 }
 
-/** Its files are followed where they were at the start, and tokens are verified for the audience of the start. */
+/** Files and audience stay as they were at the start. */
 function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): string[] {
   if (from === undefined && to === undefined) return [];
   if (from === undefined || to === undefined) {
@@ -65,7 +64,7 @@ function listOf(value: string | undefined): string[] {
   return value === undefined ? [] : [value];
 }
 
-/** Token files are made, and the endpoint's names fixed, when the program starts. */
+/** Token files and the endpoint's names are fixed at the start. */
 function outputsChanged(running: readonly CredentialConfig[], next: readonly CredentialConfig[]): string[] {
   const outputs = (credentials: readonly CredentialConfig[]) =>
     new Map(credentials.flatMap(({ name, output }) => (output === undefined ? [] : [[name, output]])));
@@ -80,7 +79,7 @@ function redirectPorts({ redirect }: Config): string[] {
   return redirect === undefined ? [] : [`port ${redirect.port}`];
 }
 
-/** Where the sidecar listens in place of hosts: the pod's hosts file leads there, and only a new pod gets another. */
+/** The pod's hosts file leads there, and only a new pod gets another. */
 function capturedAddresses(capture: CaptureConfig | undefined): string[] {
   return (capture?.hosts ?? []).map(
     ({ host, address, ports, clearPorts }) =>
@@ -88,7 +87,7 @@ function capturedAddresses(capture: CaptureConfig | undefined): string[] {
   );
 }
 
-/** The authority that apps have trusted since their start vouches for the names listed then. */
+/** Apps trust the authority of their start, for the names listed then. */
 function interceptionChanged(start: Config, next: Config): string[] {
   if (next.interception === undefined) return [];
   const directory = start.interception?.directory;

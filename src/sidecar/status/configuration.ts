@@ -1,14 +1,9 @@
-/**
- * What the status shows of the configuration: the settings in use, without secrets, and how they relate to the file.
- */
+/** The settings in use, without secrets, and how they relate to the file. */
 
 import { shownUrl } from '../../platform/log/shown-text.ts';
 import type { ConfigurationReport, Problem, StandingReport } from './report.ts';
 
-/**
- * Names of settings whose values are shown. All others are left out, so that a setting added later is hidden until
- * somebody decides otherwise: a client's id, what it sends along, what it claims.
- */
+/** All others are hidden, so that a setting added later is not shown by accident. */
 const SHOWN: ReadonlySet<string> = new Set([
   ...[
     'listen',
@@ -127,10 +122,8 @@ const SHOWN: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** Replaces a hidden value. */
 const HIDDEN = '(set)';
 
-/** The settings of an object that may be shown, by name. */
 export function shownSettings(settings: unknown): unknown {
   if (Array.isArray(settings)) return settings.map(shownSettings);
   if (typeof settings === 'string') return shownText(settings);
@@ -141,7 +134,7 @@ export function shownSettings(settings: unknown): unknown {
   );
 }
 
-/** URLs without what may be secret in them. */
+/** URLs without what may be secret. */
 function shownText(text: string): string {
   return /^https?:/i.test(text) && URL.canParse(text) ? shownUrl(text) : text;
 }
@@ -203,7 +196,6 @@ const REASONS = {
   restart_required: 'changes what only another start can',
 } as const;
 
-/** What is wrong with a file that is not in use. */
 export function problemsOfConfiguration(report: ConfigurationReport | undefined): Problem[] {
   if (report === undefined) return [];
   const { file, generation } = report;

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Pod } from './report.ts';
 
-/** Where Kubernetes puts it, beside the token of the pod's account. */
+/** Kubernetes puts it beside the account's token. */
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 /**
- * The pod's names: by POD_NAME, POD_NAMESPACE and NODE_NAME, as the downward API sets them, else from what every
- * container has. Only names that Kubernetes allows; anything else is left out.
+ * By POD_NAME, POD_NAMESPACE and NODE_NAME (downward API), else from what every container has. Names that Kubernetes
+ * does not allow are left out.
  */
 export function readPod(
   env: Readonly<Record<string, string | undefined>>,
@@ -31,7 +31,7 @@ function readText(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
-    // Not in a pod, or in one without its account's token.
+    // Not in a pod, or without an account's token.
     return undefined;
   }
 }

@@ -27,28 +27,27 @@ import type { TrafficHistory } from './traffic-history.ts';
 import { type FoundCredential, judge, levelOf } from './verdict.ts';
 
 export interface StatusSources {
-  /** The configuration in use; a reload replaces it. */
+  /** A reload replaces it. */
   config(): Config;
   /** In the order of the configuration's credentials. */
   tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
   /** By route name, since the start. */
   figures(): ReadonlyMap<string, RouteFigures>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
-  /** The protocol of each route's upstream, by the route's name; undefined while it is not known. */
+  /** By route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
   refusedHosts(): readonly { readonly host: string; readonly times: number; readonly lastAtMs: number }[];
-  /** Files of tokens that could not be brought up to date. */
   fileTroubles(): readonly TokenFileTrouble[];
   draining(): boolean;
   logLevel(): string;
-  /** How the configuration relates to its file; undefined if it has none. */
+  /** Undefined if there is no file. */
   configuration(): ConfigurationState | undefined;
   readonly pod: Pod;
   readonly startedAtMs: number;
   nowMs(): number;
 }
 
-/** The name under which unmatched requests are counted among the routes. */
+/** The name for unmatched requests. */
 const NO_ROUTE = 'none';
 
 export function readStatus(sources: StatusSources): StatusReport {
@@ -188,10 +187,10 @@ function totalsOf(counted: RouteFigures | undefined): RequestTotals {
   };
 }
 
-/** By the prefix of their route names. */
+/** By prefix of route names. */
 const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
 
-/** Hosts of the forward proxy, of capture and of redirection, with the names under which their requests are counted. */
+/** With the names under which their requests are counted. */
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
   figures: ReadonlyMap<string, RouteFigures>,

@@ -1,4 +1,4 @@
-/** The content of `/api/status` and the page: everything an operator asks of a sidecar, and nothing that could be replayed. */
+/** The content of `/api/status` and the page. Nothing in it can be replayed. */
 
 import type { MemoryUse } from '../../admin/process-metrics.ts';
 
@@ -19,27 +19,27 @@ export interface StatusReport {
   readonly credentials: readonly CredentialReport[];
   readonly routes: readonly RouteReport[];
   readonly forwardProxy?: ForwardProxyReport;
-  /** How the configuration in use relates to its file; absent if there is none. */
+  /** Absent if there is no file. */
   readonly configuration: ConfigurationReport | undefined;
-  /** The settings in use, without anything that may be secret. */
+  /** Without secrets. */
   readonly effectiveConfiguration: unknown;
 }
 
 export type ConfigurationReport = {
   readonly file: string;
-  /** 1 for the one that the program was started with. */
+  /** 1 at the program's start. */
   readonly generation: number;
   readonly since: string;
 } & StandingReport;
 
-/** How it relates to the file's present content. */
+/** To the file's present content. */
 export type StandingReport =
   | { readonly state: 'current' }
   | {
       readonly state: 'waiting';
       readonly waitingSince: string;
       readonly overdue: boolean;
-      /** What is awaited, a sentence each. */
+      /** A sentence for each. */
       readonly missing: readonly string[];
     }
   | {
@@ -50,7 +50,7 @@ export type StandingReport =
       readonly errors: string;
     };
 
-/** Kubernetes' own names; unknown ones are absent. */
+/** Unknown ones are absent. */
 export interface Pod {
   readonly name: string;
   readonly namespace?: string;
@@ -61,18 +61,17 @@ export type Level = 'ok' | 'warning' | 'failing';
 
 export interface Verdict {
   readonly level: Level;
-  /** One sentence for readers who see nothing else. */
+  /** For readers who see nothing else. */
   readonly sentence: string;
   /** The worst first; empty if all is well. */
   readonly problems: readonly Problem[];
 }
 
-/** What fails, since when, and what happens next. */
 export interface Problem {
   readonly level: Exclude<Level, 'ok'>;
-  /** A credential or a route, or the configuration by its file; absent for the sidecar itself. */
+  /** Absent for the sidecar itself. */
   readonly about?: { readonly kind: 'credential' | 'route' | 'configuration'; readonly name: string };
-  /** Without its ending, which is since when: `credential crm has had no token`. */
+  /** Without its ending, "since …": `credential crm has had no token`. */
   readonly what: string;
   readonly since?: string;
   /** A sentence. */
@@ -90,9 +89,9 @@ export interface CredentialReport {
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
-  /** Held and renewed for the pod, or exchanged for each request's own token. */
+  /** Held for the pod, or exchanged for each request's own. */
   readonly tokens: 'held' | 'exchanged';
-  /** When it was opened: at the start, or by a reload. */
+  /** At the start, or by a reload. */
   readonly openedAt: string;
   readonly ready: boolean;
   readonly requestedAt: string | undefined;
@@ -112,9 +111,9 @@ export interface CredentialReport {
     readonly previousInUseSince?: string | undefined;
     readonly watchedBy: string;
   };
-  /** The latest grants, oldest first. */
+  /** Oldest first. */
   readonly history: readonly GrantReport[];
-  /** The minutes of the last two hours in which grants ended. */
+  /** Of the last two hours; only minutes in which grants ended. */
   readonly timeline: readonly MinuteReport[];
 }
 
@@ -146,7 +145,6 @@ export interface RouteReport {
   readonly recent: RecentTraffic | undefined;
 }
 
-/** Since the start. */
 export interface RequestTotals {
   readonly total: number;
   readonly inFlight: number;
@@ -154,13 +152,13 @@ export interface RequestTotals {
   readonly grpc: { readonly calls: number; readonly failures: number };
 }
 
-/** For the last minutes. Series have one figure per interval, oldest first. */
+/** One figure per interval, oldest first. */
 export interface RecentTraffic {
   readonly intervalSeconds: number;
   readonly requests: readonly number[];
   /** Requests that the proxy refused or could not complete. */
   readonly errors: readonly number[];
-  /** Milliseconds; null if there was no request. */
+  /** Null if there was no request. */
   readonly p50Ms: readonly (number | null)[];
   readonly p99Ms: readonly (number | null)[];
   /** For the whole time. */
@@ -172,18 +170,17 @@ export interface RecentTraffic {
   readonly refusedTokens: number;
 }
 
-/** The ways in which requests to listed hosts come. */
 export type WayOfHosts = 'forward proxy' | 'capture' | 'redirection';
 
-/** Hosts that get a token, in whichever way their requests come. */
+/** Hosts that get a token. */
 export interface ForwardProxyReport {
-  /** The ways in use, and what becomes of an unlisted host there: it is refused, or passes without a token. */
+  /** An unlisted host is refused, or passes without a token. */
   readonly ways: readonly { readonly way: WayOfHosts; readonly otherHosts: 'deny' | 'pass' }[];
-  /** For the forward proxy; both are absent if there is none. */
+  /** Of the forward proxy; both are absent without one. */
   readonly connect?: string;
   readonly otherHosts?: string;
   readonly hosts: readonly HostReport[];
-  /** Requests to unlisted hosts since the start. */
+  /** To unlisted hosts, since the start. */
   readonly refusals: number;
   /** The latest first. */
   readonly refusedHosts: readonly {

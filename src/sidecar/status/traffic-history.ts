@@ -1,7 +1,4 @@
-/**
- * The last ten minutes' traffic by route, from periodic looks at the metrics' counters, which cost requests nothing;
- * and whether a route fails, by the last of them.
- */
+/** Ten minutes of traffic by route, and which routes fail. Sampled from counters: requests cost nothing. */
 
 import { ERRORS } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
@@ -10,37 +7,36 @@ import type { RecentTraffic } from './report.ts';
 
 interface TrafficSources {
   figures(): ReadonlyMap<string, RouteFigures>;
-  /** Upper bounds of the buckets of durations, in seconds. */
+  /** Upper bounds, in seconds. */
   readonly bounds: readonly number[];
   readonly clock: Clock;
 }
 
-/** A route's last minute, and since when its fault has been the same. */
 export interface LastMinute extends RouteMinute {
-  /** Wall time in ms; undefined while the route has none. */
+  /** Wall time in ms; undefined without a fault. */
   readonly failingSinceMs: number | undefined;
 }
 
 const INTERVAL_MS = 10_000;
 const INTERVALS = 60;
 const MINUTE = 6;
-/** Routes with a history: the first that are used. One that is idle for the whole time makes room. */
+/** The first that are used; one idle for the whole time makes room. */
 const MAX_ROUTES = 64;
 
 const CLASSES = 6;
-/** Offsets of the counts before the classes, in each interval: */
+/** Offsets of the counts in each interval; the classes follow. */
 const ERRORS_AT = 0;
 const REFUSED_AT = 1;
 const COUNTS = 2;
 
-/** One route's intervals: six kilobytes, and 240 bytes for each error code that has occurred. */
+/** 6 KB, and 240 bytes for each error code that has occurred. */
 class RouteHistory {
   readonly #width: number;
   readonly #figures: Uint32Array;
   readonly #errors = new Map<string, Uint32Array>();
-  /** The fault, as the verdict defines it, and the beginning of its first interval. */
+  /** Since the beginning of its first interval. */
   fault: { readonly kind: RouteFault['kind']; readonly sinceMs: number } | undefined;
-  /** Intervals since the last with a request. */
+  /** Intervals since the last request. */
   idle = 0;
 
   constructor(buckets: number) {
@@ -64,7 +60,7 @@ class RouteHistory {
     this.idle = gained.total === 0 ? this.idle + 1 : 0;
   }
 
-  /** Judges the minute that has just ended. */
+  /** For the minute that has just ended. */
   judge(minute: RouteMinute, nowMs: number): void {
     const kind = routeFault(minute)?.kind;
     if (kind === this.fault?.kind) return;
@@ -112,7 +108,7 @@ export class TrafficHistory {
   readonly #sources: TrafficSources;
   readonly #routes = new Map<string, RouteHistory>();
   #before: ReadonlyMap<string, RouteFigures> = new Map();
-  /** The slot written next: the oldest one. */
+  /** The slot written next: the oldest. */
   #next = 0;
   #taken = 0;
   #cancel: () => void;
@@ -155,7 +151,6 @@ export class TrafficHistory {
     return { ...history.minute(this.#slots(MINUTE)), failingSinceMs: history.fault?.sinceMs };
   }
 
-  /** The number of routes that have a history now. */
   get size(): number {
     return this.#routes.size;
   }
@@ -176,7 +171,7 @@ export class TrafficHistory {
       history?.add(slot, gained);
       if (history !== undefined && history.idle >= INTERVALS) this.#routes.delete(route);
     }
-    // A route removed by a reload is no longer counted.
+    // Removed by a reload.
     for (const route of this.#routes.keys()) if (!now.has(route)) this.#routes.delete(route);
     this.#before = now;
     this.#next = (slot + 1) % INTERVALS;
@@ -192,7 +187,7 @@ export class TrafficHistory {
     return history;
   }
 
-  /** The last `count` slots that have been written, oldest first. */
+  /** Oldest first. */
   #slots(count: number): number[] {
     const length = Math.min(count, this.#taken);
     return Array.from({ length }, (_, index) => (this.#next - length + index + INTERVALS) % INTERVALS);
@@ -216,10 +211,7 @@ function difference(now: RouteFigures, before: RouteFigures | undefined): RouteF
   };
 }
 
-/**
- * The duration that a fraction of the requests stayed below, assumed to be spread evenly within its bucket, as in
- * Prometheus' `histogram_quantile`; the highest bound for anything longer.
- */
+/** Spread evenly within a bucket, as in Prometheus' `histogram_quantile`; the highest bound for anything longer. */
 function quantileMs(counts: ArrayLike<number>, bounds: readonly number[], part: number): number | null {
   const all = sum(counts);
   if (all === 0) return null;
@@ -248,7 +240,6 @@ function sum(counts: ArrayLike<number>): number {
   return all;
 }
 
-/** The counts of one minute. */
 interface RouteMinute {
   readonly requests: number;
   readonly errorsByCode: ReadonlyMap<string, number>;
@@ -259,26 +250,23 @@ interface RouteMinute {
 }
 
 type RouteFault =
-  /** Requests fail on their way; by code, the most frequent first. */
+  /** Requests fail on their way; the most frequent code first. */
   | {
       readonly kind: 'fails';
       readonly failed: number;
       readonly codes: readonly (readonly [string, number])[];
     }
   | { readonly kind: 'refuses_tokens' }
-  /** The upstream's own answers with a status of 500 or more. */
+  /** The upstream itself answers 500 or more. */
   | { readonly kind: 'answers_errors'; readonly answered: number };
 
-/** From this fraction of a minute's requests a route counts as failing. */
+/** Of a minute's requests. */
 const FAILING = 0.1;
 
-/** A missing token is the credential's problem, and reported there. */
+/** Reported for the credential. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
 
-/**
- * The worst fault of the last minute, for the verdict and its start time alike; undefined if there is none, or no
- * request.
- */
+/** The worst of the last minute; undefined if there is none, or no request. */
 export function routeFault({
   requests,
   errorsByCode,
@@ -295,7 +283,7 @@ export function routeFault({
   return answered / requests >= FAILING ? { kind: 'answers_errors', answered } : undefined;
 }
 
-/** Errors that are neither the app's mistake nor due to a missing token. */
+/** Neither the app's mistake nor due to a missing token. */
 function isUpstreams(code: string): boolean {
   return !OF_CREDENTIALS.has(code) && (statusOf(code) >= 500 || statusOf(code) === 0);
 }

@@ -1,4 +1,4 @@
-/** What fails, since when, and what happens next. Pure: a function of what has been read. */
+/** What fails, since when, and what happens next. A pure function. */
 
 import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
 import { type LastMinute, routeFault } from './traffic-history.ts';
@@ -7,15 +7,15 @@ interface Findings {
   readonly draining: boolean;
   readonly credentials: readonly FoundCredential[];
   readonly routes: readonly FoundRoute[];
-  /** Other problems, such as a configuration that could not be loaded. */
+  /** For example a configuration that could not be loaded. */
   readonly others: readonly Problem[];
 }
 
 export type FoundCredential = Omit<CredentialReport, 'level'> & {
   readonly obtainedFirstToken: boolean;
-  /** Its tokens are exchanged for those of requests, and none would be now. */
+  /** Exchanged tokens: none would be given now. */
   readonly refusesAll: boolean;
-  /** Why there is no token, or no new one, and what to do; absent if nothing failed. */
+  /** And what to do; absent if nothing failed. */
   readonly why: string | undefined;
 };
 
@@ -42,13 +42,12 @@ export function judge(found: Findings): Verdict {
   return { level: worst.level, sentence: `${sentenceOf(worst)}${more}`, problems };
 }
 
-/** The worst problem of a credential or a route. */
 export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', name: string): Level {
   const own = problems.filter(({ about }) => about?.kind === kind && about.name === name);
   return own.some(({ level }) => level === 'failing') ? 'failing' : own.length > 0 ? 'warning' : 'ok';
 }
 
-/** With its instants unchanged; the page writes them as relative times. */
+/** The page makes its instants relative. */
 function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
   const beginning = `${capital(what)}${since === undefined ? '' : ` since ${since}`}.`;
   return [
@@ -167,7 +166,7 @@ function exchangeFails({
   };
 }
 
-/** The page closest to the cause, like the alert that replaces the others. */
+/** The page closest to the cause. */
 function runbookOf(
   { mountedCredentials, lastFailure }: Pick<FoundCredential, 'mountedCredentials' | 'lastFailure'>,
   otherwise: string,

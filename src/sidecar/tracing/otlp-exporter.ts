@@ -1,4 +1,4 @@
-/** The exporter of spans by OTLP over HTTP, and the end of its connections. */
+/** Exports spans by OTLP over HTTP. */
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -12,22 +12,19 @@ import { http } from '../../platform/net/node-http.ts';
 import { https } from '../../platform/net/node-https.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 
-/** @param lookup finds the collector's name; the system's unless given. */
+/** @param lookup for the collector's name; the system's unless given. */
 export function openOtlpExporter(
   { protocol, files, timeoutMs }: Pick<TracingConfig, 'protocol' | 'files' | 'timeoutMs'>,
   lookup: LookupFunction | undefined,
 ): EndableExporter {
-  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
+  // `proxyEnv` is set, so that NODE_USE_ENV_PROXY cannot lead spans into this sidecar.
   const options = { keepAlive: true, proxyEnv: {}, ...(lookup === undefined ? {} : { lookup }) };
   let agent: Agent | undefined;
   const settings = {
     timeoutMillis: timeoutMs,
-    /**
-     * Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the
-     * first export.
-     */
+    /** Replaces the exporter's agent, which follows the environment. Called by the first export. */
     httpAgentOptions(scheme: string): Agent {
-      // Verification is said aloud, too, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off.
+      // Set, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn verification off.
       agent = byTheRules(
         scheme === 'https:'
           ? new https.Agent({ ...options, rejectUnauthorized: true, ...read(files) })
@@ -46,33 +43,30 @@ export function openOtlpExporter(
   };
 }
 
-/**
- * What the files hold by now.
- * @throws {Error} if one cannot be read or holds nothing of use, which fails the export.
- */
+/** @throws {Error} if a file cannot be read or is empty, which fails the export. */
 function read(files: CollectorFiles): CollectorFiles {
   return Object.fromEntries(Object.entries(files).map(([name, path]) => [name, readPem(path)]));
 }
 
-/** TLS takes an empty text for none: it would trust whomever the system trusts, and show no certificate. */
+/** TLS takes an empty text for none: it would trust the system's authorities, and show no certificate. */
 function readPem(path: string): string {
   const text = readBoundedFileSync(path, MAX_PEM_BYTES);
   if (!text.includes('-----BEGIN ')) throw new Error(`${path} holds no PEM`);
   return text;
 }
 
-/** The exporter may try once more by itself. */
+/** The exporter may try once more. */
 function refuseConnection(): never {
   throw new Error('this exporter has ended');
 }
 
 /**
- * An export has an end, whatever the collector does. The exporter's own time-out is of silence alone: from a collector
- * that sends an octet now and then, each export would keep its spans and its connection for good.
+ * The exporter's own time-out is of silence only: a collector that sends an octet now and then would hold spans and
+ * connections for good.
  */
 interface EndableExporter {
   readonly exporter: SpanExporter;
-  /** Ends its connections, and all that it does; it is of no use afterwards. */
+  /** Ends its connections; it is of no use afterwards. */
   end(): void;
 }
 
@@ -83,13 +77,13 @@ interface UnderWay {
   giveUp(why: string): void;
 }
 
-/** Further ones are refused. One is the rule: only at the end of the program do all that wait go out at once. */
+/** Further ones are refused. Usually there is one; at the program's end all leave at once. */
 const MAX_CONCURRENT = 30;
 
 /**
- * @param open makes an exporter. Each runs one export at a time. One that has failed or run out of time is never used
- * again: nothing that it may still do counts, and its certificates may be outdated.
- * @param timeoutMs for one export, all of it.
+ * @param open makes an exporter for one export at a time. After a failure it is not used again, since its certificates
+ * may be outdated.
+ * @param timeoutMs for a whole export.
  */
 export function exportsInTime(open: () => EndableExporter, timeoutMs: number, clock: Clock): EndableExporter {
   const idle = [open()];
@@ -102,7 +96,7 @@ export function exportsInTime(open: () => EndableExporter, timeoutMs: number, cl
       if (underWay.size >= MAX_CONCURRENT) return done(failed('too many exports are under way'));
       const endable = idle.pop() ?? open();
       const { promise, resolve } = Promise.withResolvers<void>();
-      /** @returns whether it had not ended before. */
+      /** @returns false if it had ended before. */
       const conclude = (result: Result): boolean => {
         if (!underWay.delete(own)) return false;
         cancel();
@@ -113,7 +107,7 @@ export function exportsInTime(open: () => EndableExporter, timeoutMs: number, cl
       const own: UnderWay = {
         ended: promise,
         giveUp(why) {
-          // In this order: the exporter takes an answer that is cut for a success where its status was one.
+          // First, since the exporter takes a cut answer for a success if its status was one.
           conclude(failed(why));
           endable.end();
         },
@@ -152,5 +146,5 @@ function failed(why: string): Result {
   return { code: FAILED, error: new Error(why) };
 }
 
-/** `ExportResultCode` of OpenTelemetry's core, which is no dependency of ours. */
+/** `ExportResultCode` of OpenTelemetry's core, which is no dependency. */
 const FAILED = 1;

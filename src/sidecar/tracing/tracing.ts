@@ -1,4 +1,4 @@
-/** Spans, and their way out by OTLP over HTTP. Loaded only where somebody asks for traces. */
+/** Spans, exported by OTLP over HTTP. Loaded only if traces are on. */
 
 import type { LookupFunction } from 'node:net';
 import {
@@ -48,19 +48,18 @@ import { exportsInTime, openOtlpExporter } from './otlp-exporter.ts';
 
 const NAME = 'token-sidecar';
 
-/** Values are cut to this. Characters. */
+/** Characters. */
 const MAX_VALUE_LENGTH = 1024;
 
 export interface Tracing {
-  /** Of requests. */
   readonly tracer: Tracer;
   readonly grants: GrantTracer;
-  /** Exports what is left, for as long as `boundMs` at the most. No connection is left. */
+  /** Exports what is left, for at most `boundMs`, and closes all connections. */
   close(boundMs: number): Promise<void>;
 }
 
 interface TracingOptions {
-  /** Finds the collector: where its name is a captured one, the system's own leads back to this very sidecar. */
+  /** If the collector's name is captured, the system's lookup leads back to this sidecar. */
   readonly lookup?: LookupFunction | undefined;
   /** By the standard variables unless given. */
   readonly exporter?: SpanExporter;
@@ -99,7 +98,7 @@ export function openTracing(
       const timer = setTimeout(bound.resolve, boundMs);
       const exported = provider
         .shutdown()
-        // Why it could not be exported has been said. One batch that is refused holds up no other.
+        // Logged already. A refused batch holds up no other.
         .catch(() => exporter.forceFlush?.());
       await Promise.race([exported, bound.promise]);
       clearTimeout(timer);
@@ -108,7 +107,7 @@ export function openTracing(
   };
 }
 
-/** Says in the log why spans were not taken. Lines of one kind are limited there. */
+/** The logger limits repeats. */
 function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   return {
     export(spans, done) {
@@ -124,7 +123,7 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   } as SpanExporter;
 }
 
-/** Nothing that the collector has written: its phrase, or the names in its certificate, may be anything. */
+/** Quotes nothing that the collector has written. */
 function reasonOf(error: Error): string {
   const { code } = error as { code?: unknown };
   if (typeof code === 'number')
@@ -152,16 +151,12 @@ function samplerOf({ sampler, ratio }: TracingConfig): Sampler {
   return parentBased === undefined ? decides : new ParentBasedSampler({ root: decides });
 }
 
-/**
- * Spans of requests, named and described as the semantic conventions for HTTP have it (OpenTelemetry, *HTTP spans*,
- * stable).
- * Makes spans by way of `tracer`.
- */
+/** By OpenTelemetry's stable semantic conventions for HTTP spans. */
 function requestSpans(tracer: OtelTracer): Tracer {
   return { begin: (request, parent) => new ServerSpan(tracer, request, parent) };
 }
 
-/** A request of the app, as the sidecar serves it. */
+/** A request as the sidecar serves it. */
 class ServerSpan implements RequestSpan {
   readonly trace: TraceContext;
   readonly #tracer: OtelTracer;
@@ -180,7 +175,7 @@ class ServerSpan implements RequestSpan {
         attributes: {
           'http.request.method': method,
           'url.path': shownPath(request),
-          // What apps send to loopback.
+          // Apps send it to loopback.
           'url.scheme': 'http',
           'network.protocol.name': 'http',
           'network.protocol.version': versionOf(request.protocol),
@@ -227,7 +222,7 @@ function failureOf(status: number | undefined): string | undefined {
   return status >= 500 ? String(status) : undefined;
 }
 
-/** What the conventions count as the fault of a server of gRPC; whoever asks for what is not there gets an answer. */
+/** The conventions' faults of a gRPC server. */
 const SERVER_FAULTS: readonly GrpcStatusName[] = [
   'UNKNOWN',
   'DEADLINE_EXCEEDED',
@@ -243,13 +238,13 @@ function grpcFailureOf(status: GrpcStatus | undefined): GrpcStatusName | undefin
 
 interface Attempt {
   readonly method: string;
-  /** As it is sent, without what a token is put into. */
+  /** As sent, without a token. */
   readonly target: string;
   readonly route: RouteConfig;
   readonly resendCount: number;
 }
 
-/** A request as it is sent upstream. */
+/** A request as sent upstream. */
 class ClientSpan implements AttemptSpan {
   readonly trace: TraceContext;
   readonly #span: Span;
@@ -278,7 +273,7 @@ class ClientSpan implements AttemptSpan {
   }
 
   end(failure?: ProxyErrorCode | 'abandoned'): void {
-    // Whoever gives up an answer that has come, as a tunnel does, has nothing against it.
+    // Giving up an answer that has come, as for a tunnel, is no failure.
     if (failure !== undefined && !(failure === 'abandoned' && this.#answered)) fail(this.#span, failure);
     this.#span.end();
   }
@@ -290,7 +285,7 @@ function fail(span: Span, type: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The conventions name spans of methods that nobody knows by the protocol. */
+/** The conventions' name for unknown methods. */
 function nameOf(method: string): string {
   return method === OTHER_METHOD ? 'HTTP' : method;
 }
@@ -316,10 +311,8 @@ function contextOf(span: Span): TraceContext {
 }
 
 /**
- * Makes spans of grants by way of `tracer`: what the provider was asked for, and what came of it; never a token, and
- * nothing of what proves the client. Each has a trace of its own, since many requests may wait for one grant. It is not
- * named by a method as a single request would be: a grant may take two, where the issuer is asked for its endpoint or a
- * kept connection has ended.
+ * What the provider was asked for, and the outcome; never a token or a proof of the client. Each grant has its own
+ * trace, since many requests may wait for it, and may take several requests.
  */
 function grantSpans(tracer: OtelTracer): GrantTracer {
   return {

@@ -1,4 +1,4 @@
-/** What the page can change: by POST, on loopback, from no other site's page. */
+/** Changes by POST: on loopback, from no other site's page. */
 
 import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
 import { LOG_LEVELS, type LogLevel } from '../../../platform/log/logger.ts';

@@ -1,13 +1,13 @@
 /**
- * The status page's script in the browser: it fetches the page again and takes over the changes. What the reader reads,
- * selects, has opened or focused stays in place. One file without imports, as it becomes part of the page.
+ * Fetches the status page again and takes over the changes. Focus, selection and opened details stay. One file without
+ * imports, as it becomes part of the page.
  */
 
-/** From the end of one answer to the next request. Milliseconds. */
+/** From an answer to the next request. */
 const PAUSE_MS = 2000;
-/** A process that does not answer for this long is frozen. Milliseconds. */
+/** A process that does not answer for this long is frozen. */
 const PATIENCE_MS = 5000;
-/** How long the outcome of an action stays visible. Milliseconds. */
+/** How long an action's outcome stays visible. */
 const TOLD_MS = 10_000;
 
 const parser = new DOMParser();
@@ -25,7 +25,7 @@ function required(id: string): HTMLElement {
 }
 
 function headlineOf(page: Document): string {
-  // Times pass; only real changes are announced.
+  // Passing times are not announced.
   const first = page.querySelector('#verdict .first')?.cloneNode(true) as Element | undefined;
   for (const time of first?.querySelectorAll('time') ?? []) time.remove();
   return first?.textContent?.trim().replace(/ \.$/, '') ?? '';
@@ -64,7 +64,7 @@ function show(next: Document): void {
 function showStale(error: unknown): void {
   const why = error instanceof Error && error.name === 'TimeoutError' ? 'is frozen' : 'does not answer';
   const message = `Stale: the sidecar ${why}. What is shown was so at ${required('as-of').textContent}.`;
-  // Announced once: the text stays as it is.
+  // A rewritten text would be announced again.
   if (stale.textContent !== message || stale.hidden) stale.textContent = message;
   stale.hidden = false;
   document.body.classList.add('stale');
@@ -72,13 +72,13 @@ function showStale(error: unknown): void {
   setAttribute(icon, 'href', icon.dataset['stale'] ?? '');
 }
 
-/** Whether changing text is selected: it must not vanish before it has been copied. */
+/** Selected text must not vanish before it is copied. */
 function isSelecting(): boolean {
   const selection = document.getSelection();
   return selection !== null && !selection.isCollapsed && selection.containsNode(required('main'), true);
 }
 
-/** Makes `element` equal to `next` with the fewest changes. */
+/** With the fewest changes. */
 function takeOver(element: Element, next: Element): void {
   for (const { name } of [...element.attributes]) {
     if (!next.hasAttribute(name) && !isReaders(element, name)) element.removeAttribute(name);
@@ -89,7 +89,7 @@ function takeOver(element: Element, next: Element): void {
   takeOverChildren(element, [...next.childNodes]);
 }
 
-/** Attributes that the reader has set. */
+/** Set by the reader. */
 function isReaders(element: Element, name: string): boolean {
   return (
     (name === 'open' && element.localName === 'details') || (name === 'hidden' && element.id === 'paused')
@@ -116,7 +116,7 @@ function takeOverChildren(element: Element, next: readonly Node[]): void {
   }
 }
 
-/** The existing node for `wanted`: by its id, wherever it has moved from; else the one in its place, if of the same kind. */
+/** By its id; else the node in its place, if of the same kind. */
 function findSame(place: ChildNode | null, wanted: Node): ChildNode | undefined {
   if (wanted instanceof Element && wanted.id !== '') {
     for (let node = place; node !== null; node = node.nextSibling) {

@@ -25,13 +25,12 @@ const ICON_COLOURS: Readonly<Record<Level | 'stale', string>> = {
 };
 
 interface PageOptions {
-  /** The text of the script, which is part of the page. */
   readonly script: string;
   /** Whether the reader may change something. */
   readonly mayChange: boolean;
 }
 
-/** The whole page: it holds everything it shows, and the script only fetches newer versions. */
+/** The page works without its script, which only fetches newer versions. */
 export function statusDocument(status: StatusReport, { script, mayChange }: PageOptions): string {
   const { verdict, pod, at } = status;
   const place = [pod.name, pod.namespace, pod.node].filter((part) => part !== undefined);
@@ -55,7 +54,7 @@ function icon(level: Level | 'stale'): string {
   return `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' r='7' fill='%23${ICON_COLOURS[level]}'/%3E%3C/svg%3E`;
 }
 
-/** Colours have a contrast of at least 4.5 to 1 on their ground, light and dark (WCAG 2.2, 1.4.3). */
+/** Contrast is at least 4.5 to 1, light and dark (WCAG 2.2, 1.4.3). */
 export const STYLE = `
 :root{color-scheme:light dark;--bg:light-dark(#fff,#0d1117);--card:light-dark(#f6f8fa,#161b22);--fg:light-dark(#1f2328,#e6edf3);--dim:light-dark(#59636e,#9aa4af);--line:light-dark(#8c959f,#6e7681);--ok:light-dark(#116329,#56d364);--warning:light-dark(#7d4e00,#e3b341);--failing:light-dark(#a40e26,#ff7b72);--link:light-dark(#0550ae,#79c0ff)}
 *{box-sizing:border-box}
@@ -83,7 +82,7 @@ nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem}.out{position:absolute;width:1px;
 const DOCS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs';
 
 const LEVELS: readonly Level[] = ['failing', 'warning', 'ok'];
-/** Besides its colour each level has a sign and a word. */
+/** Each level has a sign and a word besides its colour. */
 const SIGN_PATHS: Readonly<Record<Level, string>> = {
   failing: 'M3 3l10 10M13 3L3 13',
   warning: 'M8 3v6M8 12v1',
@@ -246,7 +245,7 @@ const OTHER_HOSTS: Readonly<Record<WayOfHosts, string>> = {
   redirection: 'Redirected hosts on no list',
 };
 
-/** One host may be listed in each of them. */
+/** A host may be in several lists. */
 const IDS: Readonly<Record<WayOfHosts, string>> = {
   'forward proxy': 'forward',
   capture: 'capture',
@@ -298,7 +297,6 @@ function programSection(status: StatusReport, mayChange: boolean): Html {
   return html`<section aria-labelledby="program"><h2 id="program">Sidecar</h2>${facts}${fileState(status)}${mayChange ? logLevels(logLevel) : ONLY_LOOPBACK}<details id="configuration"><summary>Effective configuration, without secrets</summary><pre tabindex="0">${effective}</pre></details></section>`;
 }
 
-/** How the configuration relates to its file, and what is wrong with it. */
 function fileState({ configuration, at }: StatusReport): Html | undefined {
   if (configuration === undefined) return undefined;
   const { file, generation, since } = configuration;
@@ -326,7 +324,7 @@ function standingOf(standing: StandingReport): { readonly sentence: string; read
 
 const ONLY_LOOPBACK = html`<p class="dim">To ask for a token or to change the log level, come by <code>kubectl port-forward</code>.</p>`;
 
-/** Levels that change how much is logged, the quietest first; the omitted ones would hide errors. */
+/** The quietest first; the omitted ones would hide errors. */
 const OFFERED_LEVELS = LOG_LEVELS.filter((level) => level !== 'fatal' && level !== 'silent').toReversed();
 
 function logLevels(current: string): Html {
@@ -339,10 +337,10 @@ function logLevels(current: string): Html {
 
 const LINKS = html`<nav aria-label="Links"><a href="metrics">Metrics</a><a href="api/status">Status as JSON</a><a href="readyz">readyz</a><a href="livez">livez</a><a href="startupz">startupz</a><a href="${DOCS}/runbooks/README.md">Runbooks</a><a href="${DOCS}/reference/status-page.md">About this page</a></nav>`;
 
-/** A page with more of them would take too long to read, and to make. */
+/** More would take too long to read and to make. */
 const MAX_CARDS = 50;
 
-/** The worst first, as many as fit. */
+/** The worst first. */
 function firstOf<T extends { readonly level: Level }>(all: readonly T[], card: (one: T) => Html): Html[] {
   const sorted = [...all].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
   const cards = sorted.slice(0, MAX_CARDS).map(card);

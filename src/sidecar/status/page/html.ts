@@ -1,11 +1,8 @@
-/**
- * The building blocks of the page: text that is HTML, times, and small graphs, drawn by the server, so that they need
- * no script.
- */
+/** HTML, times and small graphs, which need no script. */
 
 import type { MinuteReport } from '../report.ts';
 
-/** Text that is already HTML; made only by `html`. */
+/** Made only by `html`. */
 export class Html {
   readonly text: string;
 
@@ -14,7 +11,7 @@ export class Html {
   }
 }
 
-/** What a template accepts: text is escaped, HTML is not, lists are joined, and undefined is empty. */
+/** Text is escaped, HTML is not, lists are joined, and undefined is empty. */
 export type Part = Html | string | number | undefined | readonly Part[];
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -25,7 +22,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** A template whose parts can only ever be text. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(texts.reduce((whole, text, index) => `${whole}${textOf(parts[index - 1])}${text}`));
 }
@@ -42,7 +38,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** `45 s`, `12 min`, `3 h 20 min`, `2 days`: as exact as a reader needs. */
+/** `45 s`, `12 min`, `3 h 20 min`, `2 days`. */
 function span(ms: number): string {
   const given = Math.abs(ms);
   if (given < 2 * MINUTE_MS) return `${Math.round(given / SECOND_MS)} s`;
@@ -60,14 +56,14 @@ export function absolute(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** An instant relative to `now`, with the absolute one as its tooltip: `12 min ago`, `in 45 s`. */
+/** `12 min ago`, `in 45 s`, with the instant as tooltip. */
 export function time(iso: string, now: string): Html {
   const ms = Date.parse(iso) - Date.parse(now);
   const text = Math.abs(ms) < SECOND_MS ? 'now' : ms < 0 ? `${span(ms)} ago` : `in ${span(ms)}`;
   return html`<time datetime="${iso}" title="${absolute(iso)}">${text}</time>`;
 }
 
-/** How long something has been so: `for 12 min`. */
+/** `for 12 min` */
 export function lasting(since: string, now: string): Html {
   const ms = Math.max(0, Date.parse(now) - Date.parse(since));
   return html`<time datetime="${since}" title="since ${absolute(since)}">for ${span(ms)}</time>`;
@@ -76,7 +72,7 @@ export function lasting(since: string, now: string): Html {
 const HEIGHT = 20;
 const MINUTES = 120;
 
-/** A line of figures, oldest first, with gaps for missing ones. */
+/** Oldest first, with gaps for missing figures. */
 export function sparkline(figures: readonly (number | null)[], label: string, colour = 'line'): Html {
   const highest = Math.max(...figures.map((figure) => figure ?? 0), 0);
   const y = (figure: number) => (highest === 0 ? HEIGHT - 1 : HEIGHT - 1 - (figure / highest) * (HEIGHT - 2));
@@ -92,7 +88,7 @@ export function sparkline(figures: readonly (number | null)[], label: string, co
   return html`<svg class="spark ${colour}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="${path}"/></svg>`;
 }
 
-/** Two hours of grants, a column per minute: full height if one failed, half if all succeeded. */
+/** Two hours, a column per minute: full height if a grant failed, half if all succeeded. */
 export function timeline(minutes: readonly MinuteReport[], now: string): Html {
   const last = Math.floor(Date.parse(now) / MINUTE_MS);
   const columns = (fails: boolean, height: number) =>

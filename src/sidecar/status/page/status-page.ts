@@ -1,4 +1,4 @@
-/** The status page and its content as JSON, for a person with a port-forward. Loaded when somebody first opens it. */
+/** The status page and its content as JSON. Loaded on first use. */
 
 import { createHash } from 'node:crypto';
 import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
@@ -7,7 +7,7 @@ import type { StatusReport } from '../report.ts';
 import { browserScript } from './browser-script.ts';
 import { STYLE, statusDocument } from './document.ts';
 
-/** Only the page's own content runs or is loaded, and it connects only to its own listener. */
+/** Only the page's own content is loaded, and it connects only to its listener. */
 function policyFor(script: string): string {
   return [
     "default-src 'none'",
@@ -49,7 +49,7 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
   };
 }
 
-/** Other pods learn that a file was refused, but not its errors, which might quote anything. */
+/** Other pods don't see a file's errors, which might quote anything. */
 function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
   const { configuration } = report;
   if (isLocal || configuration?.state !== 'refused') return report;
@@ -57,7 +57,7 @@ function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
   return { ...report, configuration: { ...configuration, errors } };
 }
 
-/** In the form of a Content Security Policy source (CSP Level 3 §2.3.1). */
+/** A source of a Content Security Policy (CSP Level 3 §2.3.1). */
 function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`;
 }
