@@ -20,7 +20,7 @@ import { TokenPlacement } from '../../src/proxy/streams/token-placement.ts';
 import { requestFields } from '../../src/proxy/upstream/http2/carried-request.ts';
 import { volume } from '../support/volume.ts';
 
-const RUNS = { numRuns: volume(150, 1000) };
+const RUNS = { numRuns: volume(50, 1000) };
 
 /** Long sequences of a few members, each of which differs from the first in one thing: what a key lacks shows in these. */
 function sequenceOf<T extends object>(member: fc.Arbitrary<T>): fc.Arbitrary<readonly T[]> {

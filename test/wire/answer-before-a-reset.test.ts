@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
 import { startRefusing } from '../support/refusing-server.ts';
+import { volume } from '../support/volume.ts';
 import { loopbackCertificate } from './http2-upstream/node-upstream.ts';
 import { request } from './messages.ts';
 import { overTls } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-const UPLOADS = 20;
+const UPLOADS = volume(8, 20);
 
 /** More than the upstream takes, and than the systems on the way keep. */
 const UPLOAD = request('POST', '/', [], 'x'.repeat(20_000_000));

@@ -24,8 +24,11 @@ const CONFIGURATION = {
 };
 
 /** Certificates are backdated by an hour: within it, ones made later on the manual clock are valid now. */
-const LIFETIME_MS = 72 * 60_000;
+const LIFETIME_MS = 27 * 60_000;
+const RENEWAL_MS = (LIFETIME_MS * 2) / 3;
 const MINUTE_MS = 60_000;
+/** Between two reviews. */
+const STEP_MS = volume(3000, 1000);
 
 interface TrustingWebhook {
   readonly clientConfig: { readonly caBundle?: string };
@@ -145,7 +148,7 @@ it('a rotation fails no review: old and new CA are trusted until the old one has
   await ask();
   expect(seen.size).toBe(1);
 
-  await clock.advance(48 * MINUTE_MS);
+  await clock.advance(RENEWAL_MS);
   await passUntil(clock, () => stored('next.crt') !== '');
   const next = stored('next.crt');
   await ask();
@@ -155,7 +158,7 @@ it('a rotation fails no review: old and new CA are trusted until the old one has
   fake.breakWatches();
   while (stored('tls.crt') !== next) {
     await ask();
-    await clock.advance(1000);
+    await clock.advance(STEP_MS);
   }
   await ask();
   await passUntil(clock, () => replicas.every(({ certificates }) => certificates.current()?.cert === next));
@@ -163,7 +166,7 @@ it('a rotation fails no review: old and new CA are trusted until the old one has
   expect(seen.size).toBe(2);
   expect(authorities()).toBe(2);
 
-  await clock.advance(25 * MINUTE_MS);
+  await clock.advance(LIFETIME_MS - RENEWAL_MS + MINUTE_MS);
   await passUntil(clock, () => authorities() === 1);
   await ask();
   expect(seen.size).toBe(2);
@@ -200,7 +203,7 @@ it('another replica goes on where the leader stopped', async () => {
   const first = await replica('first');
   await passUntil(clock, () => authorities() === 1);
   const second = await replica('second');
-  await clock.advance(48 * MINUTE_MS);
+  await clock.advance(RENEWAL_MS);
   await passUntil(clock, () => stored('next.crt') !== '');
   const next = stored('next.crt');
   await first.close();
@@ -268,7 +271,7 @@ describe('whatever is done to the Secret, no review fails', () => {
     const ask = async (): Promise<void> => {
       for (const { port } of replicas) await review(port, bundle());
     };
-    const askUntil = async (condition: () => boolean, stepMs = volume(3000, 1000)): Promise<void> => {
+    const askUntil = async (condition: () => boolean, stepMs = STEP_MS): Promise<void> => {
       while (!condition()) {
         await ask();
         await clock.advance(stepMs);

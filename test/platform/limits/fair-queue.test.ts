@@ -9,6 +9,7 @@ import {
   type Turn,
 } from '../../../src/platform/limits/fair-queue.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { volume } from '../../support/volume.ts';
 
 const PARTIES = ['a', 'b', 'c', 'd'];
 const PATIENCE_MS = 100;
@@ -149,7 +150,7 @@ describe('a fair queue', () => {
           expect(clock.pendingTimers).toBe(plain.all.filter(({ turn }) => turn === undefined).length);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: volume(15, 40) },
     );
   });
 
@@ -198,7 +199,7 @@ it('a fair ring has, after each of 200 steps and more, what lists have: of all, 
         expect([[...ring].length, ring.size]).toEqual([all.length, all.length]);
       }
     }),
-    { numRuns: 40 },
+    { numRuns: volume(15, 40) },
   );
 });
 
@@ -219,5 +220,6 @@ it('a quota gives a place back once, and counts what each party has taken', () =
         }
       }
     }),
+    { numRuns: volume(30, 100) },
   );
 });

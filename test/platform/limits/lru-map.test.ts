@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ExpiringMap, LruMap } from '../../../src/platform/limits/lru-map.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { volume } from '../../support/volume.ts';
 
 const MAX = 12;
 const MAX_WEIGHT = 40;
@@ -81,6 +82,7 @@ it.each([
       }
       expect(evicted).toEqual(plain.evicted);
     }),
+    { numRuns: volume(30, 100) },
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Rate, TokenBucket, TokenBuckets } from '../../../src/platform/limits/token-bucket.ts';
+import { volume } from '../../support/volume.ts';
 
 /** Times are eighths of a second: what they refill is an exact number, so that a bucket has it to the bit. */
 const STEP_MS = 125;
@@ -65,6 +66,7 @@ it('a token bucket gives, after each of 200 steps and more, what one that is ref
         expect(bucket.waitMs(nowMs)).toBeCloseTo(plain.waitMs, 6);
       }
     }),
+    { numRuns: volume(30, 100) },
   );
 });
 
@@ -88,6 +90,7 @@ it('token buckets that forget the full ones give what buckets that are never for
         expect(buckets.waitMs(name, nowMs)).toBe(own.waitMs(nowMs));
       }
     }),
+    { numRuns: volume(30, 100) },
   );
 });
 

@@ -6,13 +6,14 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
+import { volume } from '../../support/volume.ts';
 import type { RawClient } from '../../wire/raw-client.ts';
 import { startTlsUpstream } from '../tls/intercepting.ts';
 import { redirecting } from './redirecting.ts';
 
 const FIRST_WORD_MS = 1_000;
 
-const CONNECTIONS = 40;
+const CONNECTIONS = volume(20, 40);
 const FIRST_BYTES = 48_000;
 /** Of each connection: what the test's own client keeps, and less than what comes first. */
 const MAX_KEPT_BYTES = 6_000;

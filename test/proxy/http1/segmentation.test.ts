@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { volume } from '../../support/volume.ts';
 import { fuzzCase } from './fuzz/message-grammar.ts';
 import { Random } from './fuzz/random.ts';
 import { cutAt, LIMITS, octets, transcribe } from './transcript.ts';
@@ -15,7 +16,7 @@ describe('any split of the octets', () => {
         expect(transcribe({ ...stream, pieces: cutAt(bytes, where) })).toEqual(whole);
         expect(transcribe({ ...stream, pieces: cutAt(bytes, [...bytes.keys()]) })).toEqual(whole);
       }),
-      { numRuns: 500 },
+      { numRuns: volume(200, 500) },
     );
   });
 
@@ -32,7 +33,7 @@ describe('any split of the octets', () => {
         expect(transcribe({ ...stream, pieces: cutAt(bytes, where) }, bounds)).toEqual(whole);
         expect(transcribe({ ...stream, pieces: cutAt(bytes, [...bytes.keys()]) }, bounds)).toEqual(whole);
       }),
-      { numRuns: 500 },
+      { numRuns: volume(200, 500) },
     );
   });
 
@@ -47,7 +48,7 @@ describe('any split of the octets', () => {
           expect(transcribe({ kind, pieces: cutAt(whole, [...whole.keys()]) }, LIMITS)).toEqual(transcript);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: volume(200, 500) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ErrorCode } from '../../../src/proxy/http2/errors.ts';
 import { FrameOutput } from '../../../src/proxy/http2/frame-output.ts';
+import { volume } from '../../support/volume.ts';
 import { frame, readFrames } from './frames.ts';
 
 function written(write: (output: FrameOutput) => void): Buffer {
@@ -124,6 +125,6 @@ test('in long sequences, an output that is used again writes what a new one writ
         expected = [];
       }
     }),
-    { numRuns: 60 },
+    { numRuns: volume(20, 60) },
   );
 });

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { isLasting } from '../../../../src/proxy/http/lasting-fields.ts';
 import { HpackDecoder } from '../../../../src/proxy/http2/hpack/decoder.ts';
 import { KnownBlocks } from '../../../../src/proxy/http2/hpack/known-blocks.ts';
+import { volume } from '../../../support/volume.ts';
 import { hex } from '../frames.ts';
 
 const LIMITS = { sectionBytes: 65_536, sectionFields: 200 };
@@ -118,7 +119,7 @@ test('in long sequences, a decoder that remembers blocks reads each like one tha
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: volume(100, 300) },
   );
 });
 

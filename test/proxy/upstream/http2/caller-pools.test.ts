@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CallerPools } from '../../../../src/proxy/upstream/http2/caller-pools.ts';
 import type { Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';
+import { volume } from '../../../support/volume.ts';
 
 /** Pools without a network, and what was asked of each. */
 function start() {
@@ -87,5 +88,6 @@ it('in long random sequences a caller keeps its pool for as long as it is in use
         (pool as unknown as { inUse: boolean }).inUse = !isUsedUp;
       }
     }),
+    { numRuns: volume(30, 100) },
   );
 });
