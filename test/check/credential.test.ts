@@ -2,9 +2,11 @@
 
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { examineCredential } from '../../src/check/credential.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { examination, lines } from './examined.ts';
@@ -45,4 +47,39 @@ it('what a provider says beside its error names no mistake', async () => {
     /: token: /.test(line),
   );
   expect(refused).toEqual([expect.stringMatching(/ → ask for an audience or resource/)]);
+});
+
+it('a client certificate is shown to the provider, and its end is told', async () => {
+  const authority = createCertificateAuthority('provider');
+  const end = new Date(Date.now() + 86_400_000);
+  const { cert, key } = authority.issueUntil(end, 'shop');
+  const { directory } = await mountSecret({
+    client_id: 'shop',
+    'tls.crt': cert,
+    'tls.key': key,
+    'ca.crt': authority.cert,
+  });
+  const server = createTlsServer(
+    // Over TLS 1.3 a client would learn after its handshake that it lacks one.
+    { ...authority.issue('sso', '127.0.0.1'), ca: authority.cert, requestCert: true, maxVersion: 'TLSv1.2' },
+    (request, response) => {
+      request.resume().once('end', () => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end('{"access_token":"a","token_type":"Bearer","expires_in":300}');
+      });
+    },
+  ).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const config = credentialConfig({
+    directory,
+    tokenUrl: `https://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
+    clientAuth: { method: 'tls_client_auth' },
+    tls: { caFile: `${directory}/ca.crt` },
+  });
+  const { findings, token } = await examineCredential(config, examination());
+  expect(token).toBe('a');
+  const [, , ownCertificate, , handshake] = lines(findings);
+  expect(ownCertificate).toMatch(/^warning .*\/tls\.crt: shop, 0 days left → renew tls\.crt/);
+  expect(handshake).toMatch(/^ok .*: provider TLS: TLSv1\.2/);
 });
