@@ -6,18 +6,15 @@ import { type AppConnection, type AppContext, type Carrier, guarded, type Speake
 import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
 
-/** A connection that was read before its server was known. */
+/** Was read before its server was known. */
 interface BegunConnection {
-  /**
-   * Passes bytes to `take` from here on.
-   * @returns those already read.
-   */
+  /** @returns the bytes already read. */
   takeOver(take: TakeBytes): Buffer | undefined;
 }
 
 /**
- * A connection that the listener accepted. Its first octets decide which version of HTTP it speaks for good (RFC 9113
- * §3.4). It waits only while they may become the preface; anything else is HTTP/1.1's to judge.
+ * Its first octets decide which HTTP version it speaks (RFC 9113 §3.4). It waits only while they may become the
+ * preface.
  */
 export class AcceptedConnection implements AppConnection, Carrier {
   readonly socket: Socket;
@@ -52,7 +49,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
       else this.guarded(() => this.#speaker?.ended());
     });
     socket.on('drain', () => this.guarded(() => this.#speaker?.drained()));
-    // Every end of a connection emits 'close'; the error itself is of no use to anyone.
+    // Every end emits 'close'.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.deadline.dispose();
@@ -69,7 +66,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
     return this.#speaker?.busy === true;
   }
 
-  /** What is held in memory because it is unfinished or unread, about. */
+  /** Estimated, of what is unfinished or unread. */
   get heldBytes(): number {
     return this.socket.readableLength + this.socket.writableLength + (this.#speaker?.heldBytes ?? 0);
   }
@@ -108,7 +105,6 @@ export class AcceptedConnection implements AppConnection, Carrier {
     }
   }
 
-  /** Passes it what has come so far. */
   #speakHttp1(): Speaker {
     const speaker = new Http1AppConnection(this, this.#context, this.#onFree);
     this.#speaker = speaker;

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Descriptors reserved for all but connections of the data path: the admin listener takes at most 192, the one that
- * gives out tokens 64, and connections being refused 16; the rest is for providers, files and Node itself.
+ * The admin listener takes at most 192, the token endpoint 64, and connections being refused 16. The rest is for
+ * providers, files and Node.
  */
 const RESERVED_DESCRIPTORS = 384;
 
 const OPEN_FILES = /^Max open files\s+(\d+)/m;
 
 /**
- * How many connections of the app may be open at once: half of what the process has descriptors for, since each may take
- * a connection upstream; fewer where that is configured. No bound where the system names none.
- * @param limits the text of `/proc/self/limits` (proc_pid_limits(5)); undefined where there is none.
+ * Half of the process's descriptors, since each may take a connection upstream; or fewer if configured. No bound if the
+ * system names none.
+ * @param limits the text of `/proc/self/limits` (proc_pid_limits(5)), if there is one.
  */
 export function mostConnections(configured: number | undefined, limits: string | undefined): number {
   const files = OPEN_FILES.exec(limits ?? '')?.[1];
@@ -20,12 +20,12 @@ export function mostConnections(configured: number | undefined, limits: string |
   return Math.max(1, Math.min(possible, configured ?? Number.POSITIVE_INFINITY));
 }
 
-/** What one connection over TLS takes while it is idle. The largest unfinished head takes twice as much, on top. */
+/** Of an idle TLS connection. The largest unfinished head takes twice as much, on top. */
 const SECURED_CONNECTION_BYTES = 64 * 1024;
 
 /**
- * The memory that the process may take. No bound where the system names none.
- * @param constrainedBytes as `process.constrainedMemory` says: 0, or more than there is, where nothing bounds the process.
+ * Infinite if the system names none.
+ * @param constrainedBytes by `process.constrainedMemory`: 0, or more than there is, if nothing bounds the process.
  */
 export function memoryLimit(constrainedBytes: number, totalBytes: number): number {
   return constrainedBytes === 0 || constrainedBytes > totalBytes
@@ -33,7 +33,7 @@ export function memoryLimit(constrainedBytes: number, totalBytes: number): numbe
     : constrainedBytes;
 }
 
-/** How many connections over TLS may be open at once, for half of the memory. */
+/** For half of the memory, over TLS. */
 export function connectionsInMemory(limitBytes: number): number {
   return Math.max(1, Math.floor(limitBytes / 2 / SECURED_CONNECTION_BYTES));
 }

@@ -11,33 +11,33 @@ import { AcceptedConnection } from './accepted-connection.ts';
 import type { AppConnection, AppContext } from './connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
 
-/** How long a connection over the limit is read, so that closing it does not destroy its answer by a reset. */
+/** Closing a refused connection at once could destroy its answer by a reset. */
 const LINGER_MS = 1_000;
 
-/** How many of those are told why; more at once are closed silently. */
+/** More at once are closed silently. */
 const MAX_REFUSED = 16;
 
 /** How connections at one address are served. */
 export interface Service {
   /** Names the address in errors. */
   readonly what: string;
-  /** Whether a connection over the limit is told so, in HTTP/1.1: not where TLS is expected. */
+  /** Whether a connection over the limit is told so, in HTTP/1.1; false for TLS. */
   readonly clear: boolean;
-  /** Connections of all addresses, above which it takes none. */
+  /** Of all addresses together. */
   readonly mostConnections?: number;
   /**
    * @param onFree to be called whenever a request is settled.
-   * @returns undefined where the connection is not served, and has been closed.
+   * @returns undefined if the connection was closed instead.
    */
   readonly open: (accepted: Socket, onFree: () => void) => AppConnection | undefined;
 }
 
-/** The listening side of the proxy, at one address or several: its connections, and their end. */
+/** The listening side of the proxy, at all its addresses. */
 export class Listener {
   readonly #context: AppContext;
   readonly #servers = new Set<Server>();
   readonly #connections = new Members<AppConnection>();
-  /** Bounded by the process's descriptors. */
+  /** By the process's descriptors. */
   readonly #possibleConnections = mostConnections(undefined, processLimits());
   readonly #refused = new Set<Socket>();
   #full = false;
@@ -53,7 +53,7 @@ export class Listener {
    * @throws {SidecarError} `configuration` when the address cannot be listened on.
    */
   async listen(listen: ListenAddress, service: Service = this.#own): Promise<ListenAddress> {
-    // A client's half-close is acted upon here, and not answered by Node with the end of the connection.
+    // Node would answer a client's half-close by ending the connection.
     const server = this.#context.network.createServer({ allowHalfOpen: true, noDelay: true }, (accepted) =>
       this.#accept(accepted, service),
     );
@@ -66,22 +66,19 @@ export class Listener {
     return address;
   }
 
-  /** See `DataPath.spoken`. */
   spoken(): ReadonlyMap<string, Protocol | undefined> {
     return this.#context.generation().destinations.spoken();
   }
 
-  /** See `DataPath.askToLeave`. */
   askToLeave(): void {
     const { load } = this.#context;
     if (load.phase === 'serving') load.phase = 'leaving';
     for (const connection of this.#connections) connection.drain();
   }
 
-  /** See `DataPath.drain`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#drained ??= this.#drain();
-    // Every call has its own bound: a second, shorter one takes precedence.
+    // Each call has its own bound: the shorter one counts.
     const cancel = this.#context.clock.after(timeoutMs, () => {
       this.#context.load.phase = 'cutting';
       for (const { socket } of this.#connections) dropConnection(socket);
@@ -89,11 +86,10 @@ export class Listener {
     });
     await this.#drained;
     cancel();
-    // The ones in use now: they may have replaced those of the start.
+    // Those in use now.
     this.#context.generation().destinations.close();
   }
 
-  /** See `DataPath.whenUnused`. */
   whenUnused(boundMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -122,7 +118,7 @@ export class Listener {
     else this.#unusedWaiters.add(done);
   }
 
-  /** While requests are being served, idle connections stay: a request on its way learns of the drain. */
+  /** Idle connections stay while requests are served: a request on its way learns of the drain. */
   #closeIfIdle(): void {
     if (!isDraining(this.#context.load)) return;
     for (const { busy } of this.#connections) if (busy) return;
@@ -161,7 +157,7 @@ export class Listener {
     });
   }
 
-  /** Refuses a connection over the limit: open ones, and probes, need its descriptors. */
+  /** Open connections and probes need its descriptors. */
   #refuse(accepted: Socket, most: number, clear: boolean): void {
     const { noRoute, clock, log } = this.#context;
     const error = new SidecarError('overloaded', `${most} connections are open`);
@@ -175,7 +171,7 @@ export class Listener {
     }
     this.#refused.add(accepted);
     const cancel = clock.after(LINGER_MS, () => accepted.destroy());
-    // Every end of it emits 'close'.
+    // Every end emits 'close'.
     accepted.on('error', () => accepted.destroy());
     accepted.on('close', () => {
       cancel();

@@ -3,22 +3,22 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { Network } from '../io/network.ts';
 import type { Peer } from '../io/peer-socket.ts';
 
-/** From the start of a watch to the first look: most answers are done before it. */
+/** Most answers are done before it. */
 const FIRST_LOOK_MS = 50;
 
-/** At least this between looks while a first verdict is awaited. */
+/** Between looks while a first verdict is awaited. */
 const MIN_PAUSE_MS = 250;
 
-/** Between looks at peers that were there at the last one. */
+/** Between looks at peers that were there before. */
 const USUAL_PAUSE_MS = 1_000;
 
-/** A look is followed by a pause this many times as long: looking never takes more than a twentieth of a core. */
+/** After each look a pause of this many times its length: at most a twentieth of a core. */
 const PAUSE_PER_LOOK = 20;
 
-/** At most this between looks: one that would call for more was slow because the process stood still. */
+/** A look that calls for more was slow because the process stood still. */
 const MAX_PAUSE_MS = 10_000;
 
-/** A socket that moves within the table while it is read may be missed once. */
+/** A socket that moves within the table may be missed once. */
 const MISSES_OF_THE_GONE = 2;
 
 interface Watched {
@@ -37,9 +37,7 @@ type State =
 const RESTING: State = { kind: 'resting' };
 
 /**
- * Finds out which of the clients that have ended their side have left. Looking is expensive, so one look serves all
- * that are watched, and a pause in proportion follows.
- *
+ * Finds out which clients have left after a half-close. One expensive look serves all that are watched.
  * A peer that cannot be found counts as gone: it is on another machine, or the system is not Linux.
  */
 export class PeerWatch {
@@ -47,7 +45,7 @@ export class PeerWatch {
   readonly #network: Pick<Network, 'findPeers'>;
   readonly #watched = new Set<Watched>();
   #state: State = RESTING;
-  /** When the next look may begin, on the monotonic clock. */
+  /** On the monotonic clock. */
   #rested = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, network: Pick<Network, 'findPeers'>) {
@@ -56,7 +54,7 @@ export class PeerWatch {
   }
 
   /**
-   * Calls `onLeft`, once, when nobody holds the other end of the connection.
+   * Calls `onLeft`, once, when nobody holds the other end.
    * @returns what ends the watch.
    */
   watch(socket: Socket, onLeft: () => void): () => void {
@@ -73,7 +71,7 @@ export class PeerWatch {
     this.#state = RESTING;
   }
 
-  /** Schedules a look at this moment, or as soon after it as allowed. */
+  /** At this moment, or as soon after it as allowed. */
   #lookAt(wantedMs: number): void {
     const atMs = Math.max(wantedMs, this.#rested);
     if (this.#state.kind === 'looking') return;
@@ -88,7 +86,7 @@ export class PeerWatch {
   async #look(): Promise<void> {
     this.#state = { kind: 'looking' };
     const startedMs = this.#clock.monotonicMs();
-    // Connections added meanwhile may have been missed: they wait for the next look.
+    // Those added meanwhile wait for the next look.
     const asked = [...this.#watched];
     const peers = await this.#network.findPeers(asked.map(({ socket }) => socket));
     const nowMs = this.#clock.monotonicMs();

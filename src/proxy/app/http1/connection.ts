@@ -15,16 +15,15 @@ import type { Transaction } from '../../transaction/transaction.ts';
 import type { AppContext, Carrier, Speaker } from '../connection.ts';
 import { Http1AppStream, type Http1Carrier } from './stream.ts';
 
-/** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
+/** Closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;
 
-/** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
+/** For pipelined requests; beyond it the client waits. */
 const AHEAD_BYTES = 16 * 1024;
 
 /**
- * One connection from the app that speaks HTTP/1.1. Requests are served one after another, so that pipelined ones are
- * answered in order; a client that does not read its answers is not served the next one. A client that has ended its side
- * of the connection gets the answers to what it sent, as long as it is there to read them.
+ * Requests are served one after another, so that pipelined ones are answered in order. The next one waits until the
+ * client reads its answers. A client that has half-closed gets its answers while it is there.
  */
 export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly socket: Socket;
@@ -35,15 +34,14 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly #heads: HeadReader<RequestHead>;
   readonly #deadline: Deadline;
   #stage: Stage = HEAD;
-  /** Bytes that came before anybody wanted them. */
+  /** Bytes that came too early. */
   #ahead: Buffer | undefined;
   #take: TakeBytes = this.#onBytes;
   #onHold = false;
   #reading = false;
-  /** Whether the client has said that nothing more will come. */
+  /** The client has half-closed. */
   #inputEnded = false;
   #endWatch: (() => void) | undefined;
-  /** Created when it is first asked for. */
   #owner: ConnectionOwner | undefined;
 
   /** `onFree` is called whenever a request is settled. */
@@ -73,7 +71,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (socket !== undefined) to.push(socket);
   }
 
-  /** What was another caller's ends: a proxy may send requests of several callers on one connection. */
+  /** A proxy may send several callers' requests on one connection: what was another caller's ends. */
   ownerFor(caller: string | undefined): ConnectionOwner {
     if (this.#owner === undefined || this.#owner.caller !== caller) {
       this.#owner?.end();
@@ -88,7 +86,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.socket.pause();
   }
 
-  /** Goes on where `stream` had it hold. One that is over changes nothing: it may be the next that has it hold. */
+  /** Reads on unless `stream` is over, since then the next one may hold. */
   proceed(stream: Http1AppStream): void {
     if (!this.#onHold || this.#stage !== stream) return;
     this.#onHold = false;
@@ -96,9 +94,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   /**
-   * Says that the answer of `stream` has been written whole.
    * @param last whether the connection ends with it.
-   * @param patienceMs how long the app may take to read what the system has not taken yet.
+   * @param patienceMs for the app to read what the system has not taken yet.
    */
   endAnswer(stream: Http1AppStream, last: boolean, patienceMs: number): void {
     if (this.#stage !== stream) return;
@@ -114,10 +111,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     });
   }
 
-  /**
-   * Gives the connection up as it is: bytes go to `take` from here on.
-   * @returns those that came already.
-   */
+  /** @returns the bytes already read. */
   takeOver(take: TakeBytes): Buffer | undefined {
     const ahead = this.#ahead;
     this.#ahead = undefined;
@@ -142,7 +136,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (this.#stage.kind === 'serving') this.#stage.transaction.appReady();
   }
 
-  /** Says nothing itself: the next answer says that it is the last. */
+  /** The next answer says that it is the last. */
   drain(): void {
     this.endsWithAnswer = true;
     this.#successor?.drain();
@@ -150,7 +144,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   closeIdle(): void {
     const successor = this.#successor;
-    // A client that has ended its side sends nothing that closing could answer with a reset.
+    // After a half-close nothing comes that closing would answer with a reset.
     if (successor === undefined && this.#inputEnded && this.socket.writableLength === 0)
       this.socket.destroy();
     else if (successor === undefined) this.socket.destroySoon();
@@ -162,15 +156,14 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   /**
-   * Ends the connection amid an answer, by which the app knows that it is not whole.
-   * @param byReset where a proper end would say that it is.
+   * Cuts an answer, so that the app knows it is incomplete.
+   * @param byReset if a proper close would mean that it is complete.
    */
   cut(byReset: boolean): void {
     if (byReset) cutOff(this.socket);
     else this.socket.destroy();
   }
 
-  /** What the end of the client's side means for what it has asked so far. */
   #heedEnd(): void {
     const stage = this.#stage;
     if (stage.kind === 'tunnel' || stage.kind === 'handed-off') return;
@@ -178,11 +171,11 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       this.closeIdle();
       return;
     }
-    // The next request may be among what came before the end, so an answer that is leaving is waited for.
+    // The next request may have come before the end.
     if (stage.transaction.answered) return;
-    // A request that is not whole now never will be.
+    // The request can never be whole.
     if (!stage.requestWhole && this.#ahead === undefined) this.socket.destroy();
-    // For a client that has left, the upstream is not to go on working.
+    // The upstream must not go on working for a client that has left.
     else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
   }
 
@@ -219,7 +212,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     else if (isDraining(this.#context.load)) this.onFree();
   }
 
-  /** Reads what is wanted now; undefined where nothing is. */
+  /** Undefined if nothing is wanted now. */
   #readOn(chunk: Buffer, at: number): number | undefined {
     const stage = this.#stage;
     switch (stage.kind) {
@@ -263,15 +256,15 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     return body.position;
   }
 
-  /** Bytes that are no request, or part of one that cannot be read on. */
+  /** For bytes that are no request, or a part that cannot be read on. */
   #refuse(error: unknown): void {
     const cause = asProxyError(error);
-    // The others are the app's to see to, and counted.
+    // All other errors are the app's to handle.
     if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
     const stage = this.#stage;
     if (stage.kind === 'serving') {
       stage.body = undefined;
-      // Where the next request would start is not known any more, whatever was said of the connection.
+      // It is unknown where the next request would start.
       if (stage.transaction.answered) stage.afterAnswer = 'closed';
       else stage.transaction.fail(cause);
       return;
@@ -308,8 +301,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   /**
-   * Closes after an answer. Of a client whose last request has come whole nothing more is to be expected (RFC 9112 §9.6),
-   * so that it needs no reading on. TLS has words for the end, without which the client could not know that it is one.
+   * After a client's last request nothing more is expected, so no reading on (RFC 9112 §9.6). TLS has to send its own
+   * end.
    */
   #closeAfter(isClientsLast: boolean): void {
     const isOver = isClientsLast && !this.#reading && this.#ahead === undefined;
@@ -317,7 +310,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     else this.socket.destroy();
   }
 
-  /** Says all is said, and goes on reading for a while. */
+  /** Half-closes, and reads on for a while. */
   #close(): void {
     this.#stage = CLOSING;
     this.#ahead = undefined;
@@ -374,20 +367,19 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 }
 
-/** How far one connection from the app is. */
 type Stage =
   /** Between requests: nothing of the next one has come. */
   | { readonly kind: 'idle' }
   /** Part of a head has come, or the connection is new. */
   | { readonly kind: 'head' }
   | Http1AppStream
-  /** Answered; the rest of the request's body is read and dropped. */
+  /** Answered; the rest of the body is read and dropped. */
   | { readonly kind: 'dropping'; readonly body: BodyDecoder }
-  /** Nothing that comes now is looked at. */
+  /** What comes is ignored. */
   | { readonly kind: 'closing' }
-  /** The bytes are those of another protocol, and somebody else's. */
+  /** The bytes belong to another protocol. */
   | { readonly kind: 'tunnel'; readonly transaction: Transaction }
-  /** The same, once the request that made it so has been counted: nothing of that is kept. */
+  /** A tunnel whose request has been counted and is forgotten. */
   | { readonly kind: 'handed-off'; readonly successor: ConnectionSuccessor };
 
 const IDLE: Stage = { kind: 'idle' };

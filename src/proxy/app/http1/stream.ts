@@ -18,13 +18,12 @@ import { localReplyMessage } from '../../transaction/local-reply.ts';
 import { Transaction } from '../../transaction/transaction.ts';
 import { type PassedBytes, runTunnel, SocketSide, type TunnelEnd } from '../../tunnel/tunnel.ts';
 
-/** To keep the connection, a refused request's body is read if no more than this can follow. */
+/** A refused request's body is read only up to this, to keep the connection. */
 const WORTH_DROPPING_BYTES = 64 * 1024;
 
-/** The answer to a CONNECT. */
 const CONNECTED = serializeResponseHead(200, 'Connection Established', []);
 
-/** How the answer's body is delimited for the app (RFC 9112 §6.3); `none` has none. */
+/** How the answer's body is delimited (RFC 9112 §6.3); `none`: no body. */
 type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
 
 /** A stream's connection, as the stream sees it. */
@@ -32,39 +31,31 @@ export interface Http1Carrier extends TunnelEnd {
   readonly writer: GatheredWriter;
   /** Whether the next answer is the last. */
   readonly endsWithAnswer: boolean;
-  /** As in `AppStream`. */
   ownerFor(caller: string | undefined): ConnectionOwner;
   /** Reads no further until `proceed`. */
   hold(): void;
-  /** Goes on where the stream had it hold. */
   proceed(stream: Http1AppStream): void;
   /**
-   * Says that the answer of the stream has been written whole.
    * @param last whether the connection ends with it.
-   * @param patienceMs how long the app may take to read what the system has not taken yet.
+   * @param patienceMs for the app to read what the system has not taken yet.
    */
   endAnswer(stream: Http1AppStream, last: boolean, patienceMs: number): void;
   /**
-   * Closes the connection amid an answer, so that the app knows it is incomplete.
-   * @param byReset where a proper close would mean that it is complete.
+   * Cuts an answer, so that the app knows it is incomplete.
+   * @param byReset if a proper close would mean that it is complete.
    */
   cut(byReset: boolean): void;
-  /** As in `GivenUpConnection`, for what has been taken over. */
   handOff(successor: ConnectionSuccessor): void;
-  /** As in `GivenUpConnection`. */
   onFree(): void;
 }
 
-/**
- * One request of an HTTP/1.1 connection while it is read, served and answered: a stage of that connection. What is
- * specific to HTTP/1.1 in an answer is decided and written here: framing, Connection, 100-continue.
- */
+/** One request: a stage of its connection. Decides framing, Connection and 100-continue of the answer. */
 export class Http1AppStream implements AppStream {
   readonly kind = 'serving';
   readonly transaction: Transaction;
-  /** What is still to be read of the request; undefined once it has been read, or cannot be. */
+  /** Undefined once it has been read, or cannot be. */
   body: BodyDecoder | undefined;
-  /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
+  /** What becomes of the connection, known once the answer is on its way out. */
   afterAnswer: 'unknown' | 'kept' | 'closed' = 'unknown';
   requestWhole: boolean;
   readonly #carrier: Http1Carrier;
@@ -84,7 +75,7 @@ export class Http1AppStream implements AppStream {
     this.transaction = new Transaction(this, context, head, nowMs);
   }
 
-  /** Whether the request has come whole, and the client has said that no other follows it on this connection. */
+  /** Whether the client says that no request follows this one, which is whole. */
   get isClientsLast(): boolean {
     return this.requestWhole && !this.#head.persistent;
   }
@@ -102,7 +93,6 @@ export class Http1AppStream implements AppStream {
     return this.#carrier.ownerFor(caller);
   }
 
-  /** The body has been read whole. */
   endBody(trailers: Fields): void {
     this.body = undefined;
     this.requestWhole = true;
@@ -124,7 +114,7 @@ export class Http1AppStream implements AppStream {
     const { status } = head;
     this.#framing = this.#framingFor(status, body);
     const fields = answerFields(head, { status, body: this.#framing === 'chunked' ? 'chunked' : 'plain' });
-    // After a final answer without 100 the client chooses whether the body follows: nothing else can (RFC 9110 §10.1.1).
+    // After a final answer without 100 the client may send the body or not (RFC 9110 §10.1.1).
     this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
     const section = this.#last ? [...fields, 'connection', 'close'] : fields;
     this.#carrier.writer.text(serializeResponseHead(status, head.reason, section));
@@ -216,7 +206,7 @@ function bodyOf({ framing }: RequestHead, { generation }: ListenerContext): Body
   return body.complete ? undefined : body;
 }
 
-/** The upstream's 101 (RFC 9110 §15.2.2), for the app. */
+/** From the upstream's 101 (RFC 9110 §15.2.2). */
 function switchingHead(head: AnswerHead): string {
   const protocols = fieldValues(head.fields, 'upgrade').join(', ');
   const fields = [...informationFields(head), 'connection', 'upgrade', 'upgrade', protocols];

@@ -8,36 +8,31 @@ import { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { Carrier } from '../connection.ts';
 
-/** What is gathered leaves at once from this size on. */
+/** From this size on, what is gathered leaves at once. */
 const GATHERED_BYTES = 64 * 1024;
 
-/** Data up to this size is copied after the header of its frame; larger pieces are written beside it. */
+/** Data up to this size is copied behind its frame header; larger pieces are written beside it. */
 const SMALL_BYTES = 1024;
 
-/** An app with more unread than this is not read any more: answers to what it asks, data apart, would pile up. */
+/** An app with more unread is not read: control answers would pile up. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 
-/** An answer for which there was no room. */
 export interface WaitingAnswer {
-  /** Sends one frame if there is one and it is allowed; says whether it did. */
+  /** Sends one frame if allowed. False if none was sent. */
   step(): boolean;
-  /** There was room: tells whoever waits, if nothing waits any more. */
+  /** There was room: tells whoever waits, if nothing is left to send. */
   settle(): void;
-  /** The connection is gone. */
   dispose(): void;
 }
 
-/**
- * The way out of one HTTP/2 connection, shared by its streams: everything from one turn of the event loop leaves in one
- * write, and answers without room wait for their turn.
- */
+/** What leaves an HTTP/2 connection: one turn's output in one write, and a queue of answers without room. */
 export class Http2Outlet<T> {
-  /** Runs what a timer, or the end of a turn, triggers: if it throws, only this connection is lost. */
+  /** For timers and ends of turns: if it throws, only this connection is lost. */
   readonly guarded: Carrier['guarded'];
   readonly #socket: Socket;
   readonly #codec: ServerConnection<T>;
   readonly #writer: GatheredWriter;
-  /** Answers that wait for room; those that have waited longest come first. */
+  /** The longest waiting first. */
   readonly #waiting = new Turns<WaitingAnswer>();
   readonly #leaving: LeavingAnswers;
   #gatheredBytes = 0;
@@ -52,17 +47,16 @@ export class Http2Outlet<T> {
     this.#writer = new GatheredWriter(socket);
   }
 
-  /** What answers hold that have been written, and not read by the app. */
+  /** Written, and not yet read by the app. */
   get heldBytes(): number {
     return this.#leaving.heldBytes;
   }
 
-  /** Whether the system takes more of what is written. */
   get room(): boolean {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** How many octets of data may be sent on a stream, in one frame, now. */
+  /** Octets of data for one frame, now. */
   sendable(stream: ServerStream<T>): number {
     return this.#codec.sendable(stream);
   }
@@ -78,7 +72,7 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** Sends at most what is `sendable`. The octets are copied by the time this returns. */
+  /** Sends at most `sendable`; copies before it returns. */
   sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void {
     this.#codec.sendData(stream, data.length, endStream);
     const { output } = this.#codec;
@@ -92,7 +86,7 @@ export class Http2Outlet<T> {
     else this.flushSoon();
   }
 
-  /** Octets of a body have left this program: as many more may come. */
+  /** The body's octets have left this program: as many more may come. */
   consume(stream: ServerStream<T>, bytes: number): void {
     if (bytes === 0) return;
     this.#codec.consume(stream, bytes);
@@ -104,18 +98,18 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** A stream has ended for which an upstream was asked. */
+  /** A stream that was sent upstream has ended. */
   wasUseful(): void {
     this.#codec.wasUseful();
   }
 
-  /** The last frame of an answer has been sent: calls `left` once that has left the program. */
+  /** Calls `left` once the answer has left the program. */
   leaves(answer: LeavingAnswer): void {
     this.#leaving.add(answer);
     this.flushSoon();
   }
 
-  /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
+  /** Calls `step` in turn with others while the window and the socket have room, then `settle`. */
   waitForRoom(sender: WaitingAnswer): void {
     this.#waiting.add(sender);
   }
@@ -124,7 +118,7 @@ export class Http2Outlet<T> {
     this.#waiting.delete(sender);
   }
 
-  /** There may be room: every answer that waits sends a frame in its turn, as long as there is. */
+  /** Every waiting answer sends a frame in its turn, while there is room. */
   serveWaiting(): void {
     if (!this.#waiting.any) return;
     for (let any = true; any && this.room; ) {
@@ -139,7 +133,6 @@ export class Http2Outlet<T> {
     this.flush();
   }
 
-  /** Sends what was gathered. */
   flush(): void {
     const socket = this.#socket;
     if (socket.destroyed || socket.writableEnded) {
@@ -154,7 +147,7 @@ export class Http2Outlet<T> {
     if (socket.writableLength > MAX_UNREAD_BYTES) socket.pause();
   }
 
-  /** Flushes once this turn of the event loop has read all its sockets. */
+  /** Once this turn of the event loop has read all its sockets. */
   flushSoon(): void {
     if (this.#flushIsDue) return;
     this.#flushIsDue = true;
@@ -164,39 +157,36 @@ export class Http2Outlet<T> {
     });
   }
 
-  /** Disposes of everything that waits. */
   dispose(): void {
     for (const sender of this.#waiting.all()) sender.dispose();
     this.#leaving.dispose();
   }
 }
 
-/** An answer whose last frame has been written. */
+/** Its last frame has been written. */
 export interface LeavingAnswer {
-  /** How long the app may take to read it, in ms. */
+  /** For the app to read it, in ms. */
   readonly patienceMs: number;
-  /** What it holds meanwhile. */
   readonly heldBytes: number;
-  /** The system has taken all of it, will take no more of it, or has had the time for that. */
+  /** The system has taken all of it, never will, or has had its time. */
   left(): void;
 }
 
-/** Answers that were flushed together, and wait for the system to take them. */
+/** Flushed together. */
 interface Batch {
   readonly answers: readonly LeavingAnswer[];
   readonly untilMs: number;
 }
 
 /**
- * The answers of one connection that have been written whole and not yet left: if the app does not read, a socket takes
- * what it is given long before the system does.
+ * Answers that are written, and not yet taken by the system. A socket takes them long before the system does if the app
+ * does not read.
  */
 class LeavingAnswers {
   readonly #socket: Socket;
   readonly #clock: Clock;
   readonly #guarded: (act: () => void) => void;
   readonly #deadline: Deadline;
-  /** Those that are not flushed yet. */
   #written: LeavingAnswer[] = [];
   readonly #batches = new Turns<Batch>();
 
@@ -207,19 +197,17 @@ class LeavingAnswers {
     this.#deadline = new Deadline(clock, () => guarded(() => this.#endLate()));
   }
 
-  /** What they hold, in bytes. */
   get heldBytes(): number {
     let bytes = 0;
     for (const { answers } of this.#batches.all()) for (const answer of answers) bytes += answer.heldBytes;
     return bytes;
   }
 
-  /** The last frame of an answer has been written, and must be flushed. */
+  /** The answer must still be flushed. */
   add(answer: LeavingAnswer): void {
     this.#written.push(answer);
   }
 
-  /** All that was written has been given to the socket. */
   flushed(): void {
     if (this.#written.length === 0) return;
     const answers = this.#written;
@@ -236,7 +224,6 @@ class LeavingAnswers {
     this.#socket.write('', () => this.#guarded(() => this.#end(batch)));
   }
 
-  /** Nothing more leaves. */
   dispose(): void {
     this.#deadline.dispose();
     const answers = this.#written;

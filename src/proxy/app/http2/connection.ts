@@ -27,17 +27,17 @@ import {
   type Http2StreamCarrier,
 } from './stream.ts';
 
-/** How long a closing connection goes on being read: closing at once could destroy the last frames by a reset. */
+/** Closing at once could destroy the last frames by a reset. */
 const LINGER_MS = 1_000;
 
-/** How long the last GOAWAY waits for requests that left before the first one came (RFC 9113 §6.8). */
+/** The last GOAWAY waits for requests that left before the first (RFC 9113 §6.8). */
 const ROUND_TRIP_MS = 1_000;
 
-/** Payloads of PING: one measures the round trip, the other shows that the app has read all its answers. */
+/** Of PING: one measures the round trip, the other shows that the app has read its answers. */
 const LEAVING = Buffer.from('leaving.');
 const PARTING = Buffer.from('parting.');
 
-/** One connection from the app that speaks HTTP/2: many streams, each a request. */
+/** One connection from the app over HTTP/2. */
 export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<ConnectionStream> {
   readonly socket: Socket;
   readonly outlet: Http2Outlet<ConnectionStream>;
@@ -47,12 +47,12 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   readonly #preface = new PrefaceReader();
   readonly #codec: ServerConnection<ConnectionStream>;
   readonly #streams = new Members<ConnectionStream>();
-  /** Streams that this read brought something for. */
+  /** By the present read. */
   #touched: ConnectionStream[] = [];
   #phase: Phase = OPEN;
   /** When the connection ends if no request comes. */
   #idleUntilMs: number;
-  /** Until when the app may read its answers; how many have been sent, had been at the last PING, and are read. */
+  /** Until when the app may read its answers; then counts of answers sent, sent before the last PING, and read. */
   #readUntilMs = 0;
   #answers = 0;
   #answersPinged = 0;
@@ -102,7 +102,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   ended(): void {
     this.#inputEnded = true;
     if (this.#phase.kind === 'closing') return;
-    // A request that is not whole now never will be.
+    // The request can never be whole.
     for (const stream of this.#streams) {
       if (!stream.inputEnded) stream.leave();
     }
@@ -144,7 +144,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.drain();
   }
 
-  /** Ends the connection without losing a request: those sent before the app can know are answered. */
+  /** Requests that were sent before the app can know are answered. */
   drain(): void {
     if (this.#phase.kind !== 'open') return;
     this.#phase = LEAVING_PHASE;
@@ -153,8 +153,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#deadline.set(this.#nowMs() + ROUND_TRIP_MS);
     this.outlet.flush();
   }
-
-  // Events of the codec.
 
   request(
     stream: ServerStream<ConnectionStream>,
@@ -185,7 +183,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   malformed(): void {
-    // A reset tells the app; here it counts as an invalid request.
+    // The app gets a reset; here it counts as an invalid request.
     this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
   }
 
@@ -245,7 +243,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     stream.context = context;
     this.#streams.add(context);
     this.#touched.push(context);
-    // A client that is asked to leave before its first request may fail that one, having no connection to send it on.
+    // Asked before its first request, a client may fail it for want of a connection.
     if (this.#context.load.phase === 'leaving') this.drain();
   }
 
@@ -262,17 +260,14 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#codec.receive(at === 0 ? chunk : chunk.subarray(at), this.#nowMs());
   }
 
-  /** An idle connection closes in time, and sooner if part of a frame has come and the rest does not. */
+  /** An idle connection closes in time, and sooner amid a frame. */
   #beIdle(): void {
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
     const partUntilMs = partSinceMs + this.#context.generation().limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
-  /**
-   * During requests, too, a head or another frame must be complete in time; how slow a body may be is for its request
-   * to say.
-   */
+  /** A frame must be complete in time during requests, too. The time for a body is its request's. */
   #boundFrame(): void {
     const sinceMs = this.#codec.heldSinceMs;
     if (sinceMs === undefined) this.#deadline.clear();
@@ -293,11 +288,11 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   /**
-   * Closes the connection once the app has read its last answer. An app that still reads also writes WINDOW_UPDATE; a
-   * closed connection would answer that with a reset, which throws away what has not been read.
+   * Closes once the app has read its last answer. An app that still reads also writes WINDOW_UPDATE; a closed
+   * connection would answer with a reset, which destroys what is unread.
    */
   #part(): void {
-    // One that has ended its side writes nothing more.
+    // After a half-close nothing more is written.
     if (this.#inputEnded || this.#answersRead === this.#answers) {
       this.#close();
       return;
@@ -321,7 +316,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#context.log.warn({ reason }, 'a connection of the app was ended: it asks for more than it may');
   }
 
-  /** Half-closes, and goes on reading for a while: until `readUntilMs` if the system has not taken everything by then. */
+  /** Half-closes and reads on: until `readUntilMs` if the system has not taken everything. */
   #close(readUntilMs = this.#readUntilMs): void {
     this.#phase = CLOSING;
     this.outlet.flush();
@@ -339,14 +334,13 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 }
 
-/** How far a connection is. */
 type Phase =
   | { readonly kind: 'open' }
-  /** GOAWAY was announced; the last one follows once what is on its way has come. */
+  /** GOAWAY was announced; the last one follows. */
   | { readonly kind: 'leaving' }
   /** The last GOAWAY was sent: the connection closes with its last stream. */
   | { readonly kind: 'left' }
-  /** The last answer has been sent, and the app is asked by PING whether it has read it. */
+  /** The app is asked by PING whether it has read the last answer. */
   | { readonly kind: 'parting' }
   /** Everything has been written; what comes is ignored. */
   | { readonly kind: 'closing' };

@@ -1,4 +1,4 @@
-/** Field sections as HTTP/2 has them: `:status` first, names in lower case, nothing of the connection (RFC 9113 §8.2). */
+/** HTTP/2 fields: `:status` first, lower-case names, no fields of the connection (RFC 9113 §8.2). */
 
 import { type Fields, joinCookies, lowerCaseNames } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
@@ -19,12 +19,10 @@ export function answerSection(head: AnswerHead): Fields {
   return made;
 }
 
-/** Of an informational answer. */
 export function informationSection(head: AnswerHead): string[] {
   return section(head.status, informationFields(head));
 }
 
-/** Of an answer of the proxy's own. */
 export function localReplySection(own: LocalReply): string[] {
   return section(own.status, own.fields);
 }
@@ -41,10 +39,7 @@ const REQUESTS = new MadeOf<{
   readonly request: IncomingRequest;
 }>();
 
-/**
- * An HTTP/2 request in the form of every version. `:authority` is the host that it is for, and never a destination by
- * itself: only for CONNECT does HTTP/2 have a target that names one, as for a forward proxy.
- */
+/** `:authority` is the request's host, and a destination only for CONNECT. */
 export function incomingRequest(section: RequestSection, neverIndexed: readonly string[]): IncomingRequest {
   const known = REQUESTS.get(section.fields);
   if (known?.section === section && known.neverIndexed === neverIndexed) return known.request;

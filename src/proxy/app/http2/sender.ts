@@ -5,20 +5,19 @@ import { ByteQueue } from '../../io/byte-queue.ts';
 import { Deadline } from '../../io/deadline.ts';
 import type { Http2Outlet, WaitingAnswer } from './connection-writer.ts';
 
-/** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */
+/** Smaller pieces wait for the flush, so that they share a frame. */
 const SMALL_BYTES = 4096;
 
-/** What becomes of an answer that was begun. */
 export interface SenderEvents {
   /** The app takes more again. */
   caughtUp(): void;
-  /** All of it has been handed over, its end too. */
+  /** Handed over, its end too. */
   sent(): void;
   /** The app did not take the rest in time. */
   tooLate(): void;
 }
 
-/** How far an answer is. Its head waits for what follows it: an answer without a body is one frame. */
+/** A head waits for what follows: an answer without a body is one frame. */
 type Progress =
   | { readonly kind: 'before' }
   | { readonly kind: 'head'; readonly fields: Fields; readonly neverIndexed: readonly string[] | undefined }
@@ -29,10 +28,7 @@ const BEFORE: Progress = { kind: 'before' };
 const BODY: Progress = { kind: 'body' };
 const OVER: Progress = { kind: 'over' };
 
-/**
- * Sends one answer as far as the windows and the socket allow. The rest waits here: no more than comes before `flush`
- * tells its source to wait.
- */
+/** Sends an answer as far as windows and socket allow. Holds no more than comes before `flush` tells the source to wait. */
 export class Http2Sender<T> implements WaitingAnswer {
   readonly #outlet: Http2Outlet<T>;
   readonly #stream: ServerStream<T>;
@@ -40,9 +36,9 @@ export class Http2Sender<T> implements WaitingAnswer {
   readonly #events: SenderEvents;
   readonly #waiting = new ByteQueue();
   #progress = BEFORE;
-  /** Whether `caughtUp` is due once there is room. */
+  /** `caughtUp` is due once there is room. */
   #awaited = false;
-  /** Trailers, once nothing more follows. */
+  /** Set once nothing follows but these trailers. */
   #end: Fields | undefined;
   #patience: Deadline | undefined;
 
@@ -53,22 +49,21 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#events = events;
   }
 
-  /** Octets that wait for room. */
   get heldBytes(): number {
     return this.#waiting.length;
   }
 
-  /** An informational answer. @param neverIndexed as in `Http2Outlet.sendFields`. */
+  /** @param neverIndexed see `Http2Outlet.sendFields`. */
   interim(fields: Fields, neverIndexed?: readonly string[]): void {
     this.#outlet.sendFields(this.#stream, fields, false, neverIndexed);
   }
 
-  /** The head of the final answer. @param neverIndexed as in `Http2Outlet.sendFields`. */
+  /** @param neverIndexed see `Http2Outlet.sendFields`. */
   head(fields: Fields, neverIndexed?: readonly string[]): void {
     this.#progress = { kind: 'head', fields, neverIndexed };
   }
 
-  /** The next piece of the body, copied or sent by the time this returns. */
+  /** The piece is copied or sent before this returns. */
   data(slice: Buffer): void {
     if (this.#progress.kind === 'over') return;
     let at = 0;
@@ -82,7 +77,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#waiting.add(at === 0 ? slice : slice.subarray(at));
   }
 
-  /** Says whether the app keeps up; if not, `caughtUp` is called once it does. */
+  /** False if the app falls behind: `caughtUp` follows. */
   flush(): boolean {
     while (this.step());
     if (this.#progress.kind === 'over' || (this.#waiting.length === 0 && this.#outlet.room)) return true;
@@ -91,17 +86,17 @@ export class Http2Sender<T> implements WaitingAnswer {
     return false;
   }
 
-  /** Says that nothing follows but trailers. @param patienceMs how long the app may take to make room for what waits. */
+  /** @param patienceMs for the app to make room for what waits. */
   end(trailers: Fields, patienceMs: number): void {
     this.#end = trailers;
-    // A tunnel ends for its upstream first, and then as a whole: a wait already begun is not extended.
+    // A tunnel ends for its upstream first, then as a whole: a wait already begun is not extended.
     if (this.flush() || this.#patience !== undefined) return;
     const clock = this.#clock;
     this.#patience = new Deadline(clock, () => this.#outlet.guarded(() => this.#events.tooLate()));
     this.#patience.set(clock.monotonicMs() + patienceMs);
   }
 
-  /** Sends one frame if there is one and it is allowed; says whether it did. */
+  /** Sends one frame if allowed. False if none was sent. */
   step(): boolean {
     if (this.#progress.kind === 'before' || this.#progress.kind === 'over') return false;
     const trailers = this.#end;
@@ -120,7 +115,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     }
     if (trailers === undefined) return false;
     if (endsWithBody) this.#outlet.sendData(this.#stream, NOTHING, true);
-    // Which of them may be put in a table is no longer known, so none is.
+    // Which of them may be put in a table is unknown, so none is.
     else this.#outlet.sendFields(this.#stream, trailers, true, trailers);
     this.#sent();
     return true;
@@ -133,7 +128,6 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.settle();
   }
 
-  /** Says that the app keeps up again, if it does. */
   settle(): void {
     if (!this.#awaited || this.#waiting.length > 0 || !this.#outlet.room) return;
     this.#awaited = false;
@@ -141,7 +135,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#events.caughtUp();
   }
 
-  /** Sends nothing more, and reports nothing. */
+  /** Sends and reports nothing more. */
   dispose(): void {
     this.#progress = OVER;
     this.#awaited = false;

@@ -25,15 +25,15 @@ import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
 const NO_TRAILERS: Fields = [];
 
-/** Codes of an upstream's reset that mean the same to the app; all others concern a connection that is not its own. */
+/** Codes of an upstream's reset that the app gets; all others concern the upstream's connection. */
 const PASSED_ON: ReadonlySet<number> = new Set([ErrorCode.CANCEL, ErrorCode.ENHANCE_YOUR_CALM]);
 
-/** The head of the answer to a CONNECT. */
+/** To a CONNECT. */
 const CONNECTED: Fields = [':status', '200'];
 
 /**
- * One request of an HTTP/2 connection while it is read, served and answered. Its body is passed on as it comes, and given
- * back to the app's window when the upstream has taken it: so what is held of it here is never more than the window.
+ * One request of an HTTP/2 connection. Its body is given back to the app's window when the upstream has taken it, so no
+ * more than the window is held.
  */
 export class Http2AppStream
   implements AppStream, ConnectionStream, SenderEvents, TunnelStream, LeavingAnswer
@@ -48,19 +48,19 @@ export class Http2AppStream
   readonly #stream: ServerStream<ConnectionStream>;
   readonly #request: IncomingRequest;
   readonly #sender: Http2Sender<ConnectionStream>;
-  /** What came and may not be passed on yet. */
+  /** What may not be passed on yet. */
   readonly #held = new ByteQueue();
   #onHold: boolean;
   /** Passed on, and not yet given back to the window. */
   #passedBytes = 0;
-  /** The trailers with which the app has ended its side. */
+  /** Of the request. */
   #trailers = NO_TRAILERS;
   #endPassed: boolean;
   #continued = false;
   patienceMs = 0;
-  /** Whether an upstream has answered: an answer of the sidecar's own has cost nothing. */
+  /** An answer of the sidecar's own has cost nothing. */
   #fromUpstream = false;
-  /** Whether the answer has no body, whatever the upstream sends; undefined before its head. */
+  /** Undefined before the answer's head. */
   #bodiless: boolean | undefined;
   #tunnel: Http2Tunnel | undefined;
 
@@ -76,7 +76,7 @@ export class Http2AppStream
     this.#stream = stream;
     this.#request = request;
     this.inputEnded = endStream;
-    // Whatever follows a CONNECT's head is the tunnel's.
+    // What follows a CONNECT's head is the tunnel's.
     this.requestWhole = endStream || request.method === 'CONNECT';
     this.#endPassed = this.requestWhole && request.method !== 'CONNECT';
     this.#onHold = request.method === 'CONNECT';
@@ -194,7 +194,7 @@ export class Http2AppStream
     this.afterRead();
   }
 
-  /** HTTP/2 does not switch protocols (RFC 9113 §8.6), so this is the answer to a CONNECT. */
+  /** Only for a CONNECT: HTTP/2 does not switch protocols (RFC 9113 §8.6). */
   becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number, bytes: PassedBytes | undefined): void {
     const { clock } = this.#context;
     this.#tunnel = new Http2Tunnel(this);
@@ -229,7 +229,7 @@ export class Http2AppStream
     else this.#tunnel.writable();
   }
 
-  /** The answer has been handed over. The rest of the app's request is not needed (RFC 9113 §8.1). */
+  /** The rest of the app's request is not needed (RFC 9113 §8.1). */
   sent(): void {
     if (this.#tunnel !== undefined) {
       this.#tunnel.outputEnded();
@@ -238,7 +238,7 @@ export class Http2AppStream
     this.#endWhole();
   }
 
-  /** All of the answer has left the program, or nothing more of it will. */
+  /** The answer has left the program, or never will. */
   left(): void {
     this.transaction.settle(this.#context.clock.monotonicMs());
   }
@@ -262,7 +262,7 @@ export class Http2AppStream
     this.#over();
   }
 
-  /** The stream is over, and nothing more of its answer leaves. */
+  /** Nothing more of the answer leaves. */
   #over(): void {
     this.left();
     this.#release();
@@ -286,7 +286,7 @@ export class Http2AppStream
       this.transaction.takeBody(data);
     } catch (error) {
       const cause = asProxyError(error);
-      // All other errors are the app's to handle, and counted.
+      // All other errors are the app's to handle.
       if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
       this.transaction.fail(cause);
     }
@@ -300,7 +300,7 @@ export class Http2AppStream
     else this.#tunnel.inputEnded();
   }
 
-  /** What is on hold stays counted against the window, so that no more comes than was allowed. */
+  /** Held octets still count against the window. */
   #giveBack(): void {
     const bytes = this.#passedBytes;
     if (this.#onHold && !this.transaction.over) return;
@@ -309,7 +309,7 @@ export class Http2AppStream
   }
 }
 
-/** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
+/** A request whose head was too large: it is answered, and its body dropped. */
 export class Http2RefusedStream implements ConnectionStream, SenderEvents {
   place = 0;
   inputEnded: boolean;
@@ -330,8 +330,8 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
   }
 
   /**
-   * @param toHead whether the request is HEAD, as far as it could be read: then the answer has no body.
-   * @param patienceMs how long the app may take to make room for it.
+   * @param toHead to HEAD there is no body.
+   * @param patienceMs for the app to make room.
    */
   answer(own: LocalReply, toHead: boolean, patienceMs: number): void {
     this.patienceMs = patienceMs;
@@ -366,7 +366,7 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
 
   caughtUp(): void {}
 
-  /** The answer has been handed over; the rest of the request is not wanted, if there is any (RFC 9113 §8.1). */
+  /** The rest of the request is not wanted (RFC 9113 §8.1). */
   sent(): void {
     this.#end(ErrorCode.NO_ERROR);
   }
@@ -382,29 +382,29 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
   }
 }
 
-/** What a stream takes by itself. */
+/** Of a stream itself. */
 const STREAM_BYTES = 6 * 1024;
 
-/** A stream of the app, which receives events from its connection: a request that is served, or one that is refused. */
+/** A stream that gets its connection's events: a served or a refused request. */
 export interface ConnectionStream extends Member {
-  /** Whether the app has ended its side of the stream. */
+  /** The app has ended its side. */
   readonly inputEnded: boolean;
-  /** How long the app may take to read what it was answered last. */
+  /** For the app to read the last answer. */
   readonly patienceMs: number;
-  /** What it holds in memory, about. */
+  /** Estimated. */
   readonly heldBytes: number;
-  /** Of the connection to the upstream that its request has to itself. */
+  /** Of an upstream connection that only its request uses. */
   readonly upstreamSocket?: Socket | undefined;
-  /** A piece of the body came; valid until this returns. */
+  /** Valid until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;
   /** Everything from one read has been passed. */
   afterRead(): void;
-  /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
+  /** The app has reset the stream or left: nothing can be sent. */
   gone(byReset: boolean): void;
   /** The stream's window has grown. */
   mayGoOn(): void;
-  /** The app will send nothing more, and its request is incomplete. */
+  /** The request is incomplete, and the app will send nothing more. */
   leave(): void;
 }
 

@@ -3,23 +3,23 @@ import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel.ts';
 
 /** A tunnel's stream, as the tunnel sees it. */
 export interface TunnelStream {
-  /** Sends bytes; says whether the app keeps up. */
+  /** False if the app falls behind. */
   write(chunk: Buffer): boolean;
-  /** Ends the stream's direction to the app. */
+  /** Towards the app. */
   endOutput(): void;
   hold(): void;
   proceed(): void;
-  /** The stream is over; resets it if the app has not ended its side, or `code` says how it broke. */
+  /** Resets the stream if the app has not ended its side, or with `code`. */
   finish(code: ErrorCode | undefined): void;
 }
 
-/** An HTTP/2 stream that CONNECT made one side of a tunnel (RFC 9113 §8.5). */
+/** A CONNECT's stream as one side of a tunnel (RFC 9113 §8.5). */
 export class Http2Tunnel implements TunnelSide {
   readonly #stream: TunnelStream;
   #events: TunnelEvents | undefined;
   #inputEnded = false;
   #outputEnded = false;
-  /** Whether the upstream has closed: the stream is over once everything pending has been sent. */
+  /** The upstream has closed: the stream is over once everything pending has been sent. */
   #closing = false;
   #over = false;
 
@@ -62,8 +62,6 @@ export class Http2Tunnel implements TunnelSide {
     this.#finish(ErrorCode.CONNECT_ERROR);
   }
 
-  // Events of the stream.
-
   bytes(chunk: Buffer): void {
     this.#events?.bytes(chunk);
   }
@@ -74,7 +72,7 @@ export class Http2Tunnel implements TunnelSide {
     if (this.#outputEnded) this.#finish(undefined);
   }
 
-  /** Everything to be sent has been handed over, its end too. */
+  /** Everything has been handed over, the end too. */
   outputEnded(): void {
     this.#outputEnded = true;
     if (this.#inputEnded || this.#closing) this.#finish(undefined);
@@ -84,7 +82,7 @@ export class Http2Tunnel implements TunnelSide {
     this.#events?.writable();
   }
 
-  /** @param byReset whether the app reset this stream, rather than left. */
+  /** @param byReset whether the app reset the stream, rather than left. */
   gone(byReset: boolean): void {
     if (this.#over) return;
     this.#over = true;
