@@ -1,4 +1,4 @@
-/** Tracks and bounds what each caller has in use, so that none takes what the others need. */
+/** Bounds what each caller has in use. */
 
 import type { CallerLimits } from '../config/config.ts';
 import { TokenBucket } from '../platform/limits/token-bucket.ts';
@@ -6,22 +6,22 @@ import type { Clock } from '../platform/time/clock.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 import { CallerHeldBack } from '../proxy/transaction/authorizer.ts';
 
-/** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
+/** The longest quiet makes room for another. */
 const MAX_CALLERS = 10_000;
 
-/** The retry hint for a request that is one too many, if nothing better is known. */
+/** The default retry hint. */
 const SOON_MS = 1000;
 
-/** Requests that one caller may break off, over all its connections: as many as over one of HTTP/2. */
+/** For one caller over all its connections: as many as over one of HTTP/2. */
 const BREAK_OFFS = DEFAULT_ABUSE_LIMITS.reset;
 
-/** What one caller has in use, over all its connections. */
+/** Over all its connections. */
 class CallerUse {
   inFlight = 0;
   connections = 0;
-  /** Requests that it may send; only where its entry bounds them. */
+  /** Only if its entry bounds them. */
   requests: TokenBucket | undefined;
-  /** Requests that it may break off. Made when it breaks off the first: most never do. */
+  /** Made with the first aborted request: most callers abort none. */
   breakOffs: TokenBucket | undefined;
 
   get isResting(): boolean {
@@ -37,20 +37,18 @@ export class CallerBounds {
   /** The longest quiet first. */
   readonly #resting = new Map<string, CallerUse>();
 
-  /** @param mostConnections of one caller, unless its entry says; called at each of its new connections. */
+  /** @param mostConnections of one caller, unless its entry says; called at each new connection. */
   constructor(clock: Clock, mostConnections: () => number, mostCallers = MAX_CALLERS) {
     this.#clock = clock;
     this.#mostConnections = mostConnections;
     this.#mostCallers = mostCallers;
   }
 
-  /** Callers that are remembered. */
   get size(): number {
     return this.#busy.size + this.#resting.size;
   }
 
   /**
-   * A caller's request begins.
    * @param onNewConnection whether it is its caller's first on this connection, which counts from here on.
    * @returns the function that ends the request.
    * @throws {CallerHeldBack} having changed only what its rate allows.
@@ -75,7 +73,7 @@ export class CallerBounds {
     };
   }
 
-  /** A caller has broken off a request that has begun, and not ended. */
+  /** A caller has aborted a request that is under way. */
   brokenOff(key: string): void {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
@@ -83,7 +81,6 @@ export class CallerBounds {
     caller.breakOffs.take(this.#clock.monotonicMs());
   }
 
-  /** A counted connection has closed. */
   connectionClosed(key: string): void {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
@@ -119,7 +116,7 @@ export class CallerBounds {
   }
 }
 
-/** What its entry says now counts for a caller that is known already, too. */
+/** A changed entry also counts for known callers. */
 function assertRate(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits, nowMs: number): void {
   if (requestsPerSecond === undefined) return;
   const rate = { burst, perSecond: requestsPerSecond };
@@ -130,7 +127,7 @@ function assertRate(caller: CallerUse, { requestsPerSecond, burst }: CallerLimit
   throw new CallerHeldBack('too_many_requests', what, caller.requests.waitMs(nowMs));
 }
 
-/** Each request that is broken off costs others a part of an upstream connection. */
+/** Each aborted request costs others a part of an upstream connection. */
 function assertStays({ breakOffs }: CallerUse, nowMs: number): void {
   const waitMs = breakOffs?.waitMs(nowMs) ?? 0;
   if (waitMs === 0) return;

@@ -1,4 +1,4 @@
-/** What the other end of a TLS connection has proved. */
+/** What a TLS peer has proved. */
 
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
@@ -8,7 +8,7 @@ import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
 import { type Instant, later } from '../platform/time/clock.ts';
 
 export type Peer =
-  /** It has shown no certificate, or was not asked for one. */
+  /** No certificate was shown or asked for. */
   | { readonly kind: 'unnamed' }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'refused'; readonly why: string }
@@ -17,11 +17,11 @@ export type Peer =
       readonly caller: SpiffeCaller | CertificateCaller;
       /** When the first certificate of the chain expires, as far as known. */
       readonly endsAt: Instant;
-      /** Fingerprints of the listed authorities in its chain, one at least: it is trusted as long as all of them are listed. */
+      /** Fingerprints of the listed authorities in its chain, at least one. It is trusted while all of them are listed. */
       readonly authorities: readonly string[];
     };
 
-/** Chains are a few certificates long; a circular one must not be followed for ever. */
+/** A circular chain must not be followed for ever. */
 const MAX_CHAIN_LENGTH = 16;
 
 interface ChainLink {
@@ -33,12 +33,11 @@ interface ChainLink {
 }
 
 /**
- * Who the peer of a connection is after its handshake. As renegotiation is off and no session is resumed, the answer
- * holds for the connection's life.
+ * Holds for the connection's life: renegotiation is off, and no session is resumed.
  * @param listed fingerprints of the authorities by which it was verified.
  */
 export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Instant): Peer {
-  // Of an untrusted chain only the leaf is read: strangers may send hundreds of certificates above it, which take 40 ms.
+  // Only the leaf of an untrusted chain is read: strangers may send hundreds of certificates, which take 40 ms.
   const { raw } = socket.getPeerCertificate() as ChainLink;
   if (raw === undefined) return { kind: 'unnamed' };
   const fault = verificationFault(socket);
@@ -63,8 +62,8 @@ export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Inst
 }
 
 /**
- * From the leaf upwards. Node links the certificates that the peer sent only by names and key ids, so each signature is
- * verified here: the chain is then the one that OpenSSL accepted.
+ * From the leaf upwards. Node links certificates only by names and key ids, so each signature is verified: the chain is
+ * then the one that OpenSSL accepted.
  * @returns undefined if a link is not signed by the next.
  */
 function chainOf(leaf: ChainLink): ChainLink[] | undefined {
@@ -79,10 +78,7 @@ function chainOf(leaf: ChainLink): ChainLink[] | undefined {
   return chain;
 }
 
-/**
- * The listed ones in a chain. If Node links a certificate outside its validity, OpenSSL used another, which may be of
- * any authority.
- */
+/** If Node links a certificate outside its validity, OpenSSL used another, perhaps of another authority. */
 function authoritiesOf(
   chain: readonly ChainLink[],
   listed: ReadonlySet<string>,
@@ -99,9 +95,8 @@ function isValid({ valid_from = '', valid_to = '' }: ChainLink, nowWallMs: numbe
 }
 
 /**
- * When the first certificate of a valid chain expires, by the wall clock. A peer that has renewed its intermediate may
- * send both, and Node links whichever comes first; an expired one is not the one that OpenSSL used, which Node does not
- * show.
+ * By the wall clock. A peer may send a renewed and an expired intermediate, and Node links the first of them; OpenSSL
+ * did not use an expired one.
  */
 function firstEnd([leaf = 0, ...above]: readonly number[], nowWallMs: number): number {
   return Math.min(leaf, ...above.filter((endsMs) => endsMs > nowWallMs));
@@ -117,10 +112,7 @@ function isSignedBy({ raw }: ChainLink, issuer: ChainLink): boolean {
   }
 }
 
-/**
- * What OpenSSL found wrong with the peer's chain. Node reports it only for sockets of its own server; for others it is
- * kept where it is read here. If it is not there, nobody is trusted.
- */
+/** Node reports it only for sockets of its own server, so it is read from the handle. Without it, nobody is trusted. */
 function verificationFault(socket: TLSSocket): string | undefined {
   const handle = (socket as unknown as { _handle?: { verifyError?(): Error | null } | null })._handle;
   if (typeof handle?.verifyError !== 'function') return 'its verification is unknown on this version of Node';
@@ -128,14 +120,12 @@ function verificationFault(socket: TLSSocket): string | undefined {
   return error === null ? undefined : (error.code ?? error.message);
 }
 
-// The caller that a verified client certificate names. Pure.
-
 type NamedByCertificate =
   | { readonly kind: 'named'; readonly caller: SpiffeCaller | CertificateCaller }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'nobody'; readonly why: string };
 
-/** SPIFFE-ID §2: a trust domain, then path segments; no other part of a URI. Characters. */
+/** SPIFFE-ID §2: a trust domain and path segments only. Characters. */
 const MAX_SPIFFE_ID_LENGTH = 2048;
 const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
 const ANY_SPIFFE = /^spiffe:/i;
@@ -146,12 +136,12 @@ const MAX_DNS_NAME_LENGTH = 253;
 const COMMON_NAME = '2.5.4.3';
 const MAX_COMMON_NAME_LENGTH = 64;
 
-/** A certificate may have many; a few suffice to identify a caller. */
+/** A few suffice. */
 const MAX_NAMES = 32;
 
 /**
- * The SPIFFE id if there is one: it must stand alone, as a second URI makes the certificate invalid (X.509-SVID §2).
- * Otherwise the DNS names, in lower case; the common name only if there are no alternative names at all (RFC 9525 §2).
+ * The SPIFFE id if there is one: a second URI makes the certificate invalid (X.509-SVID §2). Otherwise the DNS names,
+ * lower-case; the common name only if there are no alternative names at all (RFC 9525 §2).
  * @param der of the leaf.
  */
 export function identityOf(der: Buffer): NamedByCertificate {

@@ -12,10 +12,10 @@ interface CallerConnectionOptions {
   readonly context: AppContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
   readonly asksForCertificate: boolean;
-  /** Fingerprints of the authorities in `secureContext`. */
+  /** Of the authorities in `secureContext`. */
   readonly authorities: ReadonlySet<string>;
   readonly gates: CallerGates;
-  /** Called with the outcome of its handshake. */
+  /** The outcome of the handshake. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
   /** Reports that its caller is known, or that it is gone. */
   readonly known: () => void;
@@ -23,7 +23,7 @@ interface CallerConnectionOptions {
   readonly onFree: () => void;
 }
 
-/** A caller's connection: TLS, and inside it what the sidecar's listener serves in clear. */
+/** A caller's connection: TLS around the sidecar's usual service. */
 export class CallerConnection implements AppConnection, Holder {
   readonly socket: Socket;
   place = 0;
@@ -35,7 +35,7 @@ export class CallerConnection implements AppConnection, Holder {
     const { context, known } = options;
     const { log } = context;
     this.socket = socket;
-    // Whatever ends a connection leads to 'close'.
+    // Every end leads to 'close'.
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
       known();
@@ -64,12 +64,12 @@ export class CallerConnection implements AppConnection, Holder {
     });
   }
 
-  /** A handshake counts as a request, with its own time limit. */
+  /** A handshake counts as a request; it has its own time limit. */
   get busy(): boolean {
     return this.#inside?.busy !== false;
   }
 
-  /** Who answers for what it holds: its caller or, before that is known, its address. */
+  /** The caller or, before it is known, the address. */
   get party(): Party {
     const address = this.socket.remoteAddress ?? '';
     const caller = this.#gate?.countedFor;
@@ -113,26 +113,24 @@ export class CallerConnection implements AppConnection, Holder {
   }
 }
 
-/** From its beginning to its end. */
 const HANDSHAKE_MS = 10_000;
 
-/** In order of preference (RFC 7301 §3.2). A client that offers neither gets the corresponding alert. */
+/** In order of preference; a client that offers neither gets an alert (RFC 7301 §3.2). */
 const PROTOCOLS = ['h2', 'http/1.1'];
 
 interface TlsHandshakeOptions {
   /** Just accepted. */
   readonly socket: Socket;
   readonly secureContext: SecureContext;
-  /** Whether the caller is asked for a certificate, which it may decline. */
+  /** The caller may decline. */
   readonly asksForCertificate: boolean;
   readonly clock: Clock;
-  /** Its requests follow. Called in the same turn in which the handshake ended. */
+  /** Called in the turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
   /** The connection has ended, or is ending. */
   readonly onFailed: (result: 'handshake_failed' | 'timeout', why: string) => void;
 }
 
-/** The server's side of a handshake with a caller. */
 export function beginHandshake({
   socket,
   secureContext,
@@ -167,7 +165,7 @@ export function beginHandshake({
     failure ??= error;
     tls.destroy();
   });
-  // After the handshake Node reports TLS errors only here, and leaves the socket as it is.
+  // Node reports TLS errors after the handshake only here, and leaves the socket open.
   tls.on('_tlsError', (error: Error) => {
     failure ??= error;
     tls.destroy();

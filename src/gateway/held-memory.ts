@@ -3,62 +3,57 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { KernelBuffers } from './kernel-buffers.ts';
 
-/** How often is looked, in ms: within that time a process on one core receives some 20 MB. */
+/** In ms: meanwhile a process on one core receives some 20 MB. */
 const LOOK_MS = 100;
 
 /**
- * So much of the memory limit all connections together may hold; one of them ends if they hold more. V8 bounds its heap, where
- * heads are, to half of the limit, and needs room in it for what was let go.
+ * The part of the memory limit that connections may hold together. V8 bounds its heap, where heads are, to half of the
+ * limit, and needs some of it for garbage.
  */
 const PART_HELD = 1 / 6;
 
-/** Nobody is looked at while the process takes less of the limit. */
+/** If the process takes less of the limit, nobody is looked at. */
 const PART_QUIET = 1 / 3;
 
-/** The process, and what the kernel holds for all connections together, may take so much of it, */
+/** The part of the limit for the process and the kernel's buffers. */
 const PART_USED = 5 / 8;
 
-/** and the kernel so much in any case. */
+/** The kernel's buffers may always take this part. */
 const PART_IN_KERNEL = 1 / 8;
 
-/** Where the kernel holds too much, this part of what it may hold is left: so the next look need not follow at once. */
+/** Of what the kernel may hold: ending down to this saves a look. */
 const PART_LEFT = 3 / 4;
 
-/**
- * What is charged for the buffers of a connection is at most so many times what waits there: measured, 1.02 times for large
- * segments and 1.84 for those of an octet.
- */
+/** Charged over queued bytes: measured, 1.02 for large segments and 1.84 for those of one octet. */
 const MAX_OVERHEAD = 2;
 
-/** A look into the kernel may take tens of milliseconds: that many times as long follow without one. */
+/** A look into the kernel may take tens of milliseconds: a pause this many times as long follows. */
 const REST_TIMES = 5;
 
-/** The wait in ms where the kernel could not be asked, and the least time between two warnings of it. */
+/** In ms, if the kernel could not be asked. */
 const BROKEN_REST_MS = 1000;
 
-/** Who answers for what a connection holds. */
+/** Answers for what a connection holds. */
 export interface Party {
-  /** Unique to the party. */
   readonly key: string;
   /** Undefined before the caller is known. */
   readonly caller: string | undefined;
   readonly address: string;
 }
 
-/** A connection, and what it holds in memory because it is unfinished or unread. */
+/** A connection, and what it holds unfinished or unread. */
 export interface Holder {
   readonly party: Party;
   readonly heldBytes: number;
-  /** Whose buffers it answers for: its own, and those to upstreams of HTTP/1.1 whose request is under way; not a tunnel's upstream. */
+  /** Its own, and those to HTTP/1.1 upstreams whose request is under way; not a tunnel's upstream. */
   readonly sockets: readonly Socket[];
-  /** At once, with what the kernel holds for its own socket. */
+  /** At once, with what the kernel holds for it. */
   end(): void;
 }
 
 interface HeldMemoryOptions {
-  /** Infinite where nothing bounds the process. */
+  /** Infinite if nothing bounds the process. */
   readonly limitBytes: number;
-  /** What the process takes now. */
   readonly residentBytes: () => number;
   readonly kernel: Pick<KernelBuffers, 'charged' | 'queued'>;
   readonly clock: Clock;
@@ -72,7 +67,6 @@ interface Held {
   readonly bytes: number;
 }
 
-/** What one party holds. */
 interface Share {
   bytes: number;
   readonly isKnown: boolean;
@@ -82,10 +76,10 @@ interface Share {
 const UNKNOWN: Share = { bytes: 0, isKnown: false, held: [] };
 
 /**
- * Bounds what all connections together hold that is unfinished or unread: heads, bodies, answers; and what the kernel holds
- * for them. Requests pay nothing for it: what the kernel holds in all is asked ten times a second, and who holds what is added
- * up only if there is much. While it is too much, the party that holds most loses the connection that holds most. All without a
- * caller count as one against each caller: addresses cost nothing.
+ * Bounds what all connections hold together, unfinished or unread, here and in the kernel. Requests pay nothing: totals
+ * are read ten times a second, and shares only if there is much. While it is too much, the party that holds most loses
+ * its largest connection. All addresses without a caller count as one party against each caller, since addresses cost
+ * nothing.
  */
 export class HeldMemory {
   readonly #options: HeldMemoryOptions;
@@ -111,7 +105,7 @@ export class HeldMemory {
 
   #lookLater(): void {
     this.#cancel = this.#options.clock.after(LOOK_MS, () => {
-      // Who has just been ended has let go by the next look.
+      // What was just ended is gone by the next look.
       if (!this.#look()) this.#lookIntoKernel();
       this.#lookLater();
     });
@@ -135,7 +129,7 @@ export class HeldMemory {
     this.#restsUntilMs = endedMs + REST_TIMES * (endedMs - beganMs);
     const shares = sharesOf(this.#holders, (holder) => queued.get(holder) ?? 0);
     const queuedBytes = sum(shares);
-    // The rest is for connections that have ended: it does not shrink by ending others.
+    // The rest belongs to ended connections: ending others does not shrink it.
     const theirs = Math.min(charged, MAX_OVERHEAD * queuedBytes);
     if (theirs > mostBytes) {
       const leftBytes = (queuedBytes * mostBytes * PART_LEFT) / theirs;
@@ -170,7 +164,7 @@ export class HeldMemory {
   }
 }
 
-/** By party; the connection that holds most comes last. */
+/** The connection that holds most comes last. */
 function sharesOf(holders: Iterable<Holder>, bytesOf: (holder: Holder) => number): readonly Share[] {
   const shares = new Map<string, Share>();
   for (const holder of holders) {
@@ -193,7 +187,7 @@ function sum(shares: readonly Share[]): number {
   return shares.reduce((total, { bytes }) => total + bytes, 0);
 }
 
-/** The caller that holds most or, where all without a caller hold more than that together, the address that does. */
+/** The caller that holds most or, if all without a caller hold more, the address that does. */
 function whoPays(shares: readonly Share[]): Share {
   let caller = UNKNOWN;
   let address = UNKNOWN;

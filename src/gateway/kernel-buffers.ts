@@ -1,28 +1,28 @@
-/** What the kernel holds for connections: what was sent that the peer has not taken, and what came that was not read yet. */
+/** What the kernel holds for connections, unsent or unread. */
 
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { systemCodeOf } from '../platform/errors.ts';
 import { readSocketTablesAtOnce, SocketSearch, socketNames } from '../platform/net/socket-tables.ts';
 
-/** Of the control group of version 2 that a container sees as its own. Those of version 1 charge nobody for sockets. */
+/** Of cgroup v2, as a container sees its own. cgroup v1 charges nobody for sockets. */
 const STATISTICS = '/sys/fs/cgroup/memory.stat';
 
 /** They have some 70 lines. */
 const MAX_STATISTICS_BYTES = 16 * 1024;
 
 export interface KernelBuffers {
-  /** What counts against the memory limit for the buffers of sockets, in bytes; 0 where they do not count. */
+  /** Bytes of socket buffers that count against the memory limit; 0 if they do not count. */
   charged(): number;
   /**
-   * What waits in the buffers of sockets, in bytes, for each of their owners; less than is charged, which includes how it is
-   * kept. Takes up to tens of milliseconds. Undefined if the kernel cannot be asked, as for want of a descriptor.
+   * Bytes in socket buffers by owner: less than is charged. Takes up to tens of milliseconds. Undefined if the kernel
+   * cannot be asked, for example for want of a descriptor.
    */
   queued<Owner>(sockets: ReadonlyMap<Owner, readonly Socket[]>): ReadonlyMap<Owner, number> | undefined;
   close(): void;
 }
 
-/** Keeps the statistics open: when they matter, there may be no descriptor left. */
+/** Keeps the statistics open: there may be no descriptor when they matter. */
 export function openKernelBuffers(statistics = STATISTICS): KernelBuffers {
   const file = openIfThere(statistics);
   const text = Buffer.alloc(MAX_STATISTICS_BYTES);

@@ -1,12 +1,12 @@
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
 import type { ServingCertificate } from '../platform/tls/serving-certificate.ts';
 
-/** The decision on a request at the gateway. */
 export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back' | 'unverified';
 
 /**
- * `displaced`: there were too many without a known caller. `timeout`: the handshake took too long. `held_too_much`: it held
- * more than others, when all together held more than they may.
+ * - `displaced`: too many had no known caller.
+ * - `timeout`: of the handshake.
+ * - `held_too_much`: it held most when all together held too much.
  */
 type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced' | 'held_too_much';
 
@@ -18,10 +18,10 @@ export interface GatewayMetrics {
   began(caller: string): void;
   ended(caller: string): void;
   connection(result: ConnectionResult): void;
-  /** The certificate that callers see from now on. */
+  /** From now on. */
   certificateShown(certificate: Pick<ServingCertificate, 'startsAtMs' | 'expiresAtMs'>): void;
   fileReloaded(file: GatewayFile, result: 'loaded' | 'refused'): void;
-  /** Names of the existing entries; the series of others end. */
+  /** The series of other names end. */
   keepCallers(names: ReadonlySet<string>): void;
 }
 
@@ -92,7 +92,7 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
   for (const file of ['certificate', 'client_ca'] as const) {
     for (const result of ['loaded', 'refused'] as const) reloads.inc({ file, result }, 0);
   }
-  /** The entries at the last look. */
+  /** At the last look. */
   let names: ReadonlySet<string> = new Set();
 
   return {

@@ -14,7 +14,7 @@ import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '
 import { readPod } from '../sidecar/status/pod.ts';
 import { gatewayFrontend } from './gateway.ts';
 
-/** Callers, routes and credentials are many, so they are set in the file. */
+/** All else is set in the file. */
 const GATEWAY_SETTINGS = {
   config: PROXY_SETTINGS.config,
   'admin-listen': PROXY_SETTINGS['admin-listen'],
@@ -39,7 +39,7 @@ export const gateway: Command = {
   ],
   async run(context) {
     const { kubeconfig, ...given } = readFlags(GATEWAY_SETTINGS, context.args, context.env);
-    // Reading `shutdown` takes over the signals: one that comes while the configuration is read also ends with 0.
+    // Reading `shutdown` takes over the signals, so that one that comes during loading also ends with 0.
     const { shutdown } = context;
     const path = given.config?.text;
     if (path === undefined) {
@@ -47,15 +47,15 @@ export const gateway: Command = {
         { key: '--config', expected: 'a configuration file with a section gateway' },
       ]);
     }
-    // If the file cannot be read, loading it says why.
+    // If the file cannot be read, loading says why.
     const text = await readConfigText(path).catch(() => undefined);
     const problems = unknownVariables(GATEWAY_SETTINGS, context.env);
     const { config, tracing, ignored } = await loadSidecarConfiguration(given, context.env, problems, text);
     const section = gatewayOf(config);
     if (shutdown.signal.aborted) return 0;
     const load = async (changed?: string): Promise<Config> => {
-      // A half-renewed certificate, for example, must not block a change of routes. A changed path needs a restart,
-      // which judges the files.
+      // A half-renewed certificate must not block a change of routes. A changed path needs a restart, which judges the
+      // files.
       const next = await loadConfig(given, [], changed, 'followed');
       gatewayOf(next);
       return next;
