@@ -1,4 +1,4 @@
-/** Finds every address of a program that cannot be listened on, and who holds it. Loaded only when that is in question. */
+/** Finds addresses that cannot be listened on, and who holds them. Loaded only after a failure. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, isIP } from 'node:net';
@@ -10,33 +10,29 @@ import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { placedInFile } from './load.ts';
 import { WITHOUT_FAMILY } from './sidecar-listeners.ts';
 
-/** An address and the flag, variable or key of the file that named it. */
 export interface NamedAddress {
   readonly key: string;
   readonly address: ListenAddress;
-  /** The machine may lack its address family; that is no conflict. */
+  /** A machine without its address family is no conflict. */
   readonly mayLack?: true;
 }
 
-/** A process, as far as this one may see it. */
+/** As far as this process may see it. */
 export interface Holder {
   readonly pid: number;
-  /** Program and arguments. Never shown: arguments may hold anything. */
+  /** Never shown: arguments may hold anything. */
   readonly commandLine: string;
 }
 
-/** No more processes than this are looked through. */
 const MAX_PROCESSES = 2000;
 
-/** A file that named addresses. */
 export interface ReadFile {
   readonly path: string;
   readonly text: string | undefined;
 }
 
 /**
- * Explains why an address could not be listened on, by throwing in place of `error`; returns if `error` has another
- * cause.
+ * Explains why an address could not be listened on; returns if `error` has another cause.
  * @param file shows where in it an address stands.
  * @throws {ConfigurationError} with every address that cannot be had.
  */
@@ -58,7 +54,7 @@ function isOfAddress(cause: unknown): boolean {
 
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
-  /** The keys whose addresses a demo holds, by its process: each demo is reported once. */
+  /** By the demo's process, so that each demo is reported once. */
   const ofDemos = new Map<number, { readonly keys: string[]; readonly index: number }>();
   for (const { key, address, mayLack } of addresses) {
     const code = await refusalOf(address);
@@ -97,7 +93,7 @@ function remedyFor({ pid }: Holder, keys: readonly string[]): string {
   return `A demo is running already: end process ${pid} by Ctrl-C, or choose ${others}.`;
 }
 
-/** The command of this program that a process runs, `proxy` if it names none; undefined for other programs. */
+/** The command of this program, `proxy` if it names none; undefined for other programs. */
 export function commandOf({ commandLine }: Holder): string | undefined {
   const [whole, word = ''] =
     /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(commandLine) ?? [];
@@ -107,14 +103,14 @@ export function commandOf({ commandLine }: Holder): string | undefined {
 
 const THIS_PROGRAM = /^(?:\S*\/)?node(?: -\S+)* (?:\S*\/)?token-sidecar(?:\.js)?(?: |$)/;
 
-/** Names only the program: `nginx (process 123)`. This program goes by its own name, though Node runs it. */
+/** Only the program: `nginx (process 123)`. This one goes by its own name, not Node's. */
 export function nameOf({ pid, commandLine }: Holder): string {
   if (THIS_PROGRAM.test(commandLine)) return `token-sidecar (process ${pid})`;
   const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
   return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
 }
 
-/** The system's error code if an address cannot be listened on at this moment. */
+/** The system's error code if an address cannot be listened on now. */
 export async function refusalOf(address: ListenAddress): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -129,8 +125,8 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
 }
 
 /**
- * Who listens at an address, or at all addresses, of this network, by proc(5); undefined if that cannot be seen.
- * @param signal stops the search, which is long where there are very many descriptors.
+ * Who listens at an address of this network, by proc(5), if that can be seen.
+ * @param signal stops the search, which is long with very many descriptors.
  */
 export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
   const sockets = new Set(await socketsListeningAt(address));
@@ -149,7 +145,7 @@ export async function holderOf(address: ListenAddress, signal?: AbortSignal): Pr
   return undefined;
 }
 
-/** As links of descriptors name them: `socket:[12345]`. */
+/** As descriptors' links name them: `socket:[12345]`. */
 async function socketsListeningAt({ host, port }: ListenAddress): Promise<string[]> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),
@@ -165,9 +161,8 @@ async function socketsListeningAt({ host, port }: ListenAddress): Promise<string
 }
 
 /**
- * Whether a socket listening at `local` keeps others from `host`. A host name may stand for any address. A socket at
- * all IPv6 addresses takes the IPv4 ones too, unless set otherwise, which its table does not show; an IPv4 socket takes
- * no IPv6 address.
+ * Whether a socket at `local` keeps others from `host`, which as a name may be any address. A socket at all
+ * IPv6 addresses takes the IPv4 ones too, unless set otherwise, which its table does not show.
  */
 function isInTheWay(local: string, host: string): boolean {
   if (isIP(host) === 0) return true;

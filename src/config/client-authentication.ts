@@ -1,7 +1,7 @@
 /**
- * How a client proves itself, as the file says it: each method with the settings that are its own. What a method reads,
- * sends and is called elsewhere is a row of the table in `src/token/client/client-authentication.ts`. A new key is listed in
- * `credential-schema.ts` and, for profiles, in `src/injector/profiles/profile-schema.ts`.
+ * How a client proves itself, as the file says it. What a method reads, sends and is called is a row in
+ * `src/token/client/client-authentication.ts`. A new key is listed in `credential-schema.ts` and, for
+ * profiles, in `src/injector/profiles/profile-schema.ts`.
  */
 
 import * as v from 'valibot';
@@ -10,7 +10,7 @@ import type { Problem } from '../platform/problems.ts';
 import type { AssertionAlgorithm, GrantConfig, ProviderAddress } from './config.ts';
 import { fileName, text, words } from './value-schemas.ts';
 
-/** A method with its settings. Files are names in the credential's directory. */
+/** Files are names in the credential's directory. */
 export type ClientAuthentication =
   | { readonly method: 'client_secret_basic'; readonly encoding: 'form' | 'raw' }
   | { readonly method: 'client_secret_post' }
@@ -37,14 +37,13 @@ export interface PrivateKeyJwt {
 type MethodName = ClientAuthentication['method'];
 
 interface Method<M extends MethodName> {
-  /** Settings that only this method uses, by their keys: with another method they are a mistake. */
+  /** By their keys; with another method they are a mistake. */
   readonly settings: Readonly<Record<string, (entry: Entry) => string | undefined>>;
   resolve(entry: Entry): Extract<ClientAuthentication, { readonly method: M }>;
-  /** What would be right where the method cannot work. */
+  /** What would be right if the method cannot work. */
   misfit?(use: Use): string | undefined;
 }
 
-/** What a method is used for. */
 interface Use {
   readonly grant: 'client_credentials' | GrantConfig['type'];
   readonly provider: ProviderAddress | undefined;
@@ -106,7 +105,7 @@ const DEFAULT_METHOD: MethodName = 'client_secret_basic';
 /** Grants that carry their own proof. */
 const SELF_PROVING: ReadonlySet<string> = new Set(['jwt_bearer', 'static']);
 
-/** The method of an entry, with its settings. @param key names the entry in messages. */
+/** @param key names the entry in messages. */
 export function resolveClientAuthentication(
   key: string,
   entry: Entry,
@@ -148,7 +147,6 @@ const ASSERTION_ALGORITHMS = [
 
 export const assertionAlgorithm = words(ASSERTION_ALGORITHMS);
 
-/** The keys of a credential that say how its client proves itself. */
 export const clientAuthenticationSettings = {
   clientAuth: v.optional(words(METHOD_NAMES)),
   assertion: v.optional(

@@ -1,4 +1,4 @@
-/** The sidecar's configuration: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes. */
+/** The sidecar's configuration: resolved, checked and frozen. Durations are milliseconds, sizes bytes. */
 
 import type { LogLevel } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
@@ -6,12 +6,15 @@ import type { ClientAuthentication } from './client-authentication.ts';
 import type { RenewalPolicy } from './renewal.ts';
 
 export interface Config {
-  /** Where the app container sends its requests. */
+  /** For the app container. */
   readonly listen: ListenAddress;
   /** Probes, metrics, status page. */
   readonly admin: {
     readonly listen: ListenAddress;
-    /** Lower-case names under which the status page may be opened, besides loopback, addresses and the cluster's names. */
+    /**
+     * Lower-case names under which the status page opens, besides loopback, addresses and the cluster's
+     * names.
+     */
     readonly hosts: readonly string[];
   };
   readonly logLevel: LogLevel;
@@ -19,19 +22,19 @@ export interface Config {
   readonly credentials: readonly CredentialConfig[];
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
-  /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
+  /** For apps that set HTTP_PROXY. If absent, absolute-form requests and CONNECT are refused. */
   readonly forwardProxy?: ForwardProxyConfig;
   /** Hosts whose names lead to the sidecar's own listeners. */
   readonly capture?: CaptureConfig;
   /** Hosts whose connections the system redirects here. */
   readonly redirect?: RedirectConfig;
-  /** How callers of other pods connect. Present if the command `gateway` serves them. */
+  /** Present if the command `gateway` serves other pods. */
   readonly gateway?: GatewayConfig;
-  /** Where interception leaves the certificates that apps have to trust. Present if TLS is intercepted. */
+  /** Present if TLS is intercepted. */
   readonly interception?: InterceptionConfig;
-  /** Where programs of this pod request tokens. Present if a credential hands out its tokens there. */
+  /** Present if a credential hands out its tokens there. */
   readonly tokenEndpoint?: { readonly listen: ListenAddress };
-  /** What becomes of requests to the proxy listener that another site's page makes a browser send. */
+  /** For requests that another site's page makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
   /** Absent if requests are not logged. */
   readonly accessLog?: AccessLogConfig;
@@ -39,20 +42,19 @@ export interface Config {
   readonly shutdown: { readonly drainTimeoutMs: number };
 }
 
-/** Which requests leave a line in the log. */
 export interface AccessLogConfig {
   readonly requests: 'errors' | 'all';
-  /** The fraction of requests without an error that are logged, from 0 to 1. */
+  /** From 0 to 1, of requests without an error. */
   readonly sample: number;
 }
 
 export interface TlsConfig {
-  /** PEM certificates trusted instead of Node's own and those of NODE_EXTRA_CA_CERTS. */
+  /** PEM. Replaces Node's roots and NODE_EXTRA_CA_CERTS. */
   readonly caFile?: string;
   /** PEM client certificate and its key; both or neither. */
   readonly certFile?: string;
   readonly keyFile?: string;
-  /** Name sent as SNI and checked in the certificate, instead of the URL's host. */
+  /** Sent as SNI and checked in the certificate, instead of the URL's host. */
   readonly serverName?: string;
 }
 
@@ -61,13 +63,13 @@ export interface EgressProxyConfig {
   /** Name or address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Directory of a mounted Secret with `username` and `password`. */
+  /** A mounted Secret with `username` and `password`. */
   readonly credentialsDirectory?: string;
-  /** Destinations reached without it: names, `.suffix`, addresses, CIDR; lower-case. */
+  /** Reached without it: names, `.suffix`, addresses, CIDR; lower-case. */
   readonly noProxy: readonly string[];
 }
 
-/** How a token is granted, with the settings of that grant. Files are names in the credential's directory. */
+/** Files are names in the credential's directory. */
 export type GrantConfig = JwtBearerGrant | TokenExchangeGrant | StaticGrant;
 
 export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: string } & (
@@ -102,7 +104,7 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
 
 interface TokenExchangeGrant {
   readonly type: 'token_exchange';
-  /** The token of each request when absent. */
+  /** If absent, each request's own token. */
   readonly subjectTokenFile?: string;
   /** A URI, like every token type here (RFC 8693 §3). */
   readonly subjectTokenType: string;
@@ -128,7 +130,7 @@ export type AssertionAlgorithm =
   | 'PS512'
   | 'EdDSA';
 
-/** Where tokens are requested: at a whole URL, or where the issuer's metadata says. */
+/** A whole URL, or the issuer whose metadata names it. */
 export type ProviderAddress =
   | { readonly tokenUrl: string; readonly issuerUrl?: undefined; readonly permitsClearText?: undefined }
   | {
@@ -137,7 +139,7 @@ export type ProviderAddress =
       /** The token endpoint named by the issuer may be http on another machine. */
       readonly permitsClearText?: true;
     }
-  /** Nowhere: the token is mounted. */
+  /** The token is mounted. */
   | {
       readonly issuerUrl?: undefined;
       readonly tokenUrl?: undefined;
@@ -148,30 +150,29 @@ export type CredentialConfig = CredentialSettings & ProviderAddress;
 
 export interface CredentialSettings {
   readonly name: string;
-  /** Directory of the mounted Secret. */
+  /** A mounted Secret. */
   readonly directory: string;
   /** Instead of the file `client_id`. */
   readonly clientId?: string;
   readonly clientAuth: ClientAuthentication;
-  /** The client credentials grant by default. */
+  /** Client credentials by default. */
   readonly grant?: GrantConfig;
-  /** The pod starts and is ready without its token; requests that need the token wait, or fail, as usual. */
+  /** The pod is ready without its token; requests that need it wait, or fail. */
   readonly required?: false;
-  /** How the token is handed out beside the proxy. */
   readonly output?: OutputConfig;
-  /** Accept tokens whose type is missing, or a name of the provider's own. */
+  /** Accept tokens with a missing or non-standard type. */
   readonly tokenType?: 'any';
   readonly scope?: string;
   readonly audience?: string;
-  /** Further parameters of the grant; an array is sent as a repeated parameter. */
+  /** An array is sent as a repeated parameter. */
   readonly parameters: Readonly<Record<string, string | readonly string[]>>;
-  /** With `tls_client_auth`, the client certificate comes from the mounted credential. */
+  /** For `tls_client_auth`, the mounted credential holds the client certificate. */
   readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
-  /** Between here and the provider; over TLS only. */
+  /** Over TLS only. */
   readonly egressProxy?: EgressProxyConfig;
-  /** Bounds one request to the token endpoint, from connecting to the last byte. */
+  /** For one request to the token endpoint, to its last byte. */
   readonly requestTimeoutMs: number;
-  /** How long a request may wait for a token if none is held and a grant is near. */
+  /** How long a request may wait if no token is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
 }
@@ -186,23 +187,21 @@ export interface TokenFileConfig {
   readonly path: string;
   /** Permission bits. */
   readonly mode: number;
-  /** Number of the group that gets the file; the process's own by default. */
+  /** A number; the process's own by default. */
   readonly group?: number;
 }
 
-/** A place in a request where a token is put. */
 export type Injection =
-  /** @property scheme precedes the token, with a space; the token stands alone if absent. */
+  /** @property scheme precedes the token and a space, if present. */
   | { readonly into: 'header'; readonly header: string; readonly scheme?: string }
-  /** The text that an app puts into a field, alone or after a scheme, where it wants the token. */
+  /** The app's text in the field, alone or after a scheme, that the token replaces. */
   | { readonly into: 'placeholder'; readonly header: string; readonly placeholder: string }
   | { readonly into: 'query'; readonly parameter: string };
 
-/** How a request is forwarded to an upstream, however the upstream was found. */
 export interface ForwardingPolicy {
-  /** Name of the credential whose token is injected. */
+  /** Names the credential whose token is injected. */
   readonly credential: string;
-  /** Where the token goes; `Authorization: Bearer …` when absent. */
+  /** `Authorization: Bearer …` when absent. */
   readonly inject?: readonly Injection[];
   /** Applies to Authorization, and to every place that `inject` names. */
   readonly existingAuthorization: 'replace' | 'keep' | 'reject';
@@ -216,17 +215,17 @@ export interface ForwardingPolicy {
 }
 
 /**
- * The protocol to the upstream. `auto`: over TLS the protocol of the incoming request, if the upstream speaks it; else
- * HTTP/1.1. `h2`: HTTP/2 over TLS. `h2c`: HTTP/2 over TCP, with prior knowledge (RFC 9113 §3.3).
+ * `auto`: over TLS the incoming request's protocol, if the upstream speaks it; else HTTP/1.1. `h2`: over TLS.
+ * `h2c`: over TCP, with prior knowledge (RFC 9113 §3.3).
  */
 export type UpstreamProtocol = 'auto' | 'http1' | 'h2' | 'h2c';
 
 export interface RouteConfig extends ForwardingPolicy {
   readonly name: string;
   readonly match: {
-    /** Lower-case host name without port; any host when absent. */
+    /** Lower-case, without port; any host when absent. */
     readonly host?: string;
-    /** Matched by whole path segments, like a Kubernetes Ingress `Prefix` path. */
+    /** Matches whole path segments, like a Kubernetes Ingress `Prefix` path. */
     readonly pathPrefix: string;
   };
   readonly upstream: Upstream;
@@ -237,11 +236,11 @@ export interface RouteConfig extends ForwardingPolicy {
 export interface ForwardProxyConfig {
   /** First match wins. */
   readonly allow: readonly AllowedDestination[];
-  /** What becomes of a host that is not on the list: refused, or forwarded without a token. */
+  /** Refuses other hosts, or forwards to them without a token. */
   readonly otherHosts: 'deny' | 'pass';
   /**
-   * What becomes of a CONNECT to a listed host: it is refused, tunnelled as bytes without a token, or its TLS ends here
-   * and the requests inside get the token.
+   * For listed hosts: refuse CONNECT, tunnel bytes without a token, or end TLS here so that requests get the
+   * token.
    */
   readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** For hosts that are not on the list. */
@@ -254,38 +253,36 @@ export interface GatewayConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string };
   /** PEM authorities whose client certificates prove callers. */
   readonly clientCaFile?: string;
-  /** Present if service account tokens of this cluster prove callers. At least one of `clientCaFile` and this is present. */
+  /** Proves callers by service account tokens of this cluster. At least this or `clientCaFile` is present. */
   readonly serviceAccountTokens?: { readonly audience: string };
-  /** First match wins; a caller without a match is refused. Names are unique. */
+  /** First match wins; others are refused. Names are unique. */
   readonly callers: readonly GatewayCaller[];
-  /** How long new requests are accepted after the signal to end, while clients learn of it. */
+  /** How long new requests are accepted after the signal to end. */
   readonly drainDelayMs: number;
 }
 
 export interface GatewayCaller {
-  /** The entry's name: a metric label. */
+  /** A metric label. */
   readonly name: string;
   readonly match: CallerMatch;
-  /** Names of the routes that it may use. */
   readonly routes: readonly string[];
-  /** For each matching caller, not for all of them together. */
+  /** For each matching caller, not for all together. */
   readonly limits: CallerLimits;
 }
 
-/** Which callers an entry is for: one, or several of a kind. */
 export type CallerMatch =
   /** @property serviceAccount `*` for all of the namespace. */
   | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }
   /** The whole id; with `/*` at its end, all ids below. */
   | { readonly kind: 'spiffe'; readonly uri: string }
-  /** One of the certificate's DNS names, in any case; if it has none, its only common name. */
+  /** A DNS name of the certificate, in any case; if it has none, its only common name. */
   | { readonly kind: 'certificate'; readonly name: string };
 
 export interface CallerLimits {
   readonly inFlight: number;
   /** Unbounded by default. */
   readonly requestsPerSecond?: number;
-  /** Requests that may come at once after a quiet time; used only with `requestsPerSecond`. */
+  /** Requests at once after a quiet time; used only with `requestsPerSecond`. */
   readonly burst: number;
   /** By default a quarter of `limits.connections`, or of what the process can have. */
   readonly connections?: number;
@@ -296,22 +293,22 @@ export interface CaptureConfig {
   readonly hosts: readonly CapturedHost[];
 }
 
-/** A host that apps find at a loopback address, where the sidecar listens in its place. */
+/** Apps find it at a loopback address, where the sidecar listens. */
 export interface CapturedHost extends ForwardingPolicy {
   /** Lower-case name. */
   readonly host: string;
   /** A loopback address; IPv6 without brackets. */
   readonly address: string;
-  /** Ports where TLS is expected. */
+  /** For TLS. */
   readonly ports: readonly number[];
-  /** Ports where clear-text HTTP is expected. */
+  /** For clear-text HTTP. */
   readonly clearPorts: readonly number[];
-  /** Send requests that came in clear over TLS: to port 443 if they came to port 80. */
+  /** Send clear requests over TLS: to port 443 if they came to port 80. */
   readonly upgradeToTls: boolean;
 }
 
 export interface RedirectConfig {
-  /** The loopback port to which connections are redirected. */
+  /** Of loopback. */
   readonly port: number;
   /** First match wins; names only. Other hosts pass unchanged. */
   readonly hosts: readonly AllowedDestination[];
@@ -320,12 +317,12 @@ export interface RedirectConfig {
 }
 
 interface InterceptionConfig {
-  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12`: usually in memory, and read by the app. */
+  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12` for the app. */
   readonly directory: string;
 }
 
 export interface AllowedDestination extends ForwardingPolicy {
-  /** Lower-case name or address (IPv6 in brackets), or `*.suffix` for all names below the suffix. */
+  /** Lower-case name or address (IPv6 in brackets), or `*.suffix` for all names below. */
   readonly host: string;
   /** Only this port; the scheme's default (80, 443) if absent. */
   readonly port?: number;
@@ -335,14 +332,14 @@ export interface AllowedDestination extends ForwardingPolicy {
 
 export interface Upstream {
   readonly protocol: 'http' | 'https';
-  /** Host name or address as dialled; IPv6 without brackets. */
+  /** As dialled; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Value of the Host header: brackets and port where HTTP wants them (RFC 9110 §7.2). */
+  /** Value of the Host header, with brackets and port if needed (RFC 9110 §7.2). */
   readonly authority: string;
-  /** Put before the request's path; empty, or starts with a slash and does not end with one. */
+  /** Empty, or starts with a slash and does not end with one. */
   readonly basePath: string;
-  /** The origin of a host that an app has named, such as an entry `*.suffix`: its hosts share lookups. The configuration named it if absent. */
+  /** If an app named the host: its origin, such as an entry `*.suffix`, whose hosts share lookups. */
   readonly party?: string;
 }
 
@@ -356,31 +353,31 @@ export interface RouteTimeouts {
 }
 
 export interface ProxyLimits {
-  /** Whole request header section, request line included. */
+  /** Request line included. */
   readonly headerBytes: number;
   readonly headerCount: number;
   readonly targetBytes: number;
-  /** Larger request bodies are answered 413; 0 means no limit. */
+  /** Larger bodies are answered 413; 0 means no limit. */
   readonly requestBodyBytes: number;
-  /** A request body up to this size is kept until the answer's head, so that it can be replayed. */
+  /** Up to this size a body is kept for a replay until the answer's head. */
   readonly replayBytes: number;
-  /** Requests in flight before new ones are answered 503 `overloaded`. */
+  /** Further requests are answered 503 `overloaded`. */
   readonly maxInFlight: number;
-  /** Connections of the app before new ones are answered 503 `overloaded`; by default derived from the process's descriptors. */
+  /** Further connections are answered 503 `overloaded`; by default derived from the process's descriptors. */
   readonly maxConnections?: number;
-  /** A connection must deliver a whole request head within this time. */
+  /** For a whole request head. */
   readonly headerTimeoutMs: number;
-  /** An app-side connection without a request is closed after this. */
+  /** For an app's connection without a request. */
   readonly keepAliveTimeoutMs: number;
   readonly http2: Http2Limits;
 }
 
 /** For each HTTP/2 connection of the app. */
 interface Http2Limits {
-  /** Concurrent requests; more are refused, to be retried. */
+  /** Further ones are refused, to be retried. */
   readonly maxStreams: number;
-  /** Bytes of a request body that the app may send ahead of the upstream; they are held until the upstream takes them. */
+  /** Bytes of a request body that are held until the upstream takes them. */
   readonly streamWindowBytes: number;
-  /** The same for all request bodies of the connection together. */
+  /** For all request bodies of the connection together. */
   readonly connectionWindowBytes: number;
 }

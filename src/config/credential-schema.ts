@@ -1,5 +1,3 @@
-/** The shape of a credential in the configuration file. */
-
 import * as v from 'valibot';
 import { assertionAlgorithm, clientAuthenticationSettings as client } from './client-authentication.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
@@ -19,7 +17,6 @@ import {
 } from './value-schemas.ts';
 import { duration, tokenEndpointUrl } from './values.ts';
 
-/** The keys of a table that the type holds complete. */
 function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
   return words(Object.keys(all) as Word[]);
 }

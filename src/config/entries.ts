@@ -1,12 +1,12 @@
-/** Named entries of the configuration file's lists: what they have in common, and what a problem with one makes doubtful. */
+/** Named entries of the file's lists, and what a problem with one makes doubtful. */
 
 import { codeOf, type Problem } from '../platform/problems.ts';
 import type { Config, ForwardingPolicy } from './config.ts';
 
-/** The entry that flags and environment describe; routes that name none use it. */
+/** Flags and environment describe it; routes that name none use it. */
 export const DEFAULT_NAME = 'default';
 
-/** An entry of the file, or the one that flags and environment define, with the key that names it in messages. */
+/** An entry with the key that names it in messages. */
 export interface Keyed<Entry> {
   readonly key: string;
   readonly entry: Entry;
@@ -35,7 +35,6 @@ export function checkUnique(entries: readonly Keyed<{ name: string }>[], problem
   }
 }
 
-/** How requests are handled, however their upstream is found. */
 export function policiesOf({
   routes,
   forwardProxy,
@@ -48,10 +47,7 @@ export function policiesOf({
 /** Nobody mends more at once, and each is compared with the others. */
 const MAX_PROBLEMS = 1000;
 
-/**
- * Leaves out problems that only follow from another: a setting that was not understood, or has a misspelt name, is not
- * missing as well.
- */
+/** Leaves out follow-ups: a setting that was misspelt or not understood is not missing as well. */
 export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
   const seen = new Set<string>();
@@ -66,7 +62,7 @@ export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** Whether nothing is known of an entry, or of a part of it, because it was not understood. */
+/** Whether an entry, or a part of it, was not understood. */
 export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
   return problems.some(({ key, meant }) =>
     [key, meant].some(

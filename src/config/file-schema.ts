@@ -74,7 +74,7 @@ const timeouts = v.strictObject(
   'a mapping',
 );
 
-/** The settings that a route and a destination of the forward proxy share. */
+/** Shared by routes and destinations of the forward proxy. */
 const forwardingPolicy = {
   credential: v.optional(name),
   inject: v.optional(injections),
@@ -276,7 +276,7 @@ export const fileSchema = v.strictObject(
           http2: v.optional(
             v.strictObject(
               {
-                // A larger number than a connection has stream identifiers (RFC 9113 §5.1.1) would bound nothing.
+                // A connection has no more stream identifiers (RFC 9113 §5.1.1).
                 streams: v.optional(wholeNumber(1, 2 ** 31 - 1)),
                 streamWindow: v.optional(formatted(windowSize)),
                 connectionWindow: v.optional(formatted(windowSize)),

@@ -1,4 +1,7 @@
-/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. Loaded only if there is one. */
+/**
+ * Reads a YAML or JSON configuration file into a checked value and all its problems. Loaded only if there is
+ * one.
+ */
 
 import * as v from 'valibot';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
@@ -12,15 +15,15 @@ import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './values.ts';
 import { parseShortJson, parseYaml } from './yaml.ts';
 
-/** Each round finds at least one mistake; a file that takes more is not worth understanding. */
+/** Each round finds at least one mistake; a file with more is not worth understanding. */
 const MAX_ROUNDS = 200;
 
-/** The part of the file that could be understood. The rest is in `problems`. */
+/** What could be understood; the rest is in `problems`. */
 export interface FileReading {
   readonly config: FileConfig;
-  /** False if so much is wrong that missing settings cannot be told from those not understood. */
+  /** False if missing settings cannot be told from those not understood. */
   readonly understood: boolean;
-  /** Finds the places of settings. Absent if the text could not be parsed. */
+  /** Finds settings. Absent if the text could not be parsed. */
   readonly source?: () => Promise<SourceText | undefined>;
 }
 
@@ -86,9 +89,8 @@ async function readShortJson(text: string): Promise<FileConfig | undefined> {
 }
 
 /**
- * As much of a value as a schema understands; undefined if so much is wrong that nothing can be said of the rest.
- * @param value is changed: mistakes are mended and the rest read again, so that the checks across settings report in
- * the same run.
+ * What a schema understands of a value; undefined if nothing can be said of the rest.
+ * @param value is changed: mistakes are mended, so that checks across settings report in the same run.
  * @param standIns for required values other than the names of entries.
  */
 export function readShape<const Schema extends v.GenericSchema>(
@@ -108,7 +110,7 @@ export function readShape<const Schema extends v.GenericSchema>(
   return undefined;
 }
 
-/** Stand in for required settings of entries that could not be understood; never equal to an allowed value. */
+/** For required settings of entries that were not understood; never an allowed value. */
 const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
   name: (index) => `not-understood-${index}`,
   host: (index) => `not-understood-${index}.invalid`,
@@ -116,12 +118,12 @@ const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
 };
 
 /**
- * The same for a schema whose mappings have more required settings. Keyed by the mapping and the setting,
- * `secret.name`, or by the list and the setting of each entry, `routes[].upstream`. None is an allowed value.
+ * By mapping and setting, `secret.name`, or by list and setting of each entry, `routes[].upstream`. None is
+ * an allowed value.
  */
 export type StandIns = Readonly<Record<string, (index: number) => unknown>>;
 
-/** The required setting of every entry in these lists. */
+/** For every entry in these lists. */
 const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
   credentials: 'name',
   routes: 'name',
@@ -129,8 +131,8 @@ const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Removes a wrong setting from the file's value, or replaces it if it is required, so that the rest can be understood.
- * The resulting value is thrown away with an error.
+ * Removes a wrong setting, or replaces a required one, so that the rest can be understood. The changed value
+ * is only used to find further problems.
  * @returns false if nothing can replace what is missing.
  */
 function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: StandIns = {}): boolean {
@@ -153,7 +155,7 @@ function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: St
   return true;
 }
 
-/** An entry that is no mapping keeps its place, so that the others keep theirs; other lists are dropped as a whole. */
+/** A replaced entry keeps its place, so that the others keep theirs; other lists are dropped as a whole. */
 function mendEntry(file: unknown, keys: readonly (string | number)[], list: unknown[], index: number): void {
   const name = String(keys.at(-2));
   const required = Object.hasOwn(REQUIRED_OF_ENTRIES, name) ? REQUIRED_OF_ENTRIES[name] : undefined;
@@ -184,7 +186,7 @@ function at(value: unknown, keys: readonly (string | number)[]): unknown {
   return found;
 }
 
-/** The part of a valibot schema that tells which settings exist. */
+/** What tells which settings exist. */
 interface SchemaShape {
   readonly type: string;
   readonly message?: string;
@@ -195,13 +197,13 @@ interface SchemaShape {
   readonly options?: readonly SchemaShape[];
 }
 
-/** The names of settings that have a value of their own, at any depth: text after the name of a mapping may be anything. */
+/** Settings with a value of their own, at any depth. Text after the name of a mapping may be anything. */
 function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
   const settings = settingsOf(schema).filter(({ shape }) => !holdsMappings(shape));
   return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
 }
 
-/** Whether only a mapping, or a list of mappings, belongs there. */
+/** Whether only mappings, or lists of mappings, belong there. */
 function holdsMappings(shape: SchemaShape | undefined): boolean {
   const inner = unwrap(shape);
   if (inner?.options !== undefined) return inner.options.every(holdsMappings);
@@ -214,7 +216,7 @@ interface Setting {
   readonly shape: SchemaShape;
 }
 
-/** Every setting, as messages name it, without list indices: `routes.match.host`. */
+/** As messages name them, without list indices: `routes.match.host`. */
 function settingsOf(schema: v.GenericSchema): Setting[] {
   return settingsBelow(shapeOf(schema), '');
 }
@@ -234,7 +236,7 @@ const SECRET_NAMES = /secret|password|passwd|private_?key$|^token$|api_?key/i;
 const NO_SECRETS =
   "Put it into the Secret that is mounted at the credential's dir: this file holds no secrets.";
 
-/** Replaces a union's own issue with those of the member that understood the value's kind. */
+/** Uses the issues of the union's member that understood the value's kind. */
 function withInsideOfUnion(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown>[] {
   const { type, issues, path, input } = issue;
   if (type !== 'union' || path === undefined || issues === undefined) return [issue];
@@ -272,7 +274,7 @@ function remedyFor({ type, input, message }: v.BaseIssue<unknown>): string | und
   return type === 'string' && isQuotable ? 'Put quotes around it: without them it is no text.' : undefined;
 }
 
-/** `a text`, `a list`: the kind of a value that may be a secret. */
+/** `a text`, `a list`: the kind of a value that may be secret. */
 function kindOfValue(input: unknown): string {
   if (Array.isArray(input)) return 'a list';
   if (input === null) return 'nothing';
@@ -283,7 +285,7 @@ function kindOfValue(input: unknown): string {
   );
 }
 
-/** Scalars as they are; a mapping or list by its kind, since its content may be anything. */
+/** Mappings and lists only by kind, since their content may be anything. */
 function describeInput(input: unknown): string {
   return typeof input === 'object' ? kindOfValue(input) : String(input);
 }
@@ -331,7 +333,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
 
 const MAX_KEY_LENGTH = 40;
 
-/** At most this many keys are listed beside the one that was probably meant. */
+/** Listed beside the one that was probably meant. */
 const MAX_KEYS = 8;
 
 function nameOf(path: readonly v.IssuePathItem[]): string {
@@ -358,7 +360,7 @@ function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): Sc
   return shape;
 }
 
-/** A setting of this name, ignoring what every object inherits. */
+/** Ignores what every object inherits. */
 function ownEntry(entries: SchemaShape['entries'], name: string): SchemaShape | undefined {
   return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }

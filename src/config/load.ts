@@ -1,4 +1,4 @@
-/** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
+/** Flags, environment and file, in this order of precedence, to one frozen Config. */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
@@ -15,7 +15,7 @@ import { resolveConfig } from './resolve-config.ts';
 import type { SourceText } from './source-text.ts';
 
 /**
- * Resolves and checks everything, certificate files included.
+ * Checks everything, certificate files included.
  * @param found problems so far, to be reported with the rest.
  * @param text of the file, if already read.
  * @throws {ConfigurationError} with every problem.
@@ -49,7 +49,7 @@ async function readFile(
   return readConfigFile(config.text, config.key, problems, text);
 }
 
-/** Adds to problems that were found later their places in the file; unchanged if the file could not be read. */
+/** Adds places to problems found later, if the file can be read. */
 export async function placedInFile(
   problems: readonly Problem[],
   { path, text }: { readonly path: string; readonly text: string | undefined },
@@ -60,7 +60,6 @@ export async function placedInFile(
   return problems.map(placed(await source?.()));
 }
 
-/** Adds its place in the file, if it has one. */
 function placed(source: SourceText | undefined): (problem: Problem) => Problem {
   return (problem) => {
     const of = problem.value === undefined ? 'key' : 'value';
@@ -78,10 +77,10 @@ function deepFreeze<T extends object>(value: T): T {
 /** Entries whose files are read in one turn. */
 const ENTRIES_AT_ONCE = 20;
 
-/** Whether a gateway's own files are judged now, or already followed: then their content has its own log line and count. */
+/** Files that are `followed` report their content themselves. */
 type GatewayFiles = 'judged' | 'followed';
 
-/** Reads the files of all TLS settings once now, so that a wrong path stops the start and not the first request. */
+/** A wrong path stops the start, not the first request. */
 async function checkTlsFiles(
   file: FileConfig,
   problems: Problem[],
@@ -105,10 +104,7 @@ async function checkTlsFiles(
   if (file.gateway !== undefined && gatewayFiles === 'judged') checkGateway(file.gateway, problems);
 }
 
-/**
- * The certificate that its listener shows, and whom it trusts: judged in full, as no mistake would show before a caller
- * comes.
- */
+/** Judged in full: no mistake would show before a caller comes. */
 function checkGateway({ tls, clientCaFile }: NonNullable<FileConfig['gateway']>, problems: Problem[]): void {
   if (tls !== undefined) {
     const { cert, key } = checkFiles('gateway.tls', tls, problems);
@@ -152,8 +148,8 @@ function checkKey(key: string, path: string, problems: Problem[]): KeyObject | u
 const OF_CERTIFICATES: Pick<Problem, 'expected' | 'remedy'> = { expected: 'a file of PEM certificates' };
 
 /**
- * What the file holds; undefined if unusable, which is added to `problems`.
- * @param parse throws if the text is not what it should be.
+ * Undefined if unusable, which is added to `problems`.
+ * @param parse throws if the text is wrong.
  */
 export function checkPem<Parsed>(
   key: string,

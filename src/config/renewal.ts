@@ -1,6 +1,6 @@
 /**
- * When a token is renewed: the policy, its defaults, and its settings in the file. `src/token/schedule.ts` computes by
- * it; behind the broker `src/broker/brokered-tokens.ts` has rules of its own.
+ * When a token is renewed: policy, defaults and settings. `src/token/schedule.ts` computes by it; the
+ * broker's rules are in `src/broker/brokered-tokens.ts`.
  */
 
 import * as v from 'valibot';
@@ -8,21 +8,21 @@ import { formatted, fraction, words } from './value-schemas.ts';
 import { duration, recoveryTime } from './values.ts';
 
 export interface RenewalPolicy {
-  /** Fraction of the lifetime after which the token is renewed. */
+  /** Fraction of the lifetime. */
   readonly at: number;
-  /** Up to this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
+  /** At most this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
   readonly jitter: number;
   /** The first grant is delayed by a random time up to this. */
   readonly startupJitterMs: number;
-  /** No renewal sooner than this after the last grant. */
+  /** Since the last grant. */
   readonly minIntervalMs: number;
-  /** The longest time from one attempt to the next while no token is held, rejected credentials aside. */
+  /** The longest time between attempts while no token is held, unless credentials were rejected. */
   readonly recoveryMs: number;
-  /** The shortest time from a failure to the next attempt, jitter included; no bound by default. */
+  /** From a failure to the next attempt, jitter included; no bound by default. */
   readonly shortestRetryMs?: number;
-  /** The lifetime of a token that states none and is no JWT. */
+  /** For a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
-  /** What a lifetime of 0 means; refused as no lifetime by default. */
+  /** Refused as no lifetime by default. */
   readonly zeroLifetime?: 'endless';
 }
 
@@ -35,7 +35,6 @@ export const DEFAULT_RENEWAL: RenewalPolicy = {
   defaultLifetimeMs: 300_000,
 };
 
-/** The keys of a credential's `renewal`. */
 export const renewal = v.strictObject(
   {
     at: v.optional(fraction(0.1, 0.95)),

@@ -1,11 +1,10 @@
-/** Everything that is wrong with a configuration, for a person: each problem with its code, its place and what to do. */
+/** Shows a person all that is wrong with a configuration. */
 
 import { styleText } from 'node:util';
 import { codeOf, describeProblem, type Place, type Problem, remedyOf } from '../platform/problems.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** How text stands out: not at all, or by a terminal's colours. */
 type Paint = (style: Style, text: string) => string;
 
 const PLAIN: Paint = (_style, text) => text;
@@ -27,7 +26,7 @@ export function reportProblems(problems: readonly Problem[], { colour }: { colou
   return [...shown, `${count}${more}. To read more about one: token-sidecar explain ${code}`].join('\n\n');
 }
 
-/** Problems outside the file first, then those in it, from top to end. */
+/** Problems outside the file first. */
 function byPlace({ place: a }: Problem, { place: b }: Problem): number {
   return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }

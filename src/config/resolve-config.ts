@@ -1,4 +1,4 @@
-/** Combines configuration file, flags and environment. Pure, so that it can be checked where its files are absent. */
+/** Combines file, flags and environment. Pure, so that it can be checked without the files it names. */
 
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
@@ -38,7 +38,7 @@ import {
   upstreamProtocol,
 } from './values.ts';
 
-/** Every setting resolved and checked. Mistakes are added to `problems`; the result is right only if there are none. */
+/** Mistakes are added to `problems`; the result is right only if there are none. */
 export function resolveConfig(
   { config: read, understood }: FileReading,
   given: ProxyValues,
@@ -115,7 +115,6 @@ const DEFAULT_LIMITS: Omit<ProxyLimits, 'http2'> = {
   keepAliveTimeoutMs: 600_000,
 };
 
-/** The largest HTTP/2 window that may be configured. */
 const MAX_WINDOW_BYTES = 1024 ** 3;
 
 function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
@@ -136,7 +135,7 @@ function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
 function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): ProxyLimits['http2'] {
   const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
   const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
-  // As large as all streams together: then slow upstreams' streams leave room for the others.
+  // As large as all streams together, so that slow upstreams' streams leave room for the others.
   const enough = Math.min(maxStreams * streamWindowBytes, MAX_WINDOW_BYTES);
   return {
     maxStreams,
@@ -163,8 +162,8 @@ function resolveAccessLog(
 }
 
 /**
- * The file's routes. `upstream` and `protocol` override those of the route named `default`; if the file has none,
- * `upstream` adds it at the end.
+ * `upstream` and `protocol` override the route named `default`; if the file has none, `upstream` adds it at
+ * the end.
  */
 function resolveRoutes(file: FileConfig, given: ProxyValues, problems: Problem[]): Keyed<RouteConfig>[] {
   const simple = readValue(given.upstream, upstream, problems);
@@ -251,7 +250,6 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
   };
 }
 
-/** Checks that need all routes together. */
 function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
   checkUnique(routes, problems);
   const understood = routes.filter(({ key }) => !isDoubtful(problems, key, 'match'));
@@ -274,7 +272,7 @@ function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[])
   });
 }
 
-/** Every match that covers all requests of this one, itself included: any host or its own, with each prefix of its path. */
+/** Every match that covers all requests of this one: any host or its own, with each prefix of its path. */
 function coveringMatches({ host, pathPrefix }: RouteConfig['match']): string[] {
   const path = withoutSlash(pathPrefix);
   const prefixes = [path];
@@ -297,12 +295,11 @@ function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
   return `${host ?? ''}${pathPrefix}`;
 }
 
-/** The names of the sidecar's temporary files, before they replace the target. */
+/** The sidecar's temporary files, before they replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
 const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
 
-/** Checks that need all credentials together. */
 function checkOutputs(
   credentials: readonly Keyed<Pick<CredentialConfig, 'output'>>[],
   problems: Problem[],
@@ -329,7 +326,7 @@ function checkOutputs(
   });
 }
 
-/** Where tokens are requested, if any credential hands its own out there. */
+/** Undefined if no credential hands its tokens out there. */
 function resolveTokenEndpoint(
   entry: FileConfig['tokenEndpoint'],
   credentials: readonly Keyed<Pick<CredentialConfig, 'output'>>[],

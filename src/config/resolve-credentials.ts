@@ -1,4 +1,4 @@
-/** Credentials: those of the file, and the one that flags and environment describe. */
+/** Credentials of the file, and the one of flags and environment. */
 
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -15,12 +15,11 @@ import { readValue } from './settings.ts';
 import { didYouMean } from './suggestion.ts';
 import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
 
-/** A route or destination: anything that names the credential whose token it injects. */
 type CredentialUser = Keyed<{ readonly credential: string }>;
 
 /**
- * The file's credentials. Flags and environment override the one named `default`, or add it if the file has none or
- * something uses it.
+ * Flags and environment override the credential named `default`, or add it if there is none or something uses
+ * it.
  */
 export function resolveCredentials(
   file: FileConfig,
@@ -118,7 +117,7 @@ export function checkCredentials(
     return;
   const names = [...new Set([...declared, ...credentials].map(({ entry }) => entry.name))];
   for (const { key, entry } of users) {
-    // A `default` that could not be resolved has been reported as such.
+    // A `default` that could not be resolved has been reported.
     if (names.includes(entry.credential) || entry.credential === DEFAULT_NAME) continue;
     problems.push({
       key: `${key}.credential`,
@@ -129,7 +128,7 @@ export function checkCredentials(
   }
 }
 
-/** Where a request's own token is exchanged, it must not be used in any other way. */
+/** A request's own token that is exchanged must have no other use. */
 export function checkSubjects(
   credentials: readonly Keyed<CredentialConfig>[],
   users: readonly Keyed<Pick<ForwardingPolicy, 'credential' | 'existingAuthorization'>>[],
@@ -177,10 +176,10 @@ function resolveOutput(
   return { endpoint, file: group === undefined ? own : { ...own, group } };
 }
 
-/** Stands for the credential that is not in the file; messages name its settings by their variables. */
+/** For the credential that is not in the file; messages name its variables. */
 const MADE_UP_KEY = 'environment';
 
-/** The token endpoint of every service account (accounts.google.com/.well-known/openid-configuration). */
+/** For every service account (accounts.google.com/.well-known/openid-configuration). */
 const GOOGLE = 'https://oauth2.googleapis.com/token';
 
 /** Other settings that would name a provider, or a credential with one. */
@@ -188,7 +187,7 @@ const INSTEAD_OF_VARIABLES = ['credentials', 'TOKEN_SIDECAR_CONFIG', 'TOKEN_SIDE
 
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
 
-/** One setting that names the provider: its way, the key that names it in messages, and its text. */
+/** One setting that names the provider. */
 interface Said {
   readonly way: Way;
   readonly key: string;
@@ -291,7 +290,7 @@ function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   return first;
 }
 
-/** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
+/** The grant itself sets these: a repetition would leave the meaning to the provider. */
 const OWN_PARAMETERS = [
   'grant_type',
   'client_id',
@@ -308,7 +307,7 @@ const OWN_PARAMETERS = [
   'audience',
 ];
 
-/** Of these the query may have the grant's type, in place of the one in the body: some providers have a type of their own. */
+/** Some providers have a type of their own, so the query may replace the grant's type. */
 const OWN_OF_QUERY = 'grant_type';
 
 /** @param key names the setting in messages. */
@@ -338,7 +337,7 @@ function resolveParameters(
   return parameters;
 }
 
-/** @param key names the setting that the URL was given by. */
+/** @param key names the setting of the URL. */
 function checkQuery(key: string, tokenUrl: string, problems: Problem[]): void {
   for (const name of namesIn(tokenUrl)) {
     if (name === OWN_OF_QUERY || !OWN_PARAMETERS.includes(name)) continue;

@@ -1,4 +1,4 @@
-/** How requests are handled, whatever finds their upstream: what routes, destinations and hosts have in common. */
+/** What routes, destinations and hosts have in common. */
 
 import { isIP } from 'node:net';
 import type { Problem } from '../platform/problems.ts';
@@ -15,7 +15,6 @@ import { serverOf, serverUrl } from './values.ts';
 
 export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
 
-/** The settings that a route, a destination of the forward proxy and a captured host share. */
 export function resolvePolicy(
   key: string,
   entry: RouteEntry | AllowedDestinationEntry | CapturedHostEntry,
@@ -43,11 +42,11 @@ export function resolvePolicy(
 const AUTHORIZATION = 'Authorization';
 const BEARER = 'Bearer';
 
-/** Fields that frame or route a message, apply to one hop, belong to the sidecar, or hold several values at once. */
+/** Fields that frame or route a message, apply to one hop, belong to the sidecar, or hold several values. */
 const NOT_FOR_TOKENS =
   /^(?:connection|cookie|expect|forwarded|host|keep-alive|max-forwards|te|trailer|transfer-encoding|upgrade|via|(?:content|if|proxy|sec|token-sidecar|access-control)-.*)$/;
 
-/** Where the token is put. Undefined for `Authorization: Bearer`, explicit or not. @param key names the setting in messages. */
+/** Undefined for `Authorization: Bearer`, explicit or not. @param key names the setting in messages. */
 function resolveInjections(
   key: string,
   entry: InjectionEntry | readonly InjectionEntry[] | undefined,
@@ -155,7 +154,7 @@ const URL_REMEDY = 'Write http://, host and port alone; user and password are fi
 const EXPECTED_HOST =
   'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
 
-/** The problem of a proxy that would see secrets in clear text. */
+/** A proxy would see secrets in clear text. */
 export const SEEN_BY_PROXY = {
   code: 'conflicting_settings',
   remedy: 'Have it leave over TLS, or remove egressProxy.',
@@ -200,7 +199,6 @@ function isHostPattern(text: string): boolean {
   return others.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32);
 }
 
-/** Leaves out unset keys. */
 export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Problem[]): TlsConfig {
   const tls: TlsConfig = {
     ...(entry?.caFile === undefined ? {} : { caFile: entry.caFile }),

@@ -1,4 +1,4 @@
-/** How callers of other pods connect, and which of them may use which route. */
+/** How callers of other pods connect, and which routes they may use. */
 
 import { dirname } from 'node:path';
 import { EVERY_ADDRESS } from '../platform/net/address.ts';
@@ -7,7 +7,7 @@ import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConf
 import { checkUnique, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
 
-/** The fraction of all in-flight requests that one caller may have by default. */
+/** Of all in-flight requests, for one caller by default. */
 const PART_OF_ALL = 1 / 4;
 
 const DEFAULT_AUDIENCE = 'token-sidecar-gateway';
@@ -17,7 +17,6 @@ const DEFAULT_DRAIN_DELAY_MS = 5000;
 /** Ways to a token that a gateway must not have: anyone who reached it could use them. */
 const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
 
-/** What a gateway's callers may be allowed, and the bound on all of them together. */
 interface GatewayNeighbours {
   readonly routes: readonly Keyed<RouteConfig>[];
   readonly maxInFlight: number;
@@ -76,10 +75,10 @@ export function resolveGateway(
   };
 }
 
-/** What entries may name, indexed, as there may be thousands of either. */
+/** What entries may name, indexed, as there may be thousands. */
 interface Allowable {
   readonly names: ReadonlySet<string>;
-  /** Names of routes, by the credential that they use. */
+  /** Names of routes, by credential. */
   readonly byCredential: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -126,7 +125,7 @@ function resolveCaller(
   };
 }
 
-/** An entry is useless if its callers have no way to prove who they are. */
+/** An entry is useless if its callers cannot prove who they are. */
 function checkProvable(
   { key, entry: { match } }: Keyed<GatewayCallerEntry>,
   { clientCaFile, serviceAccountTokens }: NonNullable<FileConfig['gateway']>,

@@ -1,5 +1,3 @@
-/** How a credential's tokens are granted. */
-
 import type { Problem } from '../platform/problems.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import type { CredentialEntry } from './credential-schema.ts';
@@ -10,14 +8,14 @@ type JwtBearerEntry = NonNullable<CredentialEntry['jwtBearer']>;
 
 export const DEFAULT_GRANT: Grant = 'client_credentials';
 
-/** Settings that only one grant uses: with another grant they are a mistake. */
+/** With another grant they are a mistake. */
 const GRANT_SETTINGS = [
   { name: 'jwtBearer', grant: 'jwt_bearer' },
   { name: 'tokenExchange', grant: 'token_exchange' },
   { name: 'static', grant: 'static' },
 ] as const;
 
-/** The same for the kinds of jwt_bearer. All have a key file. */
+/** For the kinds of jwt_bearer. */
 const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'keyFile'>, readonly Kind[]>> = {
   certificateFile: ['rfc7523'],
   keyId: ['rfc7523'],
@@ -30,7 +28,7 @@ const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'key
   permissions: ['github_app'],
 };
 
-/** Settings without a use for a mounted token: no provider is asked for it. */
+/** Useless for a mounted token, for which no provider is asked. */
 const OF_REQUESTS = [
   'authUrl',
   'realm',
@@ -185,7 +183,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
 /** Claims that say who, for whom and when. */
 const OWN_CLAIMS = ['iss', 'sub', 'aud', 'jti', 'iat', 'nbf', 'exp'];
 
-/** Expands short names to the identifiers of RFC 8693 §3. */
+/** Expands short names (RFC 8693 §3). */
 function tokenTypeUri(type: string): string {
   return type.includes(':') ? type : `urn:ietf:params:oauth:token-type:${type}`;
 }

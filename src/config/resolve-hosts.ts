@@ -1,7 +1,4 @@
-/**
- * Hosts whose requests come by another way than a route: by the forward proxy, by listeners in their place, by the
- * kernel; and whose TLS ends here.
- */
+/** Hosts of the forward proxy, of capture and of redirection, and interception. */
 
 import { formatAddress, isLoopbackHost, isName } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -20,7 +17,7 @@ import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwar
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';
 
-/** The forward proxy's settings, and its destinations with the keys that name them in messages. */
+/** Destinations with the keys that name them in messages. */
 interface ResolvedForwardProxy {
   readonly config: ForwardProxyConfig;
   readonly destinations: readonly Keyed<AllowedDestination>[];
@@ -93,7 +90,9 @@ function checkDestinationProtocol(
   });
 }
 
-/** A token leaves this machine over TLS unless the configuration permits otherwise, which `upgradeToTls: false` does too. */
+/**
+ * A token leaves over TLS unless the configuration permits otherwise, which `upgradeToTls: false` does too.
+ */
 function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: Problem[]): boolean {
   const { host, allowClearText, upgradeToTls } = entry;
   if (allowClearText !== undefined && allowClearText === upgradeToTls) {
@@ -132,10 +131,10 @@ function covers(earlier: AllowedDestination, later: AllowedDestination): boolean
   return earlier.host.startsWith('*.') && later.host.endsWith(earlier.host.slice(1));
 }
 
-/** The ports captured for a host that names none: https and http. */
+/** For a host that names no ports. */
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };
 
-/** The captured hosts, with the keys that name them in messages. */
+/** Hosts with the keys that name them in messages. */
 interface ResolvedCapture {
   readonly config: CaptureConfig;
   readonly hosts: readonly Keyed<CapturedHost>[];
@@ -163,12 +162,11 @@ export function resolveCapture(
   return { config: { hosts: hosts.map((host) => host.entry) }, hosts };
 }
 
-/** Names for which a certificate is shown. */
 function namesOverTls({ hosts }: CaptureConfig): readonly string[] {
   return hosts.filter(({ ports }) => ports.length > 0).map(({ host }) => host);
 }
 
-/** One entry per host and address, with every port named: 80 in clear, others over TLS. Without any, both usual ports. */
+/** One entry per host and address: port 80 in clear, others over TLS; without any, both usual ports. */
 function withPorts(named: readonly AddressedHost[]): readonly CapturedHostEntry[] {
   const keys = [...new Set(named.map(({ host, address }) => `${host}=${address}`))];
   return keys.map((key) => {
@@ -229,7 +227,7 @@ function portsOf({ ports, clearPorts }: CapturedHost): readonly number[] {
   return [...ports, ...clearPorts];
 }
 
-/** The hosts of redirected connections, with the keys that name them in messages. */
+/** Hosts with the keys that name them in messages. */
 interface ResolvedRedirect {
   readonly config: RedirectConfig;
   readonly hosts: readonly Keyed<AllowedDestination>[];
@@ -283,7 +281,7 @@ function resolveRedirectedHost(
   return resolveDestination(key, entry, 'intercept', problems);
 }
 
-/** The file's forward proxy, or the one that `hosts` defines: those hosts are intercepted, and all else passes. */
+/** The file's forward proxy, or one that intercepts `hosts` and passes all else. */
 export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: Problem[]): FileConfig {
   const hosts = readValue(given.hosts, namedHosts, problems);
   if (given.hosts === undefined) return file;
@@ -301,10 +299,9 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
   return { ...file, forwardProxy: { allow, connect: 'intercept', otherHosts: 'pass' } };
 }
 
-/** The parts that intercept TLS. */
 type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture' | 'redirect'>>;
 
-/** Where certificates are left for apps, if any TLS is intercepted. */
+/** Undefined if no TLS is intercepted. */
 export function resolveInterception(
   entry: FileConfig['interception'],
   interceptors: Interceptors,
@@ -314,7 +311,7 @@ export function resolveInterception(
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {
-    // Interception may be switched off in a hurry by this one word, and back on by the other.
+    // Setting `tunnel` switches interception off in a hurry.
     if (interceptors.forwardProxy?.connect === 'tunnel') return undefined;
     const expected = 'forwardProxy.connect: intercept beside it, or captured or redirected hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });

@@ -1,7 +1,4 @@
-/**
- * Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification,
- * *SDK environment variables*).
- */
+/** Whether spans are exported, by OpenTelemetry's standard environment variables. */
 
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
@@ -21,9 +18,7 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
-/**
- * What is decided here; endpoint, headers, service and resource the exporter reads from the same variables by itself.
- */
+/** The exporter reads endpoint, headers, service and resource itself. */
 export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
   readonly files: CollectorFiles;
@@ -32,17 +27,15 @@ export interface TracingConfig {
   readonly ratio: number;
   /** Between two exports. */
   readonly delayMs: number;
-  /** For one export, from its beginning to the end of the answer. */
+  /** For one export, to the end of the answer. */
   readonly timeoutMs: number;
-  /** Spans that wait at the most; further ones are dropped. */
+  /** Further waiting spans are dropped. */
   readonly mostWaiting: number;
   /** Spans in one export. */
   readonly mostAtOnce: number;
 }
 
-/**
- * Paths of PEM files by the options of `tls.connect`: whom the collector must be certified by, and what it is shown.
- */
+/** Paths of PEM files, by the options of `tls.connect`. */
 export interface CollectorFiles {
   readonly ca?: string;
   readonly cert?: string;
@@ -50,13 +43,13 @@ export interface CollectorFiles {
 }
 
 /**
- * A value that no setting has: it counts as unset, and whoever runs the program is told (OpenTelemetry specification,
- * *Type-specific guidance*).
+ * An impossible value counts as unset, with a warning (OpenTelemetry specification, *Type-specific
+ * guidance*).
  */
 export interface IgnoredVariable {
   readonly key: string;
   readonly value: string;
-  /** What would have been followed, as a noun phrase. */
+  /** A noun phrase. */
   readonly expected: string;
 }
 
@@ -65,11 +58,11 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
-/** Files by the end of the variable's name. */
+/** By the end of the variable's name. */
 const FILES = { ca: 'CERTIFICATE', cert: 'CLIENT_CERTIFICATE', key: 'CLIENT_KEY' } as const;
 
 /**
- * Undefined where nobody asks for traces.
+ * Undefined if nobody asks for traces.
  * @param problems gets what is wrong about where spans go and who is trusted with them.
  * @param ignored gets what else cannot be followed.
  */
@@ -83,7 +76,7 @@ export function resolveTracing(
   const endpoints = ENDPOINTS.filter((name) => given(env, name) !== undefined);
   if (exporter === 'none' || (exporter === undefined && endpoints.length === 0)) return undefined;
   for (const name of endpoints) {
-    // A URL may have a password in it: the value is not shown.
+    // Not shown: a URL may have a password in it.
     if (!isHttpUrl(env[name] as string)) {
       problems.push({ key: name, expected: 'an http:// or https:// URL', code: 'invalid_value' });
     }
@@ -99,7 +92,7 @@ export function resolveTracing(
     protocol,
     files,
     sampler,
-    // Other samplers have no use for an argument, or want another kind of it.
+    // Other samplers take no argument, or another kind.
     ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
     delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, ignored),
     timeoutMs: Math.min(
@@ -118,10 +111,7 @@ function given(env: Environment, key: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-/**
- * Of each kind the one for traces, where it is set. One that cannot be read is a problem: without it others would be
- * trusted.
- */
+/** Variables for traces win. An unreadable file is a problem: without it others would be trusted. */
 function checkFiles(env: Environment, problems: Problem[]): CollectorFiles {
   const check = (name: keyof typeof FILES): CollectorFiles => {
     const key = [`OTEL_EXPORTER_OTLP_TRACES_${FILES[name]}`, `OTEL_EXPORTER_OTLP_${FILES[name]}`].find(
@@ -152,7 +142,7 @@ function word<Word extends string>(
   return found;
 }
 
-/** @param standard where it is unset, and no more than `most`. */
+/** @param standard if unset, and no more than `most`. */
 function count(
   env: Environment,
   key: string,
@@ -163,7 +153,7 @@ function count(
   return wholeNumber(env, key, most, ignored) ?? Math.min(standard, most);
 }
 
-/** From 1 to `most`; undefined where it is unset. */
+/** From 1 to `most`; undefined if unset. */
 function wholeNumber(
   env: Environment,
   key: string,
@@ -191,7 +181,7 @@ function isHttpUrl(text: string): boolean {
   return protocol === 'http:' || protocol === 'https:';
 }
 
-/** Tells the operator that the program goes on without them. */
+/** The program goes on without them. */
 export function tellIgnored(ignored: readonly IgnoredVariable[], log: Logger): void {
   for (const { key, value, expected } of ignored) {
     log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');

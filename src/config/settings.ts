@@ -1,5 +1,5 @@
 /**
- * Settings of a command, each a flag with an environment twin (`--auth-url`, `TOKEN_SIDECAR_AUTH_URL`). One table a
+ * Settings of commands: flags and environment twins (`--auth-url`, `TOKEN_SIDECAR_AUTH_URL`). One table a
  * command drives parsing, `--help` and the reference page.
  */
 
@@ -13,14 +13,14 @@ import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
 interface Setting {
-  /** Stands for the value in `--help`: `URL`, `PATH`. A setting without one is a switch. */
+  /** Stands for the value in `--help`. A setting without one is a switch. */
   readonly argument?: string;
   readonly description: string;
-  /** `f` for `-f`; few have one. */
+  /** `f` for `-f`. */
   readonly letter?: string;
-  /** The words that it takes, where these are few: shells complete them. */
+  /** Shells complete them. */
   readonly words?: readonly string[];
-  /** As shown in `--help`; whoever reads the setting applies it. */
+  /** Only for `--help`: whoever reads the setting applies it. */
   readonly default?: string;
 }
 
@@ -28,7 +28,7 @@ interface Setting {
 export type Settings = Readonly<Record<string, Setting>>;
 
 export interface GivenValue {
-  /** Where it came from, for messages: `--auth-url` or `TOKEN_SIDECAR_AUTH_URL`. */
+  /** `--auth-url` or `TOKEN_SIDECAR_AUTH_URL`, for messages. */
   readonly key: string;
   readonly text: string;
 }
@@ -47,8 +47,7 @@ export function environmentName(flag: string): string {
 }
 
 /**
- * Reads flags (`--flag value`, `--flag=value`, switches, `-f` where a setting has a letter) and, where a flag is absent, its
- * environment twin. An empty variable counts as absent.
+ * A flag wins over its environment twin. An empty variable counts as absent.
  * @throws {SidecarError} `usage` for an unknown or repeated flag, or a flag without its value.
  */
 export function readSettings<S extends Settings>(
@@ -61,7 +60,7 @@ export function readSettings<S extends Settings>(
     const text = env[environmentName(flag)];
     if (text !== undefined && text !== '') given[flag] = { key: environmentName(flag), text };
   }
-  // Its own judgement names no flag that is near; the pieces are enough.
+  // Not strict: its errors would suggest no flag.
   const { tokens } = parseArgs({
     args: [...args],
     options: optionsOf(settings),
@@ -107,8 +106,8 @@ function optionsOf(settings: Settings): NonNullable<ParseArgsConfig['options']> 
 }
 
 /**
- * As `readSettings`, of a command that takes no other words: one would be a flag without its dashes, or the value of a switch.
- * @throws {SidecarError} `usage` for it, too.
+ * For a command without other words.
+ * @throws {SidecarError} `usage`, also for such a word: perhaps a flag without dashes, or a switch's value.
  */
 export function readFlags<S extends Settings>(
   settings: S,
@@ -123,9 +122,7 @@ export function readFlags<S extends Settings>(
   throw new SidecarError('usage', `unexpected argument ${shownValue(word) ?? MASK}${hint}`);
 }
 
-/**
- * The parsed value of a setting, or undefined when it was not given or is wrong; what is wrong joins `problems`.
- */
+/** Undefined if absent or wrong; what is wrong joins `problems`. */
 export function readValue<T>(
   value: GivenValue | undefined,
   format: ValueFormat<T>,
@@ -141,7 +138,6 @@ export function readValue<T>(
   return parsed;
 }
 
-/** The settings part of a command's `--help`. */
 export function describeSettings(settings: Settings): string {
   return Object.entries(settings)
     .map(([flag, { argument, description, letter, default: standard }]) => {
@@ -157,11 +153,11 @@ export function describeSettings(settings: Settings): string {
 
 const PREFIX = 'TOKEN_SIDECAR_';
 
-/** Variables that Kubernetes sets for a Service whose name begins like ours: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
+/** Kubernetes sets them for a Service with such a name: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
 const OF_SERVICES =
   /^TOKEN_SIDECAR_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Variables that look like settings of a command but are none: misspelt, or meant for another command. */
+/** Misspelt, or meant for another command. */
 export function unknownVariables(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -171,7 +167,7 @@ export function unknownVariables(
     (name) => name.startsWith(PREFIX) && env[name] !== '' && !known.includes(name) && !OF_SERVICES.test(name),
   );
   return names.sort().map((name) => {
-    // Without the prefix that all names share, which would make them all alike.
+    // The common prefix would make all names alike.
     const own = name.slice(PREFIX.length);
     const nearest = nearestName(
       own,
@@ -188,7 +184,7 @@ export function unknownVariables(
   });
 }
 
-/** A certificate and its key; undefined if they are in two directories, which joins `problems`. */
+/** Undefined if they are in two directories, which joins `problems`. */
 export function readCertificatePair(
   cert: GivenValue,
   key: GivenValue,

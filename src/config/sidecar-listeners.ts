@@ -1,4 +1,4 @@
-/** Every address that a sidecar or a gateway listens on, by its configuration: the only list of them. */
+/** The only list of the addresses that a sidecar or a gateway listens on. */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -12,11 +12,11 @@ export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */
   readonly what: string;
   readonly address: ListenAddress;
-  /** The setting's key in the file. */
+  /** In the file. */
   readonly key: string;
-  /** The flag that can set it instead. */
+  /** Can set it instead. */
   readonly flag?: keyof typeof PROXY_SETTINGS;
-  /** The machine may lack its address family: the sidecar then starts without it. */
+  /** On a machine without its address family the sidecar starts without it. */
   readonly mayLack?: true;
 }
 
@@ -68,10 +68,10 @@ export function redirectListeners(port: number): readonly [ListenAddress, Listen
   ];
 }
 
-/** Error codes of a machine that lacks an address family. */
+/** Of a machine that lacks an address family. */
 export const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
-/** The listener at one of these addresses; undefined if the address is not the sidecar's. */
+/** Undefined if none of the addresses is the sidecar's. */
 export function sidecarListenerAt(
   config: Config,
   addresses: readonly string[],
@@ -82,7 +82,10 @@ export function sidecarListenerAt(
   );
 }
 
-/** With two listeners at one address the sidecar could not start. Captured hosts have already been compared with each other. */
+/**
+ * With two listeners at one address the sidecar could not start. Captured hosts were compared with each other
+ * before.
+ */
 export function checkListeners(config: WithListeners, given: ProxyValues, problems: Problem[]): void {
   const named = sidecarListeners(config).map(({ key, flag, ...listener }) => ({
     ...listener,
@@ -94,7 +97,7 @@ export function checkListeners(config: WithListeners, given: ProxyValues, proble
     [...new Set(named.map(({ key }) => key))].filter((key) => isDoubtful(problems, key)),
   );
   const known = named.filter(({ key }) => !doubtful.has(key));
-  // There may be many captured hosts; they are compared only with the few others.
+  // Captured hosts may be many; they are compared only with the few others.
   const before: (typeof known)[number][] = [];
   const fewBefore: (typeof known)[number][] = [];
   for (const one of known) {

@@ -1,10 +1,10 @@
-/** The text of a configuration file, and where in it each setting stands. */
+/** Finds settings in the text of a configuration file. */
 
 import type { Document, Node, Pair } from 'yaml';
 import { shownLine } from '../platform/log/shown-text.ts';
 import type { Place } from '../platform/problems.ts';
 
-/** Wider lines, as in JSON, are cut around the place. Characters. */
+/** In characters. Wider lines are cut around the place. */
 const FRAME_WIDTH = 100;
 
 /** Keys deeper than this are not searched for. */
@@ -41,12 +41,11 @@ export class SourceText {
     this.#document = document;
   }
 
-  /** The place of characters `from` to `to` where it is unknown which value belongs to which key: no value is shown. */
+  /** For an unknown structure: shows no value. */
   amongUnknown(from: number, to = from + 1): Place {
     return this.#place(from, to, () => false);
   }
 
-  /** The place of characters `from` to `to` of the text. */
   at(from: number, to = from + 1): Place {
     return this.#place(from, to, this.#isKnown);
   }
@@ -74,9 +73,9 @@ export class SourceText {
   }
 
   /**
-   * The place of a setting, named as in messages: `routes[0].upstream`. A missing setting is placed at the mapping that
-   * lacks it. Undefined if the document says nothing of it.
-   * @param of the part that is wrong: the key, or its value.
+   * A missing setting is placed at the mapping that lacks it. Undefined if the document says nothing of it.
+   * @param key as in messages: `routes[0].upstream`.
+   * @param of the wrong part.
    */
   find(key: string, of: 'key' | 'value'): Place | undefined {
     const range =
@@ -85,7 +84,7 @@ export class SourceText {
   }
 }
 
-/** The key of the block in which a line stands, by its indentation. */
+/** By the line's indentation. */
 function keyAbove(lines: readonly string[], index: number): string | undefined {
   const indentation = (line: string) => /^[\s-]*/.exec(line)?.[0].length ?? 0;
   const own = lines[index] ?? '';
@@ -128,7 +127,7 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
   return found;
 }
 
-/** A mapping or list is marked at its beginning; a scalar as a whole. */
+/** Of a mapping or list only the beginning. */
 function leafRange(node: Node | null): Range | undefined {
   const range = node === null ? undefined : rangeOf(node);
   if (node === null || range === undefined || range.from === range.to) return undefined;
@@ -154,7 +153,7 @@ function isPair(item: object): item is Pair {
   return 'key' in item && 'value' in item;
 }
 
-/** The pair whose name `rest` begins with; the longest, as names may contain dots. */
+/** The longest, as names may contain dots. */
 function pairFor(node: Node, rest: string): Pair | undefined {
   const pairs = (itemsOf(node) ?? []).filter(isPair);
   return pairs

@@ -1,8 +1,6 @@
-/** Suggests the name that was probably meant by an unknown one. */
-
 /**
- * How many characters have to be inserted, removed, replaced or swapped with their neighbour to turn `a` into `b`
- * (optimal string alignment): `nmae` is one mistake away from `name`.
+ * How many characters must be inserted, removed, replaced or swapped with their neighbour to turn `a` into
+ * `b` (optimal string alignment).
  */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
@@ -24,17 +22,17 @@ function editDistance(a: string, b: string): number {
   return last[b.length] as number;
 }
 
-/** No name of ours is longer: a longer text resembles none of them, and comparing it would take time. */
+/** Longer texts resemble no name, and would take long to compare. */
 const MAX_NAME_LENGTH = 100;
 
-/** What settings were called in earlier builds. */
+/** From earlier builds. */
 const FORMER_NAMES: Readonly<Record<string, string>> = {
   leaveDelay: 'drainDelay',
   'captured-ports': 'ports',
   TOKEN_SIDECAR_CAPTURED_PORTS: 'TOKEN_SIDECAR_PORTS',
 };
 
-/** The known name that `wrong` was once, or that is close enough to be meant; one in three characters may differ. */
+/** The known name that `wrong` was once, or is close to: one in three characters may differ. */
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
   const renamed = Object.hasOwn(FORMER_NAMES, wrong) ? FORMER_NAMES[wrong] : undefined;
   if (renamed !== undefined && known.includes(renamed)) return renamed;
@@ -48,7 +46,7 @@ export function nearestName(wrong: string, known: readonly string[]): string | u
   return nearest.name;
 }
 
-/** `; did you mean "x"?` if a known name is close to the wrong one, else nothing. */
+/** `; did you mean "x"?`, or nothing. */
 export function didYouMean(wrong: string, known: readonly string[], prefix = ''): string {
   const nearest = nearestName(wrong.replace(/^-+/, ''), known);
   return nearest === undefined ? '' : `; did you mean "${prefix}${nearest}"?`;

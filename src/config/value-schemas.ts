@@ -1,9 +1,9 @@
-/** How single values are written, as schemas: what the file's schemas are made of. */
+/** What the file's schemas are made of. */
 
 import * as v from 'valibot';
 import { serverUrl, type ValueFormat } from './values.ts';
 
-/** A string in one of the formats of `values.ts`. */
+/** In a format of `values.ts`. */
 export function formatted<T>(format: ValueFormat<T>) {
   return v.pipe(
     v.string(format.expected),
@@ -70,7 +70,7 @@ export const parameterValue = v.union(
   PARAMETER_VALUE,
 );
 
-/** A key of a Secret (Kubernetes refuses others), which becomes a file in its volume. */
+/** A key of a Secret, which becomes a file in its volume. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
 export const fileName = v.pipe(
   v.string(FILE_NAME),

@@ -1,4 +1,4 @@
-/** How single values are written: the same in flags, environment variables and the configuration file. */
+/** The formats of single values in flags, environment and file. */
 
 import { isIP } from 'node:net';
 import {
@@ -15,14 +15,13 @@ import type { Upstream, UpstreamProtocol } from './config.ts';
 export interface ValueFormat<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string;
-  /** The value, or undefined if the text does not have this format. */
   parse(text: string): T | undefined;
 }
 
 const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE_UNITS_BYTES = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 } as const;
 
-/** `500ms`, `30s`, `5m`, `1h`, `7d` in milliseconds. A bare number is refused: its unit would be a guess. */
+/** In milliseconds. A bare number is refused: its unit would be a guess. */
 export const duration: ValueFormat<number> = {
   expected: 'a duration such as 500ms, 30s, 5m, 1h or 7d',
   parse(text) {
@@ -33,8 +32,8 @@ export const duration: ValueFormat<number> = {
 };
 
 /**
- * The longest wait of a pod without a token before it retries: a shorter one would be useless load, a longer one an
- * outage of our own making.
+ * The longest pause before a pod without a token retries: a shorter one would be useless load, a longer one
+ * an outage.
  */
 export const recoveryTime: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
@@ -44,7 +43,7 @@ export const recoveryTime: ValueFormat<number> = {
   },
 };
 
-/** A size in bytes with Kubernetes' binary suffixes: `65536`, `64Ki`, `10Mi`. */
+/** With Kubernetes' binary suffixes: `65536`, `64Ki`, `10Mi`. */
 export const size: ValueFormat<number> = {
   expected: 'a size in bytes such as 65536, 64Ki or 10Mi',
   parse(text) {
@@ -54,7 +53,7 @@ export const size: ValueFormat<number> = {
   },
 };
 
-/** An HTTP/2 flow-control window: a peer may send 65 535 bytes before it learns of a smaller one (RFC 9113 §6.9.2). */
+/** A peer may send 65 535 bytes before it learns of a smaller window (RFC 9113 §6.9.2). */
 export const windowSize: ValueFormat<number> = {
   expected: 'a size in bytes from 64Ki to 1Gi',
   parse(text) {
@@ -63,13 +62,12 @@ export const windowSize: ValueFormat<number> = {
   },
 };
 
-/** A URL of a server we call: http or https, without credentials, query or fragment. */
 export const serverUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials, query or fragment',
   parse: (text) => (text.includes('?') ? undefined : tokenEndpointUrl.parse(text)),
 };
 
-/** The same with a query, which a token endpoint may have (RFC 6749 §3.2). */
+/** A token endpoint may have a query (RFC 6749 §3.2). */
 export const tokenEndpointUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials or fragment',
   parse(text) {
@@ -80,7 +78,7 @@ export const tokenEndpointUrl: ValueFormat<URL> = {
   },
 };
 
-/** `host:port`, `[::1]:port`; a name is allowed as host. */
+/** A name is allowed as host. */
 export const listenAddress: ValueFormat<ListenAddress> = {
   expected: 'host:port with a port from 0 to 65535, such as 127.0.0.1:15080 or [::1]:0',
   parse(text) {
@@ -96,7 +94,7 @@ export const portNumber: ValueFormat<number> = {
   parse: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
 };
 
-/** Host names without ports, separated by commas; lower-case in the result. */
+/** Lower-case in the result. */
 export const hostNames: ValueFormat<readonly string[]> = {
   expected: 'host names without ports, by commas',
   parse(text) {
@@ -105,17 +103,17 @@ export const hostNames: ValueFormat<readonly string[]> = {
   },
 };
 
-/** A listed host, as `host` or `host:port`. */
+/** `host` or `host:port`. */
 export interface NamedHost {
   /** Lower-case, or `*.suffix`. */
   readonly host: string;
   readonly port?: number;
 }
 
-/** As many names as one certificate can be constrained to without growing too large for clients. */
+/** With more name constraints a certificate grows too large for clients. */
 export const MAX_NAMED_HOSTS = 100;
 
-/** Names whose TLS may be intercepted, separated by commas; in the result more specific ones first, each once. */
+/** Names whose TLS may be intercepted; in the result more specific ones first, each once. */
 export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   expected: `1 to ${MAX_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
   parse(text) {
@@ -132,7 +130,7 @@ export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   },
 };
 
-/** A name whose address a hosts file can give. Lower-case in the result. */
+/** For a hosts file. Lower-case in the result. */
 export const exactName: ValueFormat<string> = {
   expected:
     'an exact host name such as api.example.com: a hosts file has no wildcards, for which there is forwardProxy',
@@ -148,7 +146,7 @@ export const loopbackAddress: ValueFormat<string> = {
   parse: (text) => (isIP(text) !== 0 && isLoopbackHost(text) ? text : undefined),
 };
 
-/** A host, as `host` or `host:port`, and the address at which it is captured. */
+/** With the address at which it is captured. */
 export interface AddressedHost extends NamedHost {
   readonly address: string;
 }
@@ -171,7 +169,7 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
   },
 };
 
-/** Names that URLs take for an address, or a malformed one (WHATWG URL, "ends in a number"). */
+/** URLs take them for addresses (WHATWG URL, "ends in a number"). */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 
 function parseNamedHost(text: string): NamedHost | undefined {
@@ -183,7 +181,7 @@ function parseNamedHost(text: string): NamedHost | undefined {
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-/** An upstream: where requests go, with an optional base path. */
+/** With an optional base path. */
 export const upstream: ValueFormat<Upstream> = {
   expected: serverUrl.expected,
   parse(text) {
@@ -195,14 +193,12 @@ export const upstream: ValueFormat<Upstream> = {
 
 export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
-/** The server of an http or https URL. */
 export function serverOf(url: URL): Pick<Upstream, 'protocol' | 'host' | 'port'> {
   const protocol = url.protocol === 'https:' ? 'https' : 'http';
   const port = url.port === '' ? DEFAULT_PORTS[protocol] : Number(url.port);
   return { protocol, host: withoutBrackets(url.hostname), port };
 }
 
-/** Exactly one of the given words. */
 export function oneOf<const Word extends string>(words: readonly Word[]): ValueFormat<Word> {
   return {
     expected: words.length === 1 ? `${words[0]}` : `one of ${words.join(', ')}`,
@@ -217,7 +213,6 @@ export const UPSTREAM_PROTOCOLS = [
   'h2c',
 ] as const satisfies readonly UpstreamProtocol[];
 
-/** The protocol to an upstream, as a word. */
 export const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
 
 /**
@@ -240,7 +235,6 @@ export function protocolProblems(
   return [];
 }
 
-/** Which requests leave a line in the log. */
 export const ACCESS_LOGS = ['off', 'errors', 'all'] as const;
 
 const CODES: readonly (readonly [ValueFormat<unknown>, ProblemCode])[] = [
@@ -258,7 +252,7 @@ const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
   CODES.map(([{ expected }, code]) => [expected, code]),
 );
 
-/** The kind of problem if a value is not what was expected, as far as the format implies one. */
+/** The kind of problem, if the format implies one. */
 export function codeOfExpectation(expected: string): ProblemCode | undefined {
   return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
 }

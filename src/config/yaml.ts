@@ -1,6 +1,6 @@
 /**
- * YAML, which includes JSON, to a value: parsed in parts, as requests are served meanwhile, and each mistake in the
- * text reported at its place.
+ * Parses YAML, which includes JSON, in parts while requests are served, and reports each mistake at its
+ * place.
  */
 
 import type { Alias, CST, Document, YAMLParseError } from 'yaml';
@@ -9,17 +9,17 @@ import { nextTurn, pauseEvery } from '../platform/time/async.ts';
 import { SourceText } from './source-text.ts';
 
 interface ParsedText {
-  /** The value, as JSON would represent it. */
+  /** As JSON would represent it. */
   readonly value: unknown;
   readonly source: SourceText;
 }
 
-/** For aliases of aliases, whose expansion would not fit anywhere. */
+/** Aliases of aliases expand beyond any memory. */
 const MAX_ALIASES = 100;
 
 const ANCHOR = 'an anchor of this name before it, or quotes around text that begins with *';
 
-/** Deeper brackets or indentation would overflow the parser's stack. */
+/** Deeper nesting would overflow the parser's stack. */
 const DEEPEST = 200;
 
 const CODES: Readonly<Record<string, ProblemCode>> = {
@@ -40,7 +40,7 @@ export async function parseYaml(
   keys: ReadonlySet<string>,
   problems: Problem[],
 ): Promise<ParsedText | undefined> {
-  // Loaded here, so that a sidecar without a file does not carry the parser.
+  // A sidecar without a file does not load the parser.
   const { isAlias, visit } = await import('yaml');
   const source = new SourceText(path, text, (key) => keys.has(key));
   const report = (at: Place, code: ProblemCode, expected: string): void => {
@@ -103,20 +103,20 @@ function rangeOf(range: Alias['range']): [number, number] {
   return range == null ? [0, 1] : [range[0], range[1]];
 }
 
-/** After the first syntax error the parser guesses what the rest means; duplicate keys are all reported. */
+/** After the first syntax error the parser guesses; duplicate keys are all reported. */
 function worthReporting(errors: readonly YAMLParseError[]): YAMLParseError[] {
   const first = errors.find(({ code }) => code !== 'DUPLICATE_KEY');
   return errors.filter((error) => error === first || error.code === 'DUPLICATE_KEY');
 }
 
-/** A tab before the first word of the line is the mistake, whatever the parser calls it. */
+/** A tab before the line's first word is the mistake, whatever the parser calls it. */
 function codeFor({ code, pos: [from] }: YAMLParseError, text: string): ProblemCode {
   const lineStart = text.lastIndexOf('\n', Math.max(0, from - 1)) + 1;
   if (/^ *\t/.test(text.slice(lineStart))) return 'tab_indentation';
   return (Object.hasOwn(CODES, code) ? CODES[code] : undefined) ?? 'invalid_yaml';
 }
 
-/** Where more brackets are open than in any real file, ignoring quotes and comments: a guard, not a judgement. */
+/** A guard that ignores quotes and comments: no real file opens as many brackets. */
 function tooDeep(text: string): number | undefined {
   let depth = 0;
   for (let index = 0; index < text.length; index++) {
@@ -134,11 +134,10 @@ const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b
 const LEXEMES_AT_ONCE = 2000;
 
 /**
- * Like the library's `parseDocument`. Errors in the text are in the document.
+ * Replaces the library's `parseDocument`. Errors in the text are in the document.
  * @throws {RangeError} if the text overflows the parser's stack.
  */
 async function parseInParts(text: string): Promise<Document.Parsed> {
-  // Loaded here, so that a sidecar without a file does not carry the parser.
   const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');
   const parser = new Parser();
   const tokens: CST.Token[] = [];
@@ -162,14 +161,13 @@ async function parseInParts(text: string): Promise<Document.Parsed> {
   return document as Document.Parsed;
 }
 
-/** What is in no text: control characters, and what stands for octets that are not UTF-8. */
+/** Control characters, and what stands for octets that are not UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
 
 /**
- * An object in JSON as programs such as the injector write it: without spaces, each value in its usual form. It means
- * the same in YAML, whose parser costs a start 20 ms and 2 MB. A duplicate key is written back once, and thereby
- * refused.
+ * JSON without spaces, each value in its usual form, as the injector writes it. YAML's parser would cost a
+ * start 20 ms and 2 MB. Re-serialized, a duplicate key differs and is refused.
  * @returns undefined for any other text.
  */
 export function parseShortJson(text: string): object | undefined {
@@ -184,7 +182,7 @@ export function parseShortJson(text: string): object | undefined {
   return isMapping && JSON.stringify(value) === text ? (value as object) : undefined;
 }
 
-/** The parser's error codes in words. Its own messages may quote their line, and with it a secret; code and place are enough. */
+/** The parser's own messages may quote a secret. */
 const EXPECTED: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'a backslash in double quotes only where YAML knows the escape',
   BAD_INDENT: 'every bracket closed, and one indentation within a mapping or list',
@@ -198,11 +196,11 @@ const EXPECTED: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'either a list or a mapping, and nothing behind a value',
 };
 
-/** What is wrong if a document's aliases cannot be resolved: `host: *.example.com` is an alias. */
+/** `host: *.example.com` is an alias. */
 export const ALIASES =
   'aliases that name an anchor before them, and not too many; quotes around text that begins with *';
 
-/** `valid YAML: each key once (DUPLICATE_KEY)`; without words for the code, the code alone. */
+/** `valid YAML: each key once (DUPLICATE_KEY)`; or the code alone. */
 export function expectedYaml(language: string, code: string): string {
   const words = Object.hasOwn(EXPECTED, code) ? EXPECTED[code] : undefined;
   return words === undefined ? `${language} (${code})` : `${language}: ${words} (${code})`;
