@@ -15,7 +15,7 @@ const GRANT_SETTINGS = [
   { name: 'static', grant: 'static' },
 ] as const;
 
-/** For the kinds of jwt_bearer. */
+/** For the kinds of jwt_bearer. All have a key file. */
 const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'keyFile'>, readonly Kind[]>> = {
   certificateFile: ['rfc7523'],
   keyId: ['rfc7523'],
