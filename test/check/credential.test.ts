@@ -20,8 +20,11 @@ async function startProvider(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function examined(settings: Parameters<typeof credentialConfig>[0]): Promise<string[]> {
-  const { directory } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+async function examined(
+  settings: Parameters<typeof credentialConfig>[0],
+  client_secret = 'S3CRET',
+): Promise<string[]> {
+  const { directory } = await mountSecret({ client_id: 'shop', client_secret });
   const { findings } = await examineCredential(credentialConfig({ directory, ...settings }), examination());
   return lines(findings);
 }
@@ -48,6 +51,17 @@ it('what a provider says beside its error names no mistake', async () => {
   );
   expect(refused).toEqual([expect.stringMatching(/ → ask for an audience or resource/)]);
 });
+
+it.each([{ method: 'client_secret_basic', encoding: 'form' }, { method: 'client_secret_post' }] as const)(
+  'a secret that is only the id again is seen, by $method',
+  async (clientAuth) => {
+    const tokenUrl = await startProvider((_request, response) => {
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
+    });
+    const found = await examined({ tokenUrl: `${tokenUrl}/token`, clientAuth }, 'shop');
+    expect(found).toContainEqual(expect.stringMatching(/: token: .* → client_id in place of the secret: /));
+  },
+);
 
 it('a client certificate is shown to the provider, and its end is told', async () => {
   const authority = createCertificateAuthority('provider');

@@ -450,6 +450,7 @@ describe('where the operator limits hosts, a tenant cannot pass for one of them,
     expect(injectionBy([own], { defaults: { allowed } }).injection.result).toBe('injected');
     for (const annotations of [
       { 'token-sidecar.dev/upstream': 'https://mine.example.net' },
+      { 'token-sidecar.dev/hosts': 'mine.example.net' },
       { 'token-sidecar.dev/secret': 'other' },
     ]) {
       expect(refusalBy([own], { defaults: { allowed }, annotations })).toContain(reason);
