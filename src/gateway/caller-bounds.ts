@@ -1,5 +1,3 @@
-/** Bounds what each caller has in use. */
-
 import type { CallerLimits } from '../config/config.ts';
 import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Clock } from '../platform/time/clock.ts';
@@ -21,7 +19,7 @@ class CallerUse {
   connections = 0;
   /** Only if its entry bounds them. */
   requests: TokenBucket | undefined;
-  /** Made with the first aborted request: most callers abort none. */
+  /** Most callers abort none. */
   breakOffs: TokenBucket | undefined;
 
   get isResting(): boolean {
@@ -73,7 +71,6 @@ export class CallerBounds {
     };
   }
 
-  /** A caller has aborted a request that is under way. */
   brokenOff(key: string): void {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
@@ -110,7 +107,6 @@ export class CallerBounds {
   #place(key: string, caller: CallerUse): void {
     const [from, to] = caller.isResting ? [this.#busy, this.#resting] : [this.#resting, this.#busy];
     from.delete(key);
-    // At the end, as the most recently busy.
     if (caller.isResting) to.delete(key);
     to.set(key, caller);
   }

@@ -8,7 +8,6 @@ import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
 import { type Instant, later } from '../platform/time/clock.ts';
 
 export type Peer =
-  /** No certificate was shown or asked for. */
   | { readonly kind: 'unnamed' }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'refused'; readonly why: string }
@@ -62,8 +61,7 @@ export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Inst
 }
 
 /**
- * From the leaf upwards. Node links certificates only by names and key ids, so each signature is verified: the chain is
- * then the one that OpenSSL accepted.
+ * From the leaf upwards. Node links certificates only by names and key ids, so each signature is verified.
  * @returns undefined if a link is not signed by the next.
  */
 function chainOf(leaf: ChainLink): ChainLink[] | undefined {
@@ -94,10 +92,7 @@ function isValid({ valid_from = '', valid_to = '' }: ChainLink, nowWallMs: numbe
   return Date.parse(valid_from) <= nowWallMs && Date.parse(valid_to) > nowWallMs;
 }
 
-/**
- * By the wall clock. A peer may send a renewed and an expired intermediate, and Node links the first of them; OpenSSL
- * did not use an expired one.
- */
+/** By the wall clock. Node may link an expired intermediate that OpenSSL did not use, if a renewed one was sent, too. */
 function firstEnd([leaf = 0, ...above]: readonly number[], nowWallMs: number): number {
   return Math.min(leaf, ...above.filter((endsMs) => endsMs > nowWallMs));
 }

@@ -17,13 +17,11 @@ interface CallerConnectionOptions {
   readonly gates: CallerGates;
   /** The outcome of the handshake. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
-  /** Reports that its caller is known, or that it is gone. */
   readonly known: () => void;
   /** Called whenever a request is settled. */
   readonly onFree: () => void;
 }
 
-/** A caller's connection: TLS around the sidecar's usual service. */
 export class CallerConnection implements AppConnection, Holder {
   readonly socket: Socket;
   place = 0;
@@ -115,7 +113,7 @@ export class CallerConnection implements AppConnection, Holder {
 
 const HANDSHAKE_MS = 10_000;
 
-/** In order of preference; a client that offers neither gets an alert (RFC 7301 §3.2). */
+/** A client that offers neither gets an alert (RFC 7301 §3.2). */
 const PROTOCOLS = ['h2', 'http/1.1'];
 
 interface TlsHandshakeOptions {
@@ -127,7 +125,6 @@ interface TlsHandshakeOptions {
   readonly clock: Clock;
   /** Called in the turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
-  /** The connection has ended, or is ending. */
   readonly onFailed: (result: 'handshake_failed' | 'timeout', why: string) => void;
 }
 

@@ -6,13 +6,9 @@ import type { KernelBuffers } from './kernel-buffers.ts';
 /** In ms: meanwhile a process on one core receives some 20 MB. */
 const LOOK_MS = 100;
 
-/**
- * The part of the memory limit that connections may hold together. V8 bounds its heap, where heads are, to half of the
- * limit, and needs some of it for garbage.
- */
+/** V8 bounds its heap, where heads are, to half of the memory limit, and needs some of it for garbage. */
 const PART_HELD = 1 / 6;
 
-/** If the process takes less of the limit, nobody is looked at. */
 const PART_QUIET = 1 / 3;
 
 /** The part of the limit for the process and the kernel's buffers. */
@@ -41,13 +37,11 @@ export interface Party {
   readonly address: string;
 }
 
-/** A connection, and what it holds unfinished or unread. */
 export interface Holder {
   readonly party: Party;
   readonly heldBytes: number;
   /** Its own, and those to HTTP/1.1 upstreams whose request is under way; not a tunnel's upstream. */
   readonly sockets: readonly Socket[];
-  /** At once, with what the kernel holds for it. */
   end(): void;
 }
 
@@ -58,7 +52,6 @@ interface HeldMemoryOptions {
   readonly kernel: Pick<KernelBuffers, 'charged' | 'queued'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
-  /** Called for each connection that is ended. */
   readonly onEnded: () => void;
 }
 
@@ -76,10 +69,9 @@ interface Share {
 const UNKNOWN: Share = { bytes: 0, isKnown: false, held: [] };
 
 /**
- * Bounds what all connections hold together, unfinished or unread, here and in the kernel. Requests pay nothing: totals
- * are read ten times a second, and shares only if there is much. While it is too much, the party that holds most loses
- * its largest connection. All addresses without a caller count as one party against each caller, since addresses cost
- * nothing.
+ * Bounds what all connections hold unfinished or unread, here and in the kernel. Requests pay nothing: totals are read
+ * ten times a second, and shares only if there is much. Then the party that holds most loses its largest connection.
+ * All addresses without a caller are one party, since addresses cost nothing.
  */
 export class HeldMemory {
   readonly #options: HeldMemoryOptions;
@@ -187,7 +179,6 @@ function sum(shares: readonly Share[]): number {
   return shares.reduce((total, { bytes }) => total + bytes, 0);
 }
 
-/** The caller that holds most or, if all without a caller hold more, the address that does. */
 function whoPays(shares: readonly Share[]): Share {
   let caller = UNKNOWN;
   let address = UNKNOWN;

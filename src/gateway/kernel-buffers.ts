@@ -1,5 +1,3 @@
-/** What the kernel holds for connections, unsent or unread. */
-
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { systemCodeOf } from '../platform/errors.ts';
@@ -12,17 +10,17 @@ const STATISTICS = '/sys/fs/cgroup/memory.stat';
 const MAX_STATISTICS_BYTES = 16 * 1024;
 
 export interface KernelBuffers {
-  /** Bytes of socket buffers that count against the memory limit; 0 if they do not count. */
+  /** Bytes; 0 if they do not count against the memory limit. */
   charged(): number;
   /**
-   * Bytes in socket buffers by owner: less than is charged. Takes up to tens of milliseconds. Undefined if the kernel
-   * cannot be asked, for example for want of a descriptor.
+   * By owner: less than is charged. Takes up to tens of milliseconds. Undefined if the kernel cannot be asked, for
+   * example for want of a descriptor.
    */
   queued<Owner>(sockets: ReadonlyMap<Owner, readonly Socket[]>): ReadonlyMap<Owner, number> | undefined;
   close(): void;
 }
 
-/** Keeps the statistics open: there may be no descriptor when they matter. */
+/** There may be no descriptor when they matter. */
 export function openKernelBuffers(statistics = STATISTICS): KernelBuffers {
   const file = openIfThere(statistics);
   const text = Buffer.alloc(MAX_STATISTICS_BYTES);

@@ -35,7 +35,6 @@ const DECISIONS: readonly Decision[] = [
   'unverified',
 ];
 
-/** @param remembered returns how many callers are remembered. */
 export function createGatewayMetrics(registry: Registry, remembered: () => number): GatewayMetrics {
   const registers = [registry];
   const inFlight = new Map<string, number>();

@@ -1,7 +1,4 @@
-/**
- * The interface between the data path and the rest of the program. What is behind `startProxy` may change, the
- * behaviour asserted in `test/wire` may not.
- */
+/** What is behind `startProxy` may change, the behaviour asserted in `test/wire` may not. */
 
 import type {
   AccessLogConfig,
@@ -43,7 +40,7 @@ export interface ServingOptions {
   readonly accessLog?: AccessLogConfig;
   /** Who may use which routes if `connectionHandler` tells callers apart; absent: nobody. */
   readonly callers?: readonly GatewayCaller[];
-  /** By credential name; must hold all that routes use. */
+  /** By credential name. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
 }
 
@@ -54,7 +51,6 @@ export interface ProxyOptions extends ServingOptions {
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /** For the access log; `log` when absent. */
   readonly accessLogger?: Logger;
   readonly tracer?: Tracer;
   readonly leaves?: Pick<LeafContexts, 'contextFor'>;
@@ -68,7 +64,6 @@ export interface ProxyOptions extends ServingOptions {
 }
 
 export interface Superseded {
-  /** Resolves once no request is served by the previous settings. */
   whenUnused(): Promise<void>;
 }
 
@@ -93,8 +88,8 @@ export interface DataPath {
   /** Resolves once no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**
-   * Accepts no more, and cuts what is in flight after `timeoutMs`. New requests on open connections get 503 `draining`.
-   * Resolves when no connection is left; safe to call again.
+   * Cuts what is in flight after `timeoutMs`. New requests on open connections get 503 `draining`. Resolves when no
+   * connection is left; safe to call again.
    */
   drain(timeoutMs: number): Promise<void>;
 }

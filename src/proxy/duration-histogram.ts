@@ -1,6 +1,5 @@
 import type { Labels, Registry } from '../platform/prometheus.ts';
 
-/** Upper bounds; longer durations have one more bucket. */
 export const BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
@@ -12,7 +11,6 @@ export class DurationTally {
   /** Per bucket, the latest kept trace. */
   exemplars: (Exemplar | undefined)[] | undefined;
 
-  /** @param traceId if the trace is kept. */
   observe(seconds: number, traceId?: string): void {
     let bucket = 0;
     while (seconds > (BUCKETS_SECONDS[bucket] as number)) bucket++;
@@ -120,10 +118,9 @@ function seriesOf(name: string, labels: Labels, { counts, sumSeconds }: Duration
   ];
 }
 
-/** By the first digit of a status. */
 const CLASSES = ['', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 
-/** One route's durations by class of status. A class has series from its first request on. */
+/** A class has series from its first request on. */
 export class RouteDurations {
   readonly #byClass: (DurationTally | undefined)[] = CLASSES.map(() => undefined);
   readonly #open: (code: string) => DurationTally;
@@ -142,7 +139,6 @@ export class RouteDurations {
     tally.observe(seconds, traceId);
   }
 
-  /** Ended requests by the status's first digit. */
   classes(): number[] {
     return this.#byClass.map((tally) => (tally?.counts ?? []).reduce((sum, count) => sum + count, 0));
   }

@@ -40,7 +40,6 @@ export interface GenerationSurroundings {
   readonly tracer: Tracer | undefined;
 }
 
-/** Each generation replaces the one before; they share the process's connections. */
 export class GenerationMaker {
   readonly #surroundings: GenerationSurroundings;
   readonly #upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
@@ -51,8 +50,7 @@ export class GenerationMaker {
   }
 
   /**
-   * Makes a generation and puts it to use. Unchanged routes keep their open connections; those of all others close once
-   * their requests have ended.
+   * Unchanged routes keep their open connections; those of all others close once their requests have ended.
    * @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source; the
    * previous generation is unchanged.
    */
@@ -182,7 +180,6 @@ interface ListToOpen {
   readonly options: ServingOptions;
 }
 
-/** In one turn of the event loop. */
 const ROUTES_AT_ONCE = 50;
 
 /** In batches, so that requests go on meanwhile. */

@@ -17,16 +17,13 @@ import {
   type UpstreamObserver,
 } from './observer.ts';
 
-/** The label of requests without a route. */
 export const NO_ROUTE = 'none';
 
-/** A request costs only additions to plain numbers, which become series when read. */
+/** A request costs only additions to plain numbers. */
 export interface ProxyMetrics {
   forRoute(route: string): RouteObserver;
-  /** Counts an app's connection that was ended for asking too much. */
   http2Abuse(kind: string): void;
   redirected(result: string): void;
-  /** For OpenMetrics, by the sample's name and labels. */
   exemplars(): ReadonlyMap<string, string>;
   /** Stops counting for a removed route; false while its requests are in flight. The caller then removes its series. */
   forget(route: string): boolean;
@@ -34,7 +31,6 @@ export interface ProxyMetrics {
   figures(): ReadonlyMap<string, RouteFigures>;
 }
 
-/** Since the start, read from the metrics. */
 export interface RouteFigures {
   readonly total: number;
   readonly inFlight: number;
@@ -312,7 +308,6 @@ function createUpstreamMetrics(
   return { forRoute: build };
 }
 
-/** One addition a count; the counter gets them when read. */
 class IndexedTally<Name extends string> {
   readonly #labels: readonly Readonly<Record<Name, string>>[];
   /** By label index: not yet added to the counter. */

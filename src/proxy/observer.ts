@@ -58,14 +58,12 @@ export interface EndedRequest {
   readonly upstreamProtocol: Protocol | undefined;
 }
 
-/** Records one request in more detail than the counts. */
 export interface RequestRecorder {
   /** The app's own, or a generated one. */
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
   /** The trace's id, if the receiver of spans keeps it. */
   readonly sampled: string | undefined;
-  /** Counted by whoever passes the bytes on. */
   readonly bytes: PassedBytes;
   /** @param caller its name. */
   identified(caller: string): void;
@@ -83,7 +81,6 @@ export interface RequestRecorder {
   /** The answer was read, or its rest is unwanted. */
   answerEnded(): void;
   attemptFailed(code: ProxyErrorCode): void;
-  /** The proxy refused the request, or could not complete it. */
   failed(code: ProxyErrorCode): void;
   ended(ended: EndedRequest): void;
 }

@@ -42,7 +42,7 @@ export function shownMethod(method: string): string {
   return method.slice(0, MAX_METHOD_LENGTH);
 }
 
-/** Repeats with the same route and error are limited, and counted. */
+/** Repeats are limited, and counted. */
 export function logFailedRequest(
   log: Logger,
   { route, method, ...rest }: FailedRequest,

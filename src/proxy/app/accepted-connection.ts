@@ -6,16 +6,12 @@ import { type AppConnection, type AppContext, type Carrier, guarded, type Speake
 import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
 
-/** Was read before its server was known. */
 interface BegunConnection {
   /** @returns the bytes already read. */
   takeOver(take: TakeBytes): Buffer | undefined;
 }
 
-/**
- * Its first octets decide which HTTP version it speaks (RFC 9113 §3.4). It waits only while they may become the
- * preface.
- */
+/** Its first octets decide which HTTP version it speaks (RFC 9113 §3.4). */
 export class AcceptedConnection implements AppConnection, Carrier {
   readonly socket: Socket;
   place = 0;

@@ -7,17 +7,14 @@ import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ListenerContext } from '../transaction/listener-context.ts';
 import type { PeerWatch } from './peer-watch.ts';
 
-/** An app's connection, as the listener sees it. */
 export interface AppConnection extends Member {
   readonly socket: Socket;
   readonly busy: boolean;
   /** Closes unless a request is served, once what was written has left. */
   closeIdle(): void;
-  /** Tells the app, if its protocol can, that no new requests are taken. */
   drain(): void;
 }
 
-/** What a version of HTTP is spoken on. */
 export interface Carrier {
   readonly socket: Socket;
   /** Calls `tooLate`. Set at first to the time for a first request. */
@@ -26,7 +23,6 @@ export interface Carrier {
   guarded(act: () => void): void;
 }
 
-/** A version of HTTP on one connection, of which it receives all events. */
 export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
   /** Estimated, unfinished or unread, beside the socket's. Costly: ask seldom. */
   readonly heldBytes: number;
@@ -36,14 +32,12 @@ export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
   bytes(chunk: Buffer): void;
   /** Nothing more will come. */
   ended(): void;
-  /** The system has taken all that was written. */
   drained(): void;
   /** The deadline has passed. */
   tooLate(): void;
   closed(): void;
 }
 
-/** Shared by the connections of one listener. */
 export interface AppContext extends ListenerContext {
   readonly network: Network;
   /** Tells which clients have left. */

@@ -17,7 +17,6 @@ const LINGER_MS = 1_000;
 /** More at once are closed silently. */
 const MAX_REFUSED = 16;
 
-/** How connections at one address are served. */
 export interface Service {
   /** Names the address in errors. */
   readonly what: string;
@@ -32,7 +31,6 @@ export interface Service {
   readonly open: (accepted: Socket, onFree: () => void) => AppConnection | undefined;
 }
 
-/** The listening side of the proxy, at all its addresses. */
 export class Listener {
   readonly #context: AppContext;
   readonly #servers = new Set<Server>();

@@ -12,7 +12,7 @@ const MIN_PAUSE_MS = 250;
 /** Between looks at peers that were there before. */
 const USUAL_PAUSE_MS = 1_000;
 
-/** After each look a pause of this many times its length: at most a twentieth of a core. */
+/** At most a twentieth of a core. */
 const PAUSE_PER_LOOK = 20;
 
 /** A look that calls for more was slow because the process stood still. */
@@ -37,7 +37,7 @@ type State =
 const RESTING: State = { kind: 'resting' };
 
 /**
- * Finds out which clients have left after a half-close. One expensive look serves all that are watched.
+ * One expensive look serves all clients that are watched after a half-close.
  * A peer that cannot be found counts as gone: it is on another machine, or the system is not Linux.
  */
 export class PeerWatch {
@@ -71,7 +71,6 @@ export class PeerWatch {
     this.#state = RESTING;
   }
 
-  /** At this moment, or as soon after it as allowed. */
   #lookAt(wantedMs: number): void {
     const atMs = Math.max(wantedMs, this.#rested);
     if (this.#state.kind === 'looking') return;

@@ -15,7 +15,6 @@ import type { ActiveRoute } from '../routing/routes.ts';
 import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
-/** Captured hosts get the token; nothing else is reached. */
 export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig {
   const [{ timeouts }] = hosts as [CapturedHost];
   return {
@@ -35,7 +34,6 @@ interface CapturedPort {
   readonly service: Service;
 }
 
-/** @param termination absent where no TLS ends here. */
 export function capturedPorts(
   hosts: readonly CapturedHost[],
   context: AppContext,

@@ -1,11 +1,7 @@
-/**
- * The host of a redirected connection, by SNI (RFC 6066 §3) or the Host of its first request. This only decides who
- * serves the connection, which judges the same octets again.
- */
+/** The host of a redirected connection only decides who serves it: the server judges the same octets again. */
 
 import { HANDSHAKE_RECORD, MAX_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
 
-/** Beyond this, the host counts as nameless. */
 const MAX_FIRST_BYTES = MAX_HELLO_BYTES;
 
 type Naming =
@@ -40,7 +36,6 @@ export function nameIn(octets: Buffer): Naming {
   // Other forms are for the app's own proxy (RFC 9112 §3.2), not for the named host.
   if (!target.startsWith('/') && target !== '*') return NAMELESS;
   const headEnd = said.indexOf('\r\n\r\n');
-  // With the line end of the last field.
   const authority = hostIn(headEnd === -1 ? said : said.slice(0, headEnd + LINE_END.length));
   if (authority !== undefined) return { kind: 'named', scheme: 'http', authority };
   return headEnd === -1 && octets.length < MAX_FIRST_BYTES ? PARTIAL : NAMELESS;

@@ -8,9 +8,7 @@ import type { TunnelEnd } from '../tunnel/tunnel.ts';
 
 interface OriginalConnectionEvents {
   stands(): void;
-  /** The server spoke, or ended its side, before the app. */
   spoke(): void;
-  /** It could not be made, or closed before it was needed. */
   failed(error: SidecarError<ProxyErrorCode> | undefined): void;
 }
 
@@ -25,7 +23,6 @@ interface Way {
   readonly passing: PassingConnections;
 }
 
-/** A connection to where a redirected one was going: to pass bytes, or to find out which side speaks first. */
 export class OriginalConnection extends WithoutRequest {
   readonly #events: OriginalConnectionEvents;
   readonly #way: Way;
@@ -106,8 +103,8 @@ export class OriginalConnection extends WithoutRequest {
 }
 
 /**
- * Detects loops: a passing connection that is itself redirected would be passed on forever. The system should exempt
- * this program's user.
+ * A passing connection that is itself redirected would be passed on forever, if the system exempts another user than
+ * this program's.
  */
 export class PassingConnections {
   readonly #known = new Set<string>();

@@ -104,13 +104,11 @@ interface RedirectedConnectionOptions {
 
 type Phase =
   | { readonly kind: 'unnamed'; readonly firstAtMs: number | undefined }
-  /** The successor is set once HTTP is spoken. */
   | { readonly kind: 'listed'; readonly successor: ConnectionSuccessor | undefined }
-  /** Bytes pass once the connection to the destination is open. */
   | { readonly kind: 'passing' }
   | { readonly kind: 'over' };
 
-/** A connection to where the app was going, under the configuration of its beginning. */
+/** Under the configuration of its beginning. */
 interface Past {
   readonly route: ActiveRoute;
   readonly connection: OriginalConnection;
@@ -256,7 +254,6 @@ class RedirectedConnection implements AppConnection {
     }
   }
 
-  /** Joins both ends once the connection is known to pass and is open. */
   #join(): void {
     const past = this.#past;
     const upstream = this.#phase.kind === 'passing' ? past?.connection.giveUp() : undefined;

@@ -50,7 +50,7 @@ export function membersOf(list: string): string[] {
     .filter((member) => member !== '');
 }
 
-/** Names that the data path looks for. Their usual two spellings need no new string. */
+/** Their usual two spellings need no new string. */
 const RULED = [
   'authorization',
   'connection',
@@ -73,10 +73,7 @@ const USUAL_SPELLINGS: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/**
- * Whether `candidate`, in any case, is `name`, which begins with a lower-case letter. Length and first letter rule out
- * nearly all others.
- */
+/** @param name begins with a lower-case letter. */
 export function isNamed(candidate: string, name: string): boolean {
   return (
     candidate.length === name.length &&
@@ -103,10 +100,7 @@ function lowerCaseAt(part: string, at: number): string {
   return at % 2 === 0 ? lowerCaseName(part) : part;
 }
 
-/**
- * One decimal number below 2^53, else undefined: even a list of equal values is refused, which RFC 9110 §8.6 would
- * allow.
- */
+/** Undefined unless one decimal number below 2^53. RFC 9110 §8.6 would allow a list of equal values. */
 export function parseContentLength(value: string): number | undefined {
   if (value === '') return undefined;
   let length = 0;
@@ -119,7 +113,6 @@ export function parseContentLength(value: string): number | undefined {
   return length;
 }
 
-/** Trailers come when these have long been decided. */
 const FORBIDDEN_TRAILERS = new Set([
   // Framing and routing
   'expect',

@@ -21,7 +21,6 @@ export function isLasting(fields: Fields): boolean {
   return LASTING.has(fields);
 }
 
-/** What one function made of lasting fields. */
 export class MadeOf<Made> {
   readonly #made = new WeakMap<Fields, Made>();
 

@@ -69,7 +69,7 @@ export function isGrpc(fields: Fields): boolean {
 
 export const REQUEST_ID_FIELD = 'x-request-id';
 
-/** Logs and answers may quote these: they end no line and no field. */
+/** Safe in logs and answers. */
 const ACCEPTABLE_ID = /^[\w.:=+/@-]{1,128}$/;
 
 /** The app's request id; undefined if there is none, several, or an unacceptable one. */
@@ -85,7 +85,7 @@ export const TRACESTATE_FIELD = 'tracestate';
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits: the span that sent the request. */
+  /** 16 hexadecimal digits, of the sender. */
   readonly spanId: string;
   readonly sampled: boolean;
 }
@@ -116,8 +116,8 @@ export function traceparentOf({ traceId, spanId, sampled }: TraceContext): strin
 }
 
 /**
- * Schemes that authenticate a connection (RFC 4559): later requests on it count as the same user's. NTLM, Negotiate and
- * names like them, and WinRM's; matched as a scheme in a list, not as a parameter.
+ * Schemes that authenticate a connection (RFC 4559): later requests on it count as the same user's. Matched as a scheme
+ * in a list, not as a parameter.
  */
 const CONNECTION_SCHEME = /(?:^|,)[\t ]*(?:ntlm|nego[a-z0-9]*|kerberos|credssp)(?=[\t ,]|$)/i;
 
@@ -125,7 +125,6 @@ export function authenticatesConnection(fields: Fields): boolean {
   return fieldValues(fields, 'authorization').some(namesConnectionScheme);
 }
 
-/** Whether the answer asks for such a scheme, or is a step of it. */
 export function challengesConnection(fields: Fields): boolean {
   return [...fieldValues(fields, 'www-authenticate'), ...fieldValues(fields, 'proxy-authenticate')].some(
     namesConnectionScheme,

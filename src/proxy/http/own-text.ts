@@ -1,9 +1,6 @@
 const SCRATCH = Buffer.allocUnsafeSlow(8 * 1024);
 
-/**
- * Copies a text of octets. A concatenated string is copied on each use, and a slice keeps all that it was cut from, up
- * to 64 KB of head.
- */
+/** A concatenated string is copied on each use, and a slice keeps up to 64 KB of head. */
 export function ownText(text: string): string {
   if (text.length > SCRATCH.length) return Buffer.from(text, 'latin1').toString('latin1');
   return SCRATCH.toString('latin1', 0, SCRATCH.write(text, 'latin1'));

@@ -25,7 +25,6 @@ export const UPPER_CASE_TOKEN = classOf((octet) => TOKEN[octet] === 1 && !(octet
  */
 export const TARGET = classOf((octet) => octet >= 0x21 && octet <= 0x7e && octet !== 0x23 && octet !== 0x5c);
 
-/** Of a dialled host name or an IPv4 address. */
 const HOST_NAME = classOf((octet) => `.-_${ALPHANUMERIC}`.includes(String.fromCharCode(octet)));
 
 /** `reg-name` (RFC 3986 §3.2.2) without percent-encoding. */
@@ -36,12 +35,10 @@ const REGISTERED_NAME = classOf((octet) =>
 /** `field-vchar`, SP and HTAB (RFC 9110 §5.5), also of a reason phrase (RFC 9112 §4). */
 export const FIELD_VALUE = classOf((octet) => octet === HTAB || (octet >= 0x20 && octet !== 0x7f));
 
-/** Refused anywhere in a head; CR and LF have rules of their own. */
 export const CONTROL = classOf(
   (octet) => (octet < 0x20 && octet !== HTAB && octet !== LF && octet !== CR) || octet === 0x7f,
 );
 
-/** The first index from `at` on that is not in `members`. */
 export function endOfRun(members: Uint8Array, bytes: Uint8Array, at: number): number {
   let end = at;
   while (members[bytes[end] as number] === 1) end++;
@@ -139,7 +136,7 @@ export function splitAbsoluteTarget(target: string): AbsoluteTarget | undefined 
 
 const MAX_SHOWN_CHARS = 1024;
 
-/** For logs and traces: without the query, where secrets travel, cut, and copied. Empty for a target without a path. */
+/** For logs and traces: without the query, where secrets travel, and cut. */
 export function shownPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
   if (targetForm === 'authority') return '';
   const whole = targetForm === 'absolute' ? (splitAbsoluteTarget(target)?.pathAndQuery ?? '') : target;

@@ -33,7 +33,6 @@ interface RecordingOptions {
   readonly tracer?: Tracer | undefined;
 }
 
-/** Follows all requests, or those that arrive while the log is at level `trace`, which can change at any time. */
 export function recordingOf(options: RecordingOptions): RecordRequest {
   const { accessLog, tracer, log } = options;
   if (accessLog === undefined && tracer === undefined) {
@@ -154,7 +153,6 @@ class RecordedRequest implements RequestRecorder {
     this.#attempt = undefined;
   }
 
-  /** Adds the request id and, if there is a tracer, the trace context of the sending span. */
   #toSend(request: IncomingRequest): IncomingRequest {
     const { fields, connectionOptions } = request;
     const trace = this.#attempt?.trace;
@@ -261,7 +259,6 @@ function hasFailed({ status, error, grpcStatus }: Outcome): boolean {
   return error !== undefined || status >= 400 || (grpcStatus !== undefined && grpcStatus !== 0);
 }
 
-/** Its implementation is loaded only if traces are on. */
 export interface Tracer {
   /** @param parent what the app sent, if anything. */
   begin(request: IncomingRequest, parent: TraceContext | undefined): RequestSpan;

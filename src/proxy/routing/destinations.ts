@@ -29,7 +29,6 @@ export class Destinations {
   readonly forwardProxy: ForwardProxy | undefined;
   readonly captured: ForwardProxy | undefined;
   readonly redirected: ForwardProxy | undefined;
-  /** Good values of Host, if cross-site requests are refused. */
   readonly ownNames: ReadonlySet<string> | undefined;
 
   constructor({ routes, forwardProxy, captured, redirected, ownNames }: DestinationsOptions) {
@@ -79,7 +78,6 @@ export class Destinations {
     return this.#proxyOf(list).listedRoute(asked);
   }
 
-  /** Whether redirected connections to `asked` get the token. */
   listsRedirected(asked: AskedDestination): boolean {
     return this.redirected?.lists(asked) === true;
   }
@@ -94,7 +92,6 @@ export class Destinations {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
-  /** Those activated so far, for listed hosts and what passes. */
   get listedRoutes(): readonly ActiveRoute[] {
     const { forwardProxy, captured, redirected } = this;
     return [forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? []);
@@ -111,7 +108,7 @@ export class Destinations {
   }
 }
 
-/** Such a route has every path, so none can climb out of it. */
+/** No path can climb out of it. */
 function takesEveryPath(route: ActiveRoute | undefined, routes: readonly ActiveRoute[]): boolean {
   return route?.config.upstream.basePath === '' && routes.every(({ matcher }) => matcher.prefix === '');
 }

@@ -23,10 +23,8 @@ import type { IncomingRequest } from '../streams/contract.ts';
 import type { RefusedHosts } from './refused-hosts.ts';
 import { type ActivateRoute, type ActiveRoute, type Destination, hostName } from './routes.ts';
 
-/** Lists by which a host gets the token. */
 export type HostList = 'forwardProxy' | 'captured' | 'redirected';
 
-/** A prefix for metrics and logs, and a name for sentences. */
 export const HOST_LISTS = {
   forwardProxy: { prefix: 'forward', what: 'the forward proxy' },
   captured: { prefix: 'capture', what: 'captured hosts' },
@@ -49,13 +47,12 @@ interface ForwardProxyOptions {
   readonly activate: ActivateRoute;
   readonly refused: RefusedHosts;
   readonly log: Logger;
-  /** Replaced by this one: its destinations that are still listed are activated at once. */
+  /** Its destinations that are still listed are activated at once. */
   readonly before?: ForwardProxy | undefined;
 }
 
 interface KnownDestination {
   readonly active: ActiveRoute;
-  /** Undefined for a host that is not listed. */
   readonly listed: AllowedDestination | undefined;
 }
 
@@ -66,10 +63,7 @@ type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
 type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 
-/**
- * Destinations of absolute-form requests and CONNECTs. Only hosts on the list get the token, whatever else is
- * configured.
- */
+/** Only hosts on the list get the token, whatever else is configured. */
 export class ForwardProxy {
   readonly #options: Omit<ForwardProxyOptions, 'before'>;
   /** By destination. */
@@ -181,7 +175,6 @@ export class ForwardProxy {
     return allowedDestination(this.#options.config, asked) !== undefined;
   }
 
-  /** For connections that pass unchanged, without a token. */
   routePast({ host, port }: ListenAddress): ActiveRoute {
     const authority = host.includes(':') ? `[${host}]` : host;
     return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
@@ -288,7 +281,6 @@ function portOf(authority: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** With or without the port of its scheme. */
 function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
   const standard = DEFAULT_PORTS[scheme];
   return (
@@ -302,7 +294,6 @@ function originForm(method: string, pathAndQuery: string): string {
   return pathAndQuery === '' && method === 'OPTIONS' ? '*' : `/${pathAndQuery}`;
 }
 
-/** The first entry with this host and port. */
 export function allowedDestination(
   { allow }: ForwardProxyConfig,
   asked: AskedDestination,

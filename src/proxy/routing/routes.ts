@@ -5,7 +5,6 @@ import type { UpstreamStreams } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { AskedDestination } from './forward-proxy.ts';
 
-/** A configured route or a listed destination. */
 export interface ActiveRoute {
   readonly config: RouteConfig;
   readonly matcher: RouteMatcher;
@@ -63,7 +62,7 @@ export function matchRoute<Route extends { readonly matcher: RouteMatcher }>(
   return undefined;
 }
 
-/** Base path, then the path with or without its prefix, then the query, byte for byte. */
+/** Byte for byte. */
 export function upstreamTarget(
   route: Pick<RouteConfig, 'stripPrefix' | 'upstream'>,
   matcher: RouteMatcher,
@@ -85,7 +84,6 @@ function hasPrefix(path: string, prefix: string): boolean {
 }
 
 interface OriginTarget {
-  /** Starts with a slash, or is `*`. */
   readonly path: string;
   /** With its question mark, or empty. */
   readonly query: string;
@@ -104,8 +102,7 @@ export function splitTarget(target: string): OriginTarget {
 
 /**
  * Whether a segment is `.` or `..` to any server: percent-encoded, ended by an encoded slash or backslash, or with
- * parameters (`..;x`, which servlet containers strip). Such a path could climb out of the prefix that decides its
- * token. Refuse it, never resolve it.
+ * parameters (`..;x`). Such a path could climb out of the prefix that decides its token: refuse it, never resolve it.
  */
 export function hasDotSegment(path: string): boolean {
   if (!path.includes('.') && !(path.includes('%') && /%2e/i.test(path))) return false;

@@ -1,7 +1,4 @@
-/**
- * The ClientHello (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2): the name asked for and the protocols offered. OpenSSL gets the
- * same octets.
- */
+/** A ClientHello (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2) is only read: OpenSSL gets the same octets. */
 
 import { withoutRootDot } from '../../platform/net/address.ts';
 
@@ -12,7 +9,6 @@ interface ClientHello {
   readonly kind: 'hello';
   /** Lower-case, without a final dot (RFC 6066 §3). */
   readonly serverName: string | undefined;
-  /** By ALPN (RFC 7301), as they came. */
   readonly protocols: readonly string[] | undefined;
 }
 
@@ -138,7 +134,6 @@ class Reader {
     return this.#take(bytes).readUIntBE(0, bytes);
   }
 
-  /** @param lengthBytes the octets of its length. */
   vector(lengthBytes: number): Buffer {
     return this.#take(this.number(lengthBytes));
   }

@@ -8,7 +8,6 @@ import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 
-/** For the whole handshake, the question to the upstream included. */
 const HANDSHAKE_MS = 10_000;
 
 /** The fatal alert unrecognized_name, unencrypted (RFC 8446 §6). */
@@ -39,7 +38,7 @@ type Phase =
 
 const OVER: Phase = { kind: 'over' };
 
-/** The server's side of TLS. The name is checked and the upstream asked before a certificate is shown. */
+/** The name is checked and the upstream asked before a certificate is shown. */
 export class Handshake {
   readonly #options: HandshakeOptions;
   readonly #socket: Socket;
@@ -201,7 +200,6 @@ export function failureOf(error: Error | undefined, sinceShownMs: number): Hands
 /** RFC 7301 §6. */
 const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };
 
-/** Whether the app offers both protocols, so that the upstream decides. */
 export function mustAskUpstream(offered: readonly string[] | undefined): boolean {
   return offered?.includes(ALPN_NAMES.h2) === true && offered.includes(ALPN_NAMES.http1);
 }

@@ -1,4 +1,4 @@
-/** The authority of interception (RFC 5280): made in memory at start, and limited to the listed names. */
+/** The authority of interception (RFC 5280) is made in memory at start. */
 
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -53,7 +53,7 @@ interface Authority {
 }
 
 interface AuthorityOptions {
-  /** Lower-case; `*.suffix` for all names below. At least one. */
+  /** Lower-case; `*.suffix` for all names below. */
   readonly names: readonly string[];
   /** Unix time in ms. */
   readonly nowMs: number;
@@ -75,7 +75,7 @@ const LEAF_MS = 24 * HOUR_MS;
 /** RFC 5280 §4.2.1.10. */
 const ADDRESSES = ['0.0.0.0/0', '::/0'];
 
-/** The root signs only one intermediate, ever. */
+/** The root signs only one intermediate. */
 export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: AuthorityOptions): Authority {
   const { root, certificate, issuer, keys } = signIntermediate(names, nowMs, newKeys);
   // One key for all: whoever could read one could read each.
@@ -91,7 +91,7 @@ export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: Autho
   };
 }
 
-/** A function of its own, so that nothing that lives on keeps the root's key. */
+/** A function of its own, so that nothing keeps the root's key. */
 function signIntermediate(names: readonly string[], nowMs: number, newKeys: () => KeyPair) {
   const rootKeys = newKeys();
   const keys = newKeys();
@@ -136,7 +136,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
   return { root, certificate, issuer, keys };
 }
 
-/** A permitted name permits all names below it: those are excluded again unless listed. */
+/** A permitted name permits all names below it, so unlisted ones are excluded. */
 function constraintsTo(names: readonly string[]): NameConstraints {
   const listed = new Set(names.map((name) => name.replace(/^\*\./, '')));
   const exact = names.filter(
@@ -184,10 +184,8 @@ function signLeaf({ name, issuer, keys, leafKey, issuedAtMs, expiresAtMs }: Leaf
   );
 }
 
-/** Wildcards let an app ask for any number of names. */
 const MAX_LEAVES = 128;
 
-/** The part of its life below which a certificate is replaced. */
 const RENEWED_AT = 1 / 3;
 
 interface Kept {
@@ -197,7 +195,6 @@ interface Kept {
   readonly renewAtMs: number;
 }
 
-/** Certificates by name: made on first use, kept while used, replaced before they expire. */
 export class LeafContexts {
   readonly #authority: Authority;
   readonly #clock: Clock;

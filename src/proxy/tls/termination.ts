@@ -36,7 +36,6 @@ export interface TerminatedConnection {
   readonly onOver: () => void;
 }
 
-/** Ends the TLS of apps for listed hosts, and serves the requests inside. */
 export class TlsTermination {
   readonly #options: TlsTerminationOptions;
   #handshakes = 0;
@@ -51,14 +50,12 @@ export class TlsTermination {
     throw new SidecarError('overloaded', `${MAX_HANDSHAKES} TLS handshakes are under way`);
   }
 
-  /** Serves a CONNECT to a listed host. */
   interceptConnect(transaction: Transaction, destination: Destination): RequestService {
     return {
       body: undefined,
       sentBy: undefined,
       heldBytes: 0,
       begin: () => this.#beginConnect(transaction, destination),
-      // A CONNECT sends nothing, and gives its connection up at once.
       flushRequest() {},
       appReady() {},
       release() {},
@@ -80,7 +77,6 @@ export class TlsTermination {
       ask: (onKnown) => askUpstream(upstream, onKnown),
       onSecured: (socket) => {
         this.#handshakes -= 1;
-        // From here on its requests are counted.
         onOver();
         this.#awaitVerdict(socket, () => {
           const rejected = 'client_rejected_certificate';
@@ -115,7 +111,7 @@ export class TlsTermination {
       connection,
       listed: { list: 'forwardProxy', asked: listed },
       route,
-      // Listeners on the connection outlast the CONNECT and must not keep it.
+      // The connection's listeners outlast the CONNECT and must not keep it.
       onOver: () => {
         served?.settle(this.#options.context().clock.monotonicMs());
         served = undefined;

@@ -1,5 +1,3 @@
-/** The rules by which requests are refused. */
-
 import type { ProxyLimits, RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
@@ -47,7 +45,6 @@ type DestinationRule = (
 ) => void;
 
 export interface Admission {
-  /** Run before the destination is looked up. */
   readonly onArrival: readonly ArrivalRule[];
   /** Run once the request counts for its route. */
   readonly onDestination: readonly DestinationRule[];
@@ -117,10 +114,7 @@ function tooMany(
   }
 }
 
-/**
- * Refuses a request whose placeholder would leave unswapped, since its host or field is another one. Tunnels are
- * exempt: they can't be read.
- */
+/** Refuses a request whose placeholder would leave unswapped. Tunnels are exempt: they can't be read. */
 function strayPlaceholders(placeholders: readonly string[]): DestinationRule {
   return (request, { route, tunnel }) => {
     if (tunnel) return;
@@ -145,16 +139,15 @@ const DETAILS: Readonly<Record<CrossSite, string>> = {
   foreign_name: 'the Host is a name that no route has; localhost and IP addresses are taken, too',
 };
 
-/** The configured names of the listener and its upstreams: no outsider decides what they resolve to. */
+/** Names under the operator's control. */
 export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress): ReadonlySet<string> {
   const names = routes.flatMap(({ match, upstream }) => [match.host, upstream.host]);
-  // An address without brackets parses as no host.
   return new Set([listen.host, ...names].map(hostOf).filter((name) => name !== ''));
 }
 
 /**
- * Refuses a request that another site's page makes a browser send, since the proxy would add a token. CONNECT and hosts
- * without a token are exempt. The absolute form comes only from a browser that uses this proxy; then the list decides.
+ * Refuses what another site's page makes a browser send: the proxy would add a token. CONNECT and hosts without a token
+ * are exempt. The absolute form comes from browsers that use this proxy; then the list decides.
  * @throws {SidecarError} `cross_site_request`.
  */
 export function refuseCrossSite(

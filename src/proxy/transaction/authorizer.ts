@@ -7,7 +7,6 @@ export type CallerPolicy = readonly GatewayCaller[];
 
 /** Knows the callers of one connection. */
 export interface Authorizer {
-  /** The request without its proof of identity. */
   withoutProof(request: IncomingRequest): IncomingRequest;
   /**
    * @param request as it arrived.

@@ -20,7 +20,6 @@ import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './reque
 import { acquireFor, attemptAfter, FIRST, FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './retry.ts';
 import type { Transaction } from './transaction.ts';
 
-/** An admitted request: gets its token, is sent, perhaps twice, and its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
   readonly body: RequestBody | undefined;
   sentBy: Protocol | undefined;
@@ -29,12 +28,10 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #route: ActiveRoute;
   readonly #target: string;
   readonly #token: RequestToken;
-  /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
   /** Whether the app's Authorization authenticates the connection. */
   readonly #ties: boolean;
   #upstream: UpstreamStream | undefined;
-  /** Part of the answer waits for the app. */
   #appIsBehind = false;
   #attempt = FIRST;
   #sentAtMs = 0;
@@ -77,7 +74,6 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the request came by HTTP/2, which several share: NTLM and Negotiate need HTTP/1.1',
       );
     }
-    // The token is usually held: no microtask is spent on it.
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
       void this.#sendWhenObtained();
@@ -178,7 +174,6 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#transaction.stream.proceed();
   }
 
-  /** Fails in the name of the side that stalled, or cuts an answer that has begun. */
   stalled(): void {
     const { begun, stream } = this.#transaction;
     this.#fail(
@@ -220,7 +215,6 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  /** Passes the refusal on unless there is another token. */
   async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
     this.#upstream?.hold();
     this.#holdApp();
@@ -278,7 +272,6 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.flushRequest();
   }
 
-  /** If it is not ready, `connected` is called once it is. */
   #acquire(): UpstreamStream {
     const { request } = this.#transaction;
     const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());

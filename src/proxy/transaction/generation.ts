@@ -14,7 +14,6 @@ export class Generation {
   readonly admission: Admission;
   readonly limits: ProxyLimits;
   readonly record: RecordRequest;
-  /** Absent where unreadable requests are not logged. */
   readonly logUnread: LogUnread | undefined;
   /** Used only with an authorizer. */
   readonly callers: CallerPolicy;
@@ -40,7 +39,6 @@ export class Generation {
     for (const done of this.#unusedWaiters.splice(0)) done();
   }
 
-  /** Resolves once no admitted request is in flight. */
   whenUnused(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve();
     return new Promise((resolve) => this.#unusedWaiters.push(resolve));

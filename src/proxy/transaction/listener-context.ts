@@ -11,7 +11,6 @@ import type { Generation } from './generation.ts';
 import type { RequestBody } from './replayable-body.ts';
 import type { Transaction } from './transaction.ts';
 
-/** What the requests of one listener share. */
 export interface ListenerContext extends RuleContext {
   /** Called for each request. */
   readonly generation: () => Generation;
@@ -27,9 +26,7 @@ export interface ListenerContext extends RuleContext {
   readonly interceptConnect?: (transaction: Transaction, destination: Destination) => RequestService;
 }
 
-/** Serves an admitted request: by forwarding or a tunnel. */
 export interface RequestService {
-  /** Undefined for a request without a body. */
   readonly body: RequestBody | undefined;
   /** Undefined for an unsent request and for a tunnel. */
   readonly sentBy: Protocol | undefined;
@@ -40,8 +37,6 @@ export interface RequestService {
   begin(): void;
   /** If the upstream falls behind, the app is paused. */
   flushRequest(): void;
-  /** The app takes more of the answer. */
   appReady(): void;
-  /** The transaction has ended some other way. */
   release(): void;
 }

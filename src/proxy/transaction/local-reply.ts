@@ -1,5 +1,3 @@
-/** Answers in the proxy's own name: errors, and what the last hop answers. */
-
 import { randomUUID } from 'node:crypto';
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
@@ -86,7 +84,7 @@ const PERCENT = 0x25;
 const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
   // REFUSED_STREAM
   [0x7, 'UNAVAILABLE'],
-  // CANCEL: sent by services once the caller's deadline has passed.
+  // CANCEL: the caller's deadline has passed.
   [0x8, 'CANCELLED'],
   // ENHANCE_YOUR_CALM
   [0xb, 'RESOURCE_EXHAUSTED'],
@@ -152,8 +150,8 @@ const COUNT = /^[0-9]{1,15}$/;
 const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
 
 /**
- * The fields of an OPTIONS or TRACE with Max-Forwards counted down (RFC 9110 §7.6.2). Undefined if it is used up: the
- * request must not be forwarded.
+ * With Max-Forwards of an OPTIONS or TRACE counted down (RFC 9110 §7.6.2). Undefined if it is used up: the request must
+ * not be forwarded.
  */
 export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>): Fields | undefined {
   const { method, fields } = request;
@@ -168,10 +166,7 @@ export function countedDown(request: Pick<IncomingRequest, 'method' | 'fields'>)
   });
 }
 
-/**
- * To OPTIONS an empty 200; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in HTTP/1.1 form (RFC 9112
- * §10.1).
- */
+/** To OPTIONS an empty 200, to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), as HTTP/1.1. */
 export function lastHopAnswer(request: Pick<IncomingRequest, 'method' | 'target' | 'fields'>): LocalReply {
   const { method, target, fields } = request;
   const body = method === 'TRACE' ? serializeRequestHead(method, target, reflected(fields)) : '';
@@ -192,7 +187,7 @@ function reflected(fields: Fields): string[] {
 /** Decimal digits without leading zeros. */
 const STATUS = /^(?:[0-9]|1[0-6])$/;
 
-/** From trailers, or the head of a trailers-only answer; undefined if there is none. */
+/** Undefined if there is none. */
 export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   const values = fieldValues(fields, 'grpc-status');
   if (values.length === 0) return undefined;
@@ -200,7 +195,6 @@ export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
 }
 
-/** What is known of an unreadable request. */
 interface Unread {
   readonly code: ProxyErrorCode;
   readonly protocol: Protocol;

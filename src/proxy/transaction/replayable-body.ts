@@ -31,7 +31,6 @@ export class RequestBody {
     this.#kept = new ReplayBuffer(options.replayBytes);
   }
 
-  /** Whether everything sent so far is kept. */
   get whole(): boolean {
     return this.#kept.whole;
   }
@@ -40,7 +39,7 @@ export class RequestBody {
     return this.#kept.heldBytes;
   }
 
-  /** Whether the body may still outgrow the buffer, so that no retry can be promised. */
+  /** If so, no retry can be promised. */
   get mayOutgrow(): boolean {
     return !this.#complete && this.#options.mayOutgrow;
   }
@@ -83,13 +82,11 @@ export class RequestBody {
     this.#receiver = undefined;
   }
 
-  /** The body will not be sent again. */
   settle(): void {
     this.#kept.release();
   }
 }
 
-/** For a body that is still to come. */
 export function requestBodyOf(
   { contentLength }: Pick<IncomingRequest, 'contentLength'>,
   { replayBytes, requestBodyBytes }: ProxyLimits,
@@ -109,7 +106,7 @@ export function bodyTooLarge(maxBytes: number): SidecarError<ProxyErrorCode> {
   return new SidecarError('request_too_large', `the request body is larger than ${maxBytes} bytes`);
 }
 
-/** Once more than `maxBytes` have passed, it drops everything and is no longer `whole`. */
+/** Once more than `maxBytes` have passed, it is empty and not `whole`. */
 export class ReplayBuffer {
   readonly #maxBytes: number;
   readonly #kept = new ByteQueue();

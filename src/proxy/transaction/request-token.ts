@@ -19,26 +19,21 @@ import type { Transaction } from './transaction.ts';
 /** A token must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
 
-/** Whether the request was sent again after a refused token, and that was counted. */
 type Replay = 'none' | 'unanswered' | 'counted';
 
 type TokenUser = Pick<Transaction, 'request' | 'recorder' | 'caller'>;
 
-/** The token of one request, and the verdict of its answer. */
 export class RequestToken {
-  /** Whether the app's own identity is kept. */
   readonly keepsOwn: boolean;
   readonly #route: ActiveRoute;
   /** Undefined where no token is injected. */
   readonly #bearer: BearerSource | undefined;
   readonly #recorder: RequestRecorder | undefined;
-  /** Set once the request waits for a token. */
   #leaving: AbortController | undefined;
   #sent: string | undefined;
   /** The route lets the request go without an unavailable token. */
   #goesWithout = false;
   #replay: Replay = 'none';
-  /** The answer's trailers will give the verdict. */
   #awaitsTrailers = false;
 
   constructor(route: ActiveRoute, { request, recorder, caller }: TokenUser) {
@@ -77,7 +72,7 @@ export class RequestToken {
     this.#sent = authorization;
   }
 
-  /** The refused token, if a replacement may be asked for. */
+  /** Undefined if no replacement may be asked for. */
   refusedBy(verdict: TokenVerdict | 'in-trailers'): string | undefined {
     return verdict === 'refused' && this.#mayRenew() ? this.#sent : undefined;
   }
@@ -92,7 +87,6 @@ export class RequestToken {
     this.#replay = 'unanswered';
   }
 
-  /** Acts on the verdict of an answer that is passed on. */
   heed(verdict: TokenVerdict | 'in-trailers'): void {
     if (verdict === 'in-trailers') {
       this.#awaitsTrailers = true;

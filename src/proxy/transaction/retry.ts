@@ -1,5 +1,3 @@
-/** Which failures are retried, on which connection, and which requests may be sent twice. */
-
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { hasField } from '../http/fields.ts';
 import {

@@ -19,24 +19,21 @@ import { countedDown, grpcStatusOf, lastHopAnswer, localReplyFor } from './local
 type Progress =
   /** No final answer yet. */
   | 'waiting'
-  /** The final head has been written, or the stream is a tunnel. */
   | 'answering'
   /** The answer has been written whole. */
   | 'answered'
   /** The app left, or its answer was cut. */
   | 'broken-off';
 
-/** One request and its answer: counted exactly once. */
 export class Transaction {
   readonly stream: AppStream;
   request: IncomingRequest;
   /** When the head was complete, on the monotonic clock. */
   readonly startedAtMs: number;
   readonly isGrpc: boolean;
-  /** Undefined if the request is not followed. */
   readonly recorder: RequestRecorder | undefined;
   readonly #context: ListenerContext;
-  /** With the caller's proof of identity, for the authorizer. */
+  /** With the caller's proof of identity. */
   readonly #arrived: IncomingRequest;
   #caller: AdmittedCaller | undefined;
   #observer: RouteObserver;
@@ -79,7 +76,6 @@ export class Transaction {
     return this.#caller?.key;
   }
 
-  /** Of the request, and of what its service holds. */
   get heldBytes(): number {
     return octetsOf(this.#arrived.fields) + (this.#service?.heldBytes ?? 0);
   }
@@ -88,7 +84,6 @@ export class Transaction {
     return this.#service?.upstreamSocket;
   }
 
-  /** Whether the head of the final answer has been written. */
   get begun(): boolean {
     return this.#progress !== 'waiting';
   }
@@ -139,7 +134,6 @@ export class Transaction {
     if (!this.begun) this.stream.inform(head);
   }
 
-  /** The head leaves with the next flush. */
   beginAnswer(head: AnswerHead, body: AnswerBody): void {
     this.stream.respond(head, body);
     this.#progress = 'answering';
@@ -153,7 +147,6 @@ export class Transaction {
     this.stream.end(trailers, this.#patienceMs);
   }
 
-  /** Answers with `error`, or cuts an answer that has begun. */
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
     this.#countFailure(error.code);
@@ -251,7 +244,7 @@ export class Transaction {
     this.fail(refusal);
   }
 
-  /** Whether the caller is already known; if not, the request is served later. */
+  /** If not, the request is served later. */
   #letIn(authorizer: Authorizer): boolean {
     const identified = authorizer.identify(this.#arrived);
     if (!(identified instanceof Promise)) {
@@ -273,7 +266,6 @@ export class Transaction {
     } catch (error) {
       if (!this.over) this.#refuse(error);
     }
-    // If the request is unsent, its service keeps the app waiting.
     if (this.over || this.#service?.sentBy === undefined) return;
     this.stream.proceed();
     this.flushRequest();

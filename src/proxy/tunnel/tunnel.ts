@@ -20,9 +20,8 @@ export interface TunnelEvents {
   closed(how: Closing): void;
 }
 
-/** A socket, or a stream that shares its connection. */
 export interface TunnelSide {
-  /** Reports to `events`, beginning with bytes that came already. */
+  /** Begins with bytes that came already. */
   open(events: TunnelEvents): void;
   /** Copies the bytes before it returns. False if the peer falls behind: `writable` follows. */
   write(chunk: Buffer): boolean;
@@ -88,7 +87,6 @@ export function runTunnel(
   });
   upstream.open({
     ...passing(upstream, app, 'toApp'),
-    // If both directions have ended, what is left is still written.
     closed(how) {
       oneClosed();
       if (how === 'whole') app.close();
@@ -106,7 +104,6 @@ export function runTunnel(
   });
 }
 
-/** A connection given up for a tunnel. */
 export interface TunnelEnd {
   readonly socket: Socket;
   readonly writer: Pick<GatheredWriter, 'bytes' | 'flush'>;

@@ -22,8 +22,8 @@ const LINGER_MS = 1_000;
 const AHEAD_BYTES = 16 * 1024;
 
 /**
- * Requests are served one after another, so that pipelined ones are answered in order. The next one waits until the
- * client reads its answers. A client that has half-closed gets its answers while it is there.
+ * Requests are served one after another, the next one after the client reads its answers. A client that has half-closed
+ * gets its answers.
  */
 export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly socket: Socket;
@@ -86,7 +86,6 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.socket.pause();
   }
 
-  /** Reads on unless `stream` is over, since then the next one may hold. */
   proceed(stream: Http1AppStream): void {
     if (!this.#onHold || this.#stage !== stream) return;
     this.#onHold = false;
@@ -136,7 +135,6 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (this.#stage.kind === 'serving') this.#stage.transaction.appReady();
   }
 
-  /** The next answer says that it is the last. */
   drain(): void {
     this.endsWithAnswer = true;
     this.#successor?.drain();
@@ -256,7 +254,6 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     return body.position;
   }
 
-  /** For bytes that are no request, or a part that cannot be read on. */
   #refuse(error: unknown): void {
     const cause = asProxyError(error);
     // All other errors are the app's to handle.
@@ -264,7 +261,6 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     const stage = this.#stage;
     if (stage.kind === 'serving') {
       stage.body = undefined;
-      // It is unknown where the next request would start.
       if (stage.transaction.answered) stage.afterAnswer = 'closed';
       else stage.transaction.fail(cause);
       return;
@@ -310,7 +306,6 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     else this.socket.destroy();
   }
 
-  /** Half-closes, and reads on for a while. */
   #close(): void {
     this.#stage = CLOSING;
     this.#ahead = undefined;
@@ -368,12 +363,10 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 }
 
 type Stage =
-  /** Between requests: nothing of the next one has come. */
   | { readonly kind: 'idle' }
   /** Part of a head has come, or the connection is new. */
   | { readonly kind: 'head' }
   | Http1AppStream
-  /** Answered; the rest of the body is read and dropped. */
   | { readonly kind: 'dropping'; readonly body: BodyDecoder }
   /** What comes is ignored. */
   | { readonly kind: 'closing' }

@@ -23,13 +23,11 @@ const WORTH_DROPPING_BYTES = 64 * 1024;
 
 const CONNECTED = serializeResponseHead(200, 'Connection Established', []);
 
-/** How the answer's body is delimited (RFC 9112 §6.3); `none`: no body. */
+/** RFC 9112 §6.3. */
 type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
 
-/** A stream's connection, as the stream sees it. */
 export interface Http1Carrier extends TunnelEnd {
   readonly writer: GatheredWriter;
-  /** Whether the next answer is the last. */
   readonly endsWithAnswer: boolean;
   ownerFor(caller: string | undefined): ConnectionOwner;
   /** Reads no further until `proceed`. */
@@ -49,7 +47,6 @@ export interface Http1Carrier extends TunnelEnd {
   onFree(): void;
 }
 
-/** One request: a stage of its connection. Decides framing, Connection and 100-continue of the answer. */
 export class Http1AppStream implements AppStream {
   readonly kind = 'serving';
   readonly transaction: Transaction;
@@ -63,7 +60,6 @@ export class Http1AppStream implements AppStream {
   readonly #head: RequestHead;
   #framing: AnswerFraming = 'none';
   #continued = false;
-  /** Whether the connection ends with the answer. */
   #last = false;
 
   constructor(carrier: Http1Carrier, context: ListenerContext, head: RequestHead, nowMs: number) {
@@ -75,7 +71,6 @@ export class Http1AppStream implements AppStream {
     this.transaction = new Transaction(this, context, head, nowMs);
   }
 
-  /** Whether the client says that no request follows this one, which is whole. */
   get isClientsLast(): boolean {
     return this.requestWhole && !this.#head.persistent;
   }
@@ -114,7 +109,7 @@ export class Http1AppStream implements AppStream {
     const { status } = head;
     this.#framing = this.#framingFor(status, body);
     const fields = answerFields(head, { status, body: this.#framing === 'chunked' ? 'chunked' : 'plain' });
-    // After a final answer without 100 the client may send the body or not (RFC 9110 §10.1.1).
+    // Without 100 the client may send the body or not (RFC 9110 §10.1.1).
     this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
     const section = this.#last ? [...fields, 'connection', 'close'] : fields;
     this.#carrier.writer.text(serializeResponseHead(status, head.reason, section));

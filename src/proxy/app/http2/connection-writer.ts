@@ -8,7 +8,6 @@ import { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { Carrier } from '../connection.ts';
 
-/** From this size on, what is gathered leaves at once. */
 const GATHERED_BYTES = 64 * 1024;
 
 /** Data up to this size is copied behind its frame header; larger pieces are written beside it. */
@@ -20,12 +19,11 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 export interface WaitingAnswer {
   /** Sends one frame if allowed. False if none was sent. */
   step(): boolean;
-  /** There was room: tells whoever waits, if nothing is left to send. */
   settle(): void;
   dispose(): void;
 }
 
-/** What leaves an HTTP/2 connection: one turn's output in one write, and a queue of answers without room. */
+/** One turn's output leaves in one write; answers without room queue. */
 export class Http2Outlet<T> {
   /** For timers and ends of turns: if it throws, only this connection is lost. */
   readonly guarded: Carrier['guarded'];
@@ -47,7 +45,6 @@ export class Http2Outlet<T> {
     this.#writer = new GatheredWriter(socket);
   }
 
-  /** Written, and not yet read by the app. */
   get heldBytes(): number {
     return this.#leaving.heldBytes;
   }
@@ -56,7 +53,6 @@ export class Http2Outlet<T> {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Octets of data for one frame, now. */
   sendable(stream: ServerStream<T>): number {
     return this.#codec.sendable(stream);
   }
@@ -98,7 +94,6 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** A stream that was sent upstream has ended. */
   wasUseful(): void {
     this.#codec.wasUseful();
   }
@@ -109,7 +104,7 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** Calls `step` in turn with others while the window and the socket have room, then `settle`. */
+  /** Calls `step` in turn with others while there is room, then `settle`. */
   waitForRoom(sender: WaitingAnswer): void {
     this.#waiting.add(sender);
   }
@@ -118,7 +113,6 @@ export class Http2Outlet<T> {
     this.#waiting.delete(sender);
   }
 
-  /** Every waiting answer sends a frame in its turn, while there is room. */
   serveWaiting(): void {
     if (!this.#waiting.any) return;
     for (let any = true; any && this.room; ) {
@@ -178,10 +172,7 @@ interface Batch {
   readonly untilMs: number;
 }
 
-/**
- * Answers that are written, and not yet taken by the system. A socket takes them long before the system does if the app
- * does not read.
- */
+/** A socket takes answers long before the system does if the app does not read. */
 class LeavingAnswers {
   readonly #socket: Socket;
   readonly #clock: Clock;

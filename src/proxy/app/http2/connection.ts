@@ -37,7 +37,6 @@ const ROUND_TRIP_MS = 1_000;
 const LEAVING = Buffer.from('leaving.');
 const PARTING = Buffer.from('parting.');
 
-/** One connection from the app over HTTP/2. */
 export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<ConnectionStream> {
   readonly socket: Socket;
   readonly outlet: Http2Outlet<ConnectionStream>;
@@ -50,7 +49,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   /** By the present read. */
   #touched: ConnectionStream[] = [];
   #phase: Phase = OPEN;
-  /** When the connection ends if no request comes. */
   #idleUntilMs: number;
   /** Until when the app may read its answers; then counts of answers sent, sent before the last PING, and read. */
   #readUntilMs = 0;
@@ -213,7 +211,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     else stream.context.mayGoOn();
   }
 
-  /** The app opens no more streams, except for those on their way. */
   goaway(): void {
     this.drain();
   }
@@ -260,7 +257,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#codec.receive(at === 0 ? chunk : chunk.subarray(at), this.#nowMs());
   }
 
-  /** An idle connection closes in time, and sooner amid a frame. */
   #beIdle(): void {
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
     const partUntilMs = partSinceMs + this.#context.generation().limits.headerTimeoutMs;
@@ -292,7 +288,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
    * connection would answer with a reset, which destroys what is unread.
    */
   #part(): void {
-    // After a half-close nothing more is written.
     if (this.#inputEnded || this.#answersRead === this.#answers) {
       this.#close();
       return;
@@ -340,9 +335,7 @@ type Phase =
   | { readonly kind: 'leaving' }
   /** The last GOAWAY was sent: the connection closes with its last stream. */
   | { readonly kind: 'left' }
-  /** The app is asked by PING whether it has read the last answer. */
   | { readonly kind: 'parting' }
-  /** Everything has been written; what comes is ignored. */
   | { readonly kind: 'closing' };
 
 const OPEN: Phase = { kind: 'open' };

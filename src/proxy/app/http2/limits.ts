@@ -18,7 +18,6 @@ const CONTINUATIONS = 32;
 /** HPACK's default, for what an app sends. */
 const TABLE_BYTES = 4096;
 
-/** From the limits configured for every version. */
 export function serverLimits(limits: ProxyLimits): ConnectionLimits {
   const sectionBytes = limits.headerBytes + limits.headerCount * FIELD_OVERHEAD_BYTES;
   const { maxStreams, streamWindowBytes, connectionWindowBytes } = limits.http2;

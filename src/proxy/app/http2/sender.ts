@@ -13,7 +13,6 @@ export interface SenderEvents {
   caughtUp(): void;
   /** Handed over, its end too. */
   sent(): void;
-  /** The app did not take the rest in time. */
   tooLate(): void;
 }
 
@@ -28,7 +27,7 @@ const BEFORE: Progress = { kind: 'before' };
 const BODY: Progress = { kind: 'body' };
 const OVER: Progress = { kind: 'over' };
 
-/** Sends an answer as far as windows and socket allow. Holds no more than comes before `flush` tells the source to wait. */
+/** Holds no more than comes before `flush` tells the source to wait. */
 export class Http2Sender<T> implements WaitingAnswer {
   readonly #outlet: Http2Outlet<T>;
   readonly #stream: ServerStream<T>;
@@ -36,9 +35,7 @@ export class Http2Sender<T> implements WaitingAnswer {
   readonly #events: SenderEvents;
   readonly #waiting = new ByteQueue();
   #progress = BEFORE;
-  /** `caughtUp` is due once there is room. */
   #awaited = false;
-  /** Set once nothing follows but these trailers. */
   #end: Fields | undefined;
   #patience: Deadline | undefined;
 
@@ -96,7 +93,6 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#patience.set(clock.monotonicMs() + patienceMs);
   }
 
-  /** Sends one frame if allowed. False if none was sent. */
   step(): boolean {
     if (this.#progress.kind === 'before' || this.#progress.kind === 'over') return false;
     const trailers = this.#end;
@@ -153,7 +149,6 @@ export class Http2Sender<T> implements WaitingAnswer {
     return true;
   }
 
-  /** How many of `bytes` octets may be sent in one frame. */
   #allowed(bytes: number): number {
     return this.#outlet.room ? Math.min(bytes, this.#outlet.sendable(this.#stream)) : 0;
   }

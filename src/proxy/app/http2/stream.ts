@@ -48,10 +48,8 @@ export class Http2AppStream
   readonly #stream: ServerStream<ConnectionStream>;
   readonly #request: IncomingRequest;
   readonly #sender: Http2Sender<ConnectionStream>;
-  /** What may not be passed on yet. */
   readonly #held = new ByteQueue();
   #onHold: boolean;
-  /** Passed on, and not yet given back to the window. */
   #passedBytes = 0;
   /** Of the request. */
   #trailers = NO_TRAILERS;
@@ -238,7 +236,6 @@ export class Http2AppStream
     this.#endWhole();
   }
 
-  /** The answer has left the program, or never will. */
   left(): void {
     this.transaction.settle(this.#context.clock.monotonicMs());
   }
@@ -309,7 +306,6 @@ export class Http2AppStream
   }
 }
 
-/** A request whose head was too large: it is answered, and its body dropped. */
 export class Http2RefusedStream implements ConnectionStream, SenderEvents {
   place = 0;
   inputEnded: boolean;
@@ -329,10 +325,7 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
     return STREAM_BYTES + this.#sender.heldBytes;
   }
 
-  /**
-   * @param toHead to HEAD there is no body.
-   * @param patienceMs for the app to make room.
-   */
+  /** @param toHead to HEAD there is no body. */
   answer(own: LocalReply, toHead: boolean, patienceMs: number): void {
     this.patienceMs = patienceMs;
     this.#sender.head(localReplySection(own));
@@ -385,7 +378,6 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
 /** Of a stream itself. */
 const STREAM_BYTES = 6 * 1024;
 
-/** A stream that gets its connection's events: a served or a refused request. */
 export interface ConnectionStream extends Member {
   /** The app has ended its side. */
   readonly inputEnded: boolean;
@@ -398,7 +390,6 @@ export interface ConnectionStream extends Member {
   /** Valid until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;
-  /** Everything from one read has been passed. */
   afterRead(): void;
   /** The app has reset the stream or left: nothing can be sent. */
   gone(byReset: boolean): void;
@@ -408,9 +399,7 @@ export interface ConnectionStream extends Member {
   leave(): void;
 }
 
-/** A stream's connection, as the stream sees it. */
 export interface Http2StreamCarrier {
   readonly outlet: Http2Outlet<ConnectionStream>;
-  /** The stream is over on this side. */
   released(stream: ConnectionStream): void;
 }

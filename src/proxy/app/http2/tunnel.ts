@@ -1,7 +1,6 @@
 import { ErrorCode } from '../../http2/errors.ts';
 import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel.ts';
 
-/** A tunnel's stream, as the tunnel sees it. */
 export interface TunnelStream {
   /** False if the app falls behind. */
   write(chunk: Buffer): boolean;
@@ -72,7 +71,6 @@ export class Http2Tunnel implements TunnelSide {
     if (this.#outputEnded) this.#finish(undefined);
   }
 
-  /** Everything has been handed over, the end too. */
   outputEnded(): void {
     this.#outputEnded = true;
     if (this.#inputEnded || this.#closing) this.#finish(undefined);
