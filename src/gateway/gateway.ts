@@ -32,6 +32,7 @@ import type { Frontend } from '../sidecar/sidecar.ts';
 import { CallerGates } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
+import { EndedConnections } from './ended-connections.ts';
 import { HeldMemory } from './held-memory.ts';
 import { type KernelBuffers, openKernelBuffers } from './kernel-buffers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
@@ -97,6 +98,7 @@ function createGateway({
     const most = Math.min(possible, configured() ?? Number.POSITIVE_INFINITY);
     return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
   };
+  const ended = new EndedConnections({ most: share, held, clock, log });
   const bounds = new CallerBounds(clock, share);
   const unauthenticated = new UnauthenticatedConnections(
     () => Math.min(MAX_UNAUTHENTICATED, share()),
@@ -130,7 +132,10 @@ function createGateway({
       return {
         what: 'gateway.listen',
         clear: false,
-        mostConnections: possible,
+        // Those that have ended keep their descriptors for a while.
+        get mostConnections() {
+          return possible - ended.size;
+        },
         open(accepted, onFree) {
           const known = unauthenticated.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
           const connection = new CallerConnection(accepted, {
@@ -144,6 +149,7 @@ function createGateway({
             onFree,
           });
           accepted.once('close', held.add(connection));
+          ended.follow(accepted, () => connection.party);
           return connection;
         },
       };
@@ -151,6 +157,7 @@ function createGateway({
     remembered: () => bounds.size,
     close() {
       held.close();
+      ended.close();
       for (const stop of stops) stop?.();
     },
   };

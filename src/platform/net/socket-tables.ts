@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { isIPv4, type Socket } from 'node:net';
+import { isIPv4 } from 'node:net';
 import { endianness } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 
@@ -21,8 +21,17 @@ export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<Tables
 
 interface KernelSocket {
   readonly isOpen: boolean;
-  /** Sent but not acknowledged, and received but not read. */
+  /** Sent but not acknowledged; the end counts as one. */
+  readonly unsentBytes: number;
+  /** That, and received but not read. */
   readonly queuedBytes: number;
+}
+
+export interface ConnectionEnds {
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
 }
 
 type End = 'ours' | 'peers';
@@ -32,7 +41,7 @@ type End = 'ours' | 'peers';
  * socket is closed.
  */
 export function socketNames(
-  { localAddress, localPort, remoteAddress, remotePort }: Socket,
+  { localAddress, localPort, remoteAddress, remotePort }: ConnectionEnds,
   end: End,
 ): readonly string[] {
   if (localAddress === undefined || remoteAddress === undefined) return [];
@@ -88,7 +97,11 @@ export class SocketSearch {
     const [, queues = '', , , , , inode] = row.slice(nameEnd + 1, end).split(/\s+/);
     const [sending = 0, received = 0] = queues.split(':').map((hex) => Number.parseInt(hex, 16));
     // A socket that no process holds has no inode.
-    this.#found.set(name, { isOpen: inode !== '0', queuedBytes: sending + received });
+    this.#found.set(name, {
+      isOpen: inode !== '0',
+      unsentBytes: sending,
+      queuedBytes: sending + received,
+    });
   }
 }
 

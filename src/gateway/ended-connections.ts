@@ -1,0 +1,205 @@
+/** Connections that have ended, and of which the kernel still has something to send. */
+
+import type { Socket } from 'node:net';
+import { FairRing } from '../platform/limits/fair-queue.ts';
+import type { Logger } from '../platform/log/logger.ts';
+import {
+  type ConnectionEnds,
+  type ReadSocketTables,
+  readSocketTables,
+  SocketSearch,
+  socketNames,
+} from '../platform/net/socket-tables.ts';
+import type { Clock } from '../platform/time/clock.ts';
+import type { HeldMemory, Holder, Party } from './held-memory.ts';
+
+/**
+ * How long the peer may take nothing. One that reads 10 KB/s makes room for more only every 40 s: Linux asks for no more before
+ * a sixteenth of its buffer is free.
+ */
+const STALL_MS = 60_000;
+
+/** Between looks, and at most. */
+const LOOK_MS = 250;
+const MAX_PAUSE_MS = 10_000;
+
+/** A look is followed by a pause this many times as long: looking never takes more than a twentieth of a core. */
+const PAUSE_PER_LOOK = 20;
+
+/** A socket that moves within the table while it is read may be missed once. */
+const MISSES_OF_THE_GONE = 2;
+
+/** Node's own side of a socket. */
+interface Handle {
+  readonly bytesWritten: number;
+  /** What the kernel has not taken yet, in bytes. */
+  readonly writeQueueSize: number;
+  onread: unknown;
+  readStart(): void;
+  close(onClosed?: () => void): void;
+  /** @returns an error where Node cannot. */
+  reset(onClosed?: () => void): number;
+}
+
+interface EndedConnection extends Holder {
+  readonly handle: Handle;
+  readonly names: readonly string[];
+  /** At the last look that found less than the one before it, and when that was, on the monotonic clock. */
+  unsentBytes: number;
+  movedAtMs: number;
+  /** Looks that did not find it. */
+  misses: number;
+  /** Not counted any more. */
+  readonly uncount: () => void;
+}
+
+interface EndedConnectionsOptions {
+  /** Called at each that ends. */
+  readonly most: () => number;
+  readonly held: Pick<HeldMemory, 'add'>;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'debug'>;
+  readonly readTables?: ReadSocketTables;
+}
+
+/**
+ * What a closed socket still has to send is nobody's: the kernel keeps it for minutes if the peer does not read. So a connection
+ * that ends says so to its peer at once, and keeps its descriptor until the peer has taken everything. Until then it counts for
+ * its party. It is reset, by which the kernel lets go of everything, if the peer takes nothing for a minute, if its party
+ * holds too much memory, or if there are too many of them and its party has most.
+ */
+export class EndedConnections {
+  readonly #options: EndedConnectionsOptions;
+  /** All without a caller are one party. */
+  readonly #ended = new FairRing<EndedConnection>();
+  /** Undefined while a look is under way, or none is due. */
+  #cancel: (() => void) | undefined;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(options: EndedConnectionsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#ended.size;
+  }
+
+  /**
+   * Has a connection end so, whatever ends it. On a Node that keeps its sockets otherwise, it ends as others do.
+   * @param socket just accepted. @param partyOf called when it ends.
+   */
+  follow(socket: Socket, partyOf: () => Party): void {
+    const { _handle: handle } = socket as unknown as { _handle?: Handle | null };
+    if (typeof handle?.close !== 'function' || typeof handle.reset !== 'function') return;
+    const { close, reset } = handle;
+    handle.reset = (onClosed) => {
+      // While its end waits behind what the kernel does not take, Node resets no socket.
+      if (reset.call(handle, onClosed) !== 0) close.call(handle, onClosed);
+      return 0;
+    };
+    handle.close = (onClosed = () => {}) => {
+      handle.close = close;
+      if (this.#isClosed || handle.bytesWritten === 0) handle.close(onClosed);
+      // It is cut off, so that the rest is of no use.
+      else if (handle.writeQueueSize > 0) handle.reset(onClosed);
+      else this.#keep(handle, socket, partyOf(), onClosed);
+    };
+  }
+
+  /** Leaves what there is to the kernel. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel?.();
+    for (const ended of this.#ended) this.#let(ended);
+  }
+
+  /** @param onClosed tells Node that the socket is closed: as ever, not before the next turn. */
+  #keep(handle: Handle, socket: Socket, party: Party, onClosed: () => void): void {
+    const { held, clock, most } = this.#options;
+    const { localAddress, localPort, remoteAddress, remotePort } = socket;
+    const ends: ConnectionEnds = { localAddress, localPort, remoteAddress, remotePort };
+    const line = party.caller === undefined ? undefined : party.key;
+    const ended: EndedConnection = {
+      party,
+      heldBytes: 0,
+      sockets: [ends as Socket],
+      end: () => this.#reset(ended),
+      handle,
+      names: socketNames(ends, 'ours'),
+      unsentBytes: Number.POSITIVE_INFINITY,
+      movedAtMs: clock.monotonicMs(),
+      misses: 0,
+      uncount: () => {
+        this.#ended.remove(line, ended);
+        notHeld();
+      },
+    };
+    const notHeld = held.add(ended);
+    this.#ended.add(line, ended);
+    // Says the end, if that has not been said.
+    socket._final(() => {});
+    setImmediate(() => {
+      onClosed();
+      // Read and dropped: closing would answer what was not read with a reset.
+      handle.onread = () => {};
+      handle.readStart();
+    });
+    while (this.size > most()) {
+      const [oldest] = this.#ended.most();
+      this.#reset(oldest as EndedConnection);
+    }
+    if (this.#cancel === undefined && !this.#isLooking) this.#lookAfter(LOOK_MS);
+  }
+
+  #lookAfter(delayMs: number): void {
+    this.#cancel = this.#options.clock.after(delayMs, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const { clock, readTables = readSocketTables } = this.#options;
+    this.#cancel = undefined;
+    this.#isLooking = true;
+    const beganMs = clock.monotonicMs();
+    const asked = [...this.#ended];
+    const search = new SocketSearch(asked.flatMap(({ names }) => names));
+    const read = await readTables((piece) => search.read(piece));
+    const nowMs = clock.monotonicMs();
+    const standing = new Set(this.#ended);
+    for (const ended of asked) {
+      if (!standing.has(ended)) continue;
+      const unsentBytes = search.socket(ended.names)?.unsentBytes;
+      // Nobody can tell what becomes of it.
+      if (read === 'absent') this.#let(ended);
+      else if (unsentBytes !== undefined) this.#judge(ended, unsentBytes, nowMs);
+      else if (read === 'whole' && ++ended.misses >= MISSES_OF_THE_GONE) this.#let(ended);
+    }
+    this.#isLooking = false;
+    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(LOOK_MS, PAUSE_PER_LOOK * (nowMs - beganMs)));
+    if (this.size > 0) this.#lookAfter(pauseMs);
+  }
+
+  #judge(ended: EndedConnection, unsentBytes: number, nowMs: number): void {
+    ended.misses = 0;
+    if (unsentBytes === 0) this.#let(ended);
+    else if (unsentBytes < ended.unsentBytes) {
+      ended.unsentBytes = unsentBytes;
+      ended.movedAtMs = nowMs;
+    } else if (nowMs - ended.movedAtMs >= STALL_MS) {
+      const { caller, address } = ended.party;
+      const what = 'a connection that had ended was reset: nothing of what was left to send was taken';
+      this.#options.log.debug({ caller, address, bytes: unsentBytes }, what);
+      this.#reset(ended);
+    }
+  }
+
+  #let({ handle, uncount }: EndedConnection): void {
+    uncount();
+    handle.close();
+  }
+
+  #reset({ handle, uncount }: EndedConnection): void {
+    uncount();
+    handle.reset();
+  }
+}

@@ -1,0 +1,311 @@
+/** What becomes of answers that the kernel still has to send when their connection ends. */
+
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EndedConnections } from '../../src/gateway/ended-connections.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { ShiftedClock } from '../support/shifted-clock.ts';
+import { until } from '../support/until.ts';
+import { volume } from '../support/volume.ts';
+import { Flag, frame, PREFACE, Setting, settings, Type, windowUpdate } from '../wire/http2/frames.ts';
+import { type RunningGateway, startGateway, WEB, WEB_ENTRY, web } from './running-gateway.ts';
+
+/** More than the peer's side of a connection takes unread, and less than what the kernel keeps on this one. */
+const LARGE = Buffer.alloc(1_500_000, 'a');
+/** Of what the peer has not taken. */
+const MANY_BYTES = 300_000;
+
+/** Read at a time. */
+const STEP_BYTES = 200_000;
+
+/** A gateway in this much memory takes 64 connections. */
+const MEMORY_BYTES = 8 * 2 ** 20;
+const CALLERS = [{ ...WEB_ENTRY, limits: { connections: 60 } }];
+const HELD_TOO_MUCH = 'gateway_connections_total{result="held_too_much"}';
+
+const HEAD = 'GET /api/ HTTP/1.1\r\nHost: gateway.test\r\n';
+
+/** GET https://gateway.test/api/, of the static table and literals (RFC 7541 §6). */
+const REQUEST = Buffer.from('\x82\x87\x04\x05/api/\x01\x0cgateway.test', 'latin1');
+const WINDOW = 2 ** 30;
+
+/** What the kernel has of the gateway's side of a connection (proc_pid_net(5)). */
+interface Row {
+  /** Of the peer. */
+  readonly port: string;
+  /** Its end was said by the gateway; */
+  readonly hasEnded: boolean;
+  /** the peer has heard of it. */
+  readonly isOver: boolean;
+  readonly unsent: number;
+  /** No process has it. */
+  readonly isOrphan: boolean;
+}
+
+/** The states before its end was said, by either or only by the peer: established, close-wait, listening. */
+const OPEN: ReadonlySet<string> = new Set(['01', '08', '0A']);
+
+/** Fin-wait-2, time-wait. */
+const OVER: ReadonlySet<string> = new Set(['05', '06']);
+
+const portOf = (port: number): string => `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+
+function rowsOf(gateway: RunningGateway): readonly Row[] {
+  const own = portOf(gateway.port);
+  return readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, local]) => local?.endsWith(own))
+    .map(([, , peer = '', state = '', queues = '', , , , , inode]) => {
+      const unsent = Number.parseInt(queues, 16);
+      return {
+        port: peer.slice(peer.indexOf(':')),
+        hasEnded: !OPEN.has(state),
+        isOver: OVER.has(state),
+        unsent,
+        isOrphan: inode === '0' && unsent > 0,
+      };
+    });
+}
+
+/** Of each of these peers the end was said, and not heard; or the connection is gone, having been cut off. */
+async function haveEnded(gateway: RunningGateway, ports: readonly string[]): Promise<void> {
+  const open = () => rowsOf(gateway).filter((row) => !row.hasEnded && ports.includes(row.port));
+  await until(() => open().length === 0);
+}
+
+const unsentBy = (gateway: RunningGateway): number =>
+  rowsOf(gateway).reduce((bytes, { unsent }) => bytes + unsent, 0);
+
+const orphansOf = (gateway: RunningGateway): readonly Row[] =>
+  rowsOf(gateway).filter(({ isOrphan }) => isOrphan);
+
+interface Left {
+  readonly socket: TLSSocket;
+  readonly wire: Socket;
+  /** As in its row. */
+  readonly port: string;
+}
+
+/** Has the kernel hold an answer of a connection of its own. */
+async function leaveUnread(
+  gateway: RunningGateway,
+  octets: Buffer | string,
+  ALPNProtocols: string[] = ['http/1.1'],
+): Promise<Left> {
+  const wire = connect({ port: gateway.port, host: '127.0.0.1' });
+  wire.on('error', () => {});
+  const socket = await gateway.raw(web, { socket: wire, ALPNProtocols });
+  const port = portOf(wire.localPort as number);
+  socket.pause().write(octets);
+  await until(() => rowsOf(gateway).some((row) => row.port === port && row.unsent > MANY_BYTES));
+  return { socket, wire, port };
+}
+
+const CLOSING = `${HEAD}Connection: close\r\n\r\n`;
+const KEPT = `${HEAD}\r\n`;
+
+/** How a connection is made to end. */
+type Way = (gateway: RunningGateway) => Promise<Left>;
+
+const WAYS: Readonly<Record<string, Way>> = {
+  'a last answer over HTTP/1.1': (gateway) => leaveUnread(gateway, CLOSING),
+  'a frame of HTTP/2 that is none': async (gateway) => {
+    const begun = [
+      PREFACE,
+      settings([Setting.INITIAL_WINDOW_SIZE, WINDOW]),
+      windowUpdate(0, WINDOW),
+      frame(Type.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, 1, REQUEST),
+    ];
+    const left = await leaveUnread(gateway, Buffer.concat(begun), ['h2']);
+    left.socket.write(frame(Type.DATA, Flag.NONE, 0, 'a'));
+    return left;
+  },
+  'a request that is none': async (gateway) => {
+    const left = await leaveUnread(gateway, KEPT);
+    left.socket.write('none\r\n\r\n');
+    return left;
+  },
+  'its own end': async (gateway) => {
+    const left = await leaveUnread(gateway, KEPT);
+    left.socket.end();
+    return left;
+  },
+  'a record of TLS that is none': async (gateway) => {
+    const left = await leaveUnread(gateway, KEPT);
+    left.wire.write('none of TLS');
+    return left;
+  },
+  'an answer that its upstream breaks off': (gateway) =>
+    leaveUnread(gateway, KEPT.replace('/api/', '/api/broken')),
+  'a tunnel that its upstream ends': (gateway) =>
+    leaveUnread(gateway, `${HEAD}Connection: upgrade\r\nUpgrade: echo\r\n\r\n`),
+};
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.headers.upgrade !== undefined) {
+    request.socket.write('HTTP/1.1 101 \r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n');
+    request.socket.end(LARGE);
+  } else if (request.url === '/api/broken') {
+    response.setHeader('content-length', 2 * LARGE.length);
+    response.write(LARGE, () => response.destroy());
+  } else response.end(LARGE);
+}
+
+async function leaveMany(gateway: RunningGateway, connections: number): Promise<readonly string[]> {
+  const ports: string[] = [];
+  while (ports.length < connections) ports.push((await leaveUnread(gateway, CLOSING)).port);
+  await haveEnded(gateway, ports);
+  return ports;
+}
+
+describe('a caller that leaves its answers unread, and has its connections ended', () => {
+  it.each(Object.entries(WAYS))(
+    'by %s, leaves nothing to the kernel',
+    async (_, end) => {
+      const clock = new ShiftedClock();
+      const gateway = await startGateway({ clock, answer });
+      const connections = volume(12, 60);
+      const ports: string[] = [];
+      while (ports.length < connections) ports.push((await end(gateway)).port);
+      await haveEnded(gateway, ports);
+      while (unsentBy(gateway) > 0) {
+        clock.advance(10_000);
+        await pause(100);
+        expect(orphansOf(gateway)).toEqual([]);
+      }
+    },
+    60_000,
+  );
+
+  it('pays with them for what the kernel holds, as with any', async () => {
+    const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+    onTestFinished(() => constrained.mockRestore());
+    let socketBytes = 0;
+    const gateway = await startGateway({ answer, callers: CALLERS, socketBytes: () => socketBytes });
+    await leaveMany(gateway, 8);
+    expect(await gateway.metric(HELD_TOO_MUCH)).toBe(0);
+    socketBytes = MEMORY_BYTES;
+    await until(() => unsentBy(gateway) < MEMORY_BYTES / 8);
+    expect(await gateway.metric(HELD_TOO_MUCH)).toBeGreaterThan(5);
+    expect(
+      gateway.logLines.filter((line) => line.includes('it has the kernel hold too much')).join(''),
+    ).toContain(WEB);
+  });
+
+  it('has a quarter of all connections do so at most', async () => {
+    const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
+    onTestFinished(() => constrained.mockRestore());
+    const gateway = await startGateway({ answer, callers: CALLERS });
+    await leaveMany(gateway, 16);
+    const [newest] = await leaveMany(gateway, 1);
+    const ended = () => rowsOf(gateway).filter((row) => row.hasEnded);
+    await until(() => ended().length === 16);
+    expect(ended().map(({ port }) => port)).toContain(newest);
+    expect(orphansOf(gateway)).toEqual([]);
+  });
+});
+
+it.each([
+  ['a last answer', CLOSING],
+  ['an answer, and then its own end', KEPT],
+])('a caller that reads %s slowly gets all of it', async (_, request) => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock, answer });
+  const { socket, port } = await leaveUnread(gateway, request);
+  if (request === KEPT) socket.end();
+  await haveEnded(gateway, [port]);
+  let bytes = 0;
+  let steps = 0;
+  let ended = false;
+  socket.on('end', () => (ended = true));
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > steps * STEP_BYTES) socket.pause();
+  });
+  for (; !ended; steps++) {
+    clock.advance(20_000);
+    // As long as it takes to look.
+    await pause(50);
+    socket.resume();
+    await until(() => ended || socket.isPaused());
+  }
+  expect(bytes).toBeGreaterThan(LARGE.length);
+  expect(steps).toBeGreaterThan(4);
+  await until(() => rowsOf(gateway).every((row) => !row.hasEnded || row.isOver));
+});
+
+describe('of connections that have ended, one', () => {
+  const party = { key: 'web', caller: 'web', address: '127.0.0.1' };
+
+  /** One with something to send, which the kernel's tables say nothing of, and this of themselves. */
+  async function missed(read: 'whole' | 'broken' | 'absent') {
+    const clock = new ManualClock();
+    const held = new Set<unknown>();
+    const ended = new EndedConnections({
+      most: () => 10,
+      held: {
+        add(holder) {
+          held.add(holder);
+          return () => void held.delete(holder);
+        },
+      },
+      clock,
+      log: { debug() {} },
+      readTables: async () => read,
+    });
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const accepting = once(server, 'connection');
+    const { port } = server.address() as AddressInfo;
+    const peer = connect({ port, host: '127.0.0.1' }).on('error', () => {});
+    const [socket] = (await accepting) as [Socket];
+    ended.follow(socket, () => party);
+    onTestFinished(() => {
+      ended.close();
+      peer.destroy();
+      server.close();
+    });
+    await new Promise((resolve) => socket.write(LARGE, resolve));
+    socket.destroy();
+    await once(socket, 'close');
+    expect([ended.size, held.size]).toEqual([1, 1]);
+    await clock.advance(250);
+    const afterOne = ended.size;
+    await clock.advance(60_000);
+    expect(held.size).toBe(ended.size);
+    if (ended.size === 0) expect(clock.pendingTimers).toBe(0);
+    return [afterOne, ended.size];
+  }
+
+  it('that is not found twice is over', async () => {
+    expect(await missed('whole')).toEqual([1, 0]);
+  });
+
+  it('is kept while the kernel cannot be asked', async () => {
+    expect(await missed('broken')).toEqual([1, 1]);
+  });
+
+  it('is left to the kernel where there is nothing to ask', async () => {
+    expect(await missed('absent')).toEqual([0, 0]);
+  });
+
+  it('that Node keeps otherwise ends as ever', () => {
+    const ended = new EndedConnections({
+      most: () => 10,
+      held: { add: () => () => {} },
+      clock: new ManualClock(),
+      log: { debug() {} },
+    });
+    const [near] = duplexPair();
+    ended.follow(near as Socket, () => party);
+    near.destroy();
+    expect(ended.size).toBe(0);
+  });
+});
