@@ -317,6 +317,20 @@ describe('who is let in', () => {
     expect(refusalOf(await attempt('hashed', 'right'))).toBe('invalid_client');
   });
 
+  it('is who has the secret now, though it was wrong for the clients against which it is being checked', async () => {
+    const held = Promise.withResolvers<void>();
+    const { attempt, authenticate, store, derived } = setUp([HASHED], async (...work) => {
+      if (derived.length === 1) await held.promise;
+      return await deriveScrypt(...work);
+    });
+    void authenticate(field('hashed', 'new'), ELSEWHERE);
+    store.replace(defineClients([{ ...HASHED, secretHash: await hashSecret('new', CHEAP) }]));
+    expect(derived).toHaveLength(1);
+    const now = attempt('hashed', 'new');
+    held.resolve();
+    expect(refusalOf(await now)).toBe('hashed');
+  });
+
   it('is who is registered when the secret has been checked', async () => {
     const gates: (() => void)[] = [];
     const { store, authenticate, clock } = setUp([HASHED], async (...work) => {
