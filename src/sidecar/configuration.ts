@@ -18,12 +18,10 @@ export interface SidecarConfiguration {
   readonly config: Config;
   /** Undefined if nobody asks for traces. */
   readonly tracing: TracingConfig | undefined;
-  /** OpenTelemetry variables that are treated as unset. */
   readonly ignored: readonly IgnoredVariable[];
 }
 
 /**
- * For `proxy`, and for `check`.
  * @param found problems so far, to be reported with the rest.
  * @param text of the configuration file, if already read.
  * @throws {ConfigurationError} with every problem.
@@ -40,10 +38,7 @@ export async function loadSidecarConfiguration(
   return { config: await loadConfig(given, problems, text), tracing, ignored };
 }
 
-/**
- * For capture only: the hosts file leads captured names to this program.
- * @throws {SidecarError} `configuration` if resolv.conf cannot be read.
- */
+/** @throws {SidecarError} `configuration` if resolv.conf cannot be read. */
 export async function openLookups({ capture }: Config, clock: Clock): Promise<Lookups | undefined> {
   if (capture === undefined) return undefined;
   const { lookupsPastHostsFile } = await import('../platform/dns/dns-lookup.ts');
@@ -80,7 +75,6 @@ export function servingOf({ config, credentials }: InUse): ServingOptions {
   };
 }
 
-/** With the key that named each address. */
 export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {
   return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
     key: flag === undefined ? key : namedBy(flag, key, address, given),
@@ -89,7 +83,7 @@ export function namedListeners(config: Config, given: ProxyValues): NamedAddress
   }));
 }
 
-/** The flag or variable if one was given; the flag for a default, since it is how to choose another. */
+/** The flag is also named for a default, since it is how to choose another. */
 function namedBy(
   flag: keyof typeof PROXY_SETTINGS,
   key: string,

@@ -1,5 +1,3 @@
-/** The probes of a sidecar, by the configuration in use when they are asked. */
-
 import type { Health, MissingPart } from '../admin/probes.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { whyNoToken } from '../token/why-no-token.ts';
@@ -29,7 +27,6 @@ export function sidecarHealth({
 }: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
-  /** Each is waited for once, however often the configuration changes. */
   const waitedFor = new WeakSet<TokenSource>();
 
   function started(): boolean {

@@ -18,10 +18,7 @@ interface InterceptionOptions {
   readonly log: Logger;
 }
 
-/**
- * Makes this start's authority, and writes the trust files for apps.
- * @throws {Error} the system's, if the directory cannot be written.
- */
+/** @throws {Error} the system's, if the directory cannot be written. */
 export async function openInterception({
   directory,
   names,
@@ -42,7 +39,7 @@ export async function openInterception({
   return new LeafContexts(authority, clock);
 }
 
-/** For runtimes that add to what they trust, for those that replace it, and for the JVM. */
+/** For apps that add to what they trust, that replace it, and the JVM. */
 const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
 
 /** Public, and apps run as any user. */
@@ -50,7 +47,7 @@ const MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
 
 /**
- * Creates the directory if missing, and replaces each file as a whole.
+ * Replaces each file as a whole.
  * @param root PEM of the sidecar's own authority.
  * @param publicRoots PEM of the other trusted roots.
  * @returns whether an earlier start had left another root: apps that began under it do not trust this one.

@@ -1,4 +1,4 @@
-/** Tokens for what cannot be proxied, as files and by an endpoint. Loaded only if a credential asks for either. */
+/** Tokens as files and by an endpoint. Loaded only if a credential asks for either. */
 
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../platform/log/logger.ts';
@@ -15,11 +15,9 @@ import {
 import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {
-  /** Undefined if there is no token endpoint. */
   readonly address: ListenAddress | undefined;
   /** Files that could not be updated. */
   troubles(): readonly TokenFileTrouble[];
-  /** From now on hands out only the tokens of these credentials. */
   follow(credentials: readonly OpenCredential[]): void;
   /** Takes the tokens back. Never rejects. */
   close(): Promise<void>;

@@ -43,7 +43,6 @@ export const proxy: Command = {
     const { shutdown } = context;
     try {
       const path = rest.config?.text;
-      // If the file cannot be read, loading says why.
       const read = async (): Promise<string | undefined> =>
         path === undefined ? undefined : readConfigText(path).catch(() => undefined);
       const text = await read();
@@ -118,7 +117,6 @@ async function serve(
   return failure === undefined ? 0 : EXIT_STATUS_OF[failure.code];
 }
 
-/** The first required credential that never had a token. */
 function failedStart({ config: { credentials }, tokens }: Sidecar): NoToken | undefined {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);

@@ -1,7 +1,4 @@
-/**
- * Moves a running sidecar to another configuration, and removes series that are gone. Loaded only if a file is
- * followed.
- */
+/** Loaded only if a file is followed. */
 
 import type { Config, TlsConfig } from '../config/config.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
@@ -19,7 +16,6 @@ import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {
   readonly inUse: () => InUse;
-  /** Called once the data path serves by it. */
   readonly use: (next: InUse) => void;
   readonly sources: TokenSources;
   readonly proxy: DataPath;
@@ -38,7 +34,6 @@ const MAX_FAREWELL_MS = 300_000;
 
 export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;
-  /** No longer in use, but requests began with them. */
   const leaving = new Set<InUse>();
   /** Their names must not be forgotten. */
   const coming = new Set<Config>();
@@ -99,7 +94,6 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     await Promise.race([over, Promise.all(granted)]);
   }
 
-  /** Once its requests have ended, closes a configuration's sources and removes its series. */
   async function takeLeave(before: InUse, { whenUnused }: Superseded): Promise<void> {
     leaving.add(before);
     let isUnused = false;
@@ -108,19 +102,18 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     });
     await within(MAX_FAREWELL_MS, unused, clock);
     leaving.delete(before);
-    // Sources shared with another leaving configuration are closed with that one.
+    // Those shared with another leaving configuration are closed with it.
     const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));
     await sources.close(before.credentials.map(({ source }) => source).filter((source) => !kept.has(source)));
     await forget(before.config);
     if (isUnused) return;
-    // Routes are counted while any of their requests is under way.
     await unused;
     await forget(before.config);
   }
 
   /**
-   * Removes the series of unused names, one call at a time, and never while another configuration is taken into use.
-   * Never rejects: leftover series must not block the next one.
+   * Runs one at a time, and never while a configuration is taken into use. Never rejects: leftover series must not
+   * block the next one.
    */
   function forget(before: Config): Promise<void> {
     forgetting = forgetting.then(async () => {
@@ -162,7 +155,6 @@ function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
   };
 }
 
-/** A route, a credential or a certificate file, as one text. */
 type Subject = string;
 
 /** In `before`, and in none of `users`. */
@@ -226,7 +218,6 @@ function routeNamesOf(config: Config): string[] {
 
 type Entries = readonly { readonly host: string; readonly tls: TlsConfig }[] | undefined;
 
-/** With the prefix of their route names. */
 function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonly [string, Entries])[] {
   return [
     ['forward', forwardProxy?.allow],
@@ -235,7 +226,6 @@ function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonl
   ];
 }
 
-/** One for each entry, and one for hosts without. */
 function namesBy(prefix: string, entries: Entries): string[] {
   return entries === undefined
     ? []

@@ -36,14 +36,12 @@ import { TokenSources } from './token-sources.ts';
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
   readonly adminAddress: ListenAddress;
-  /** Undefined if there is no token endpoint. */
   readonly tokenEndpoint: ListenAddress | undefined;
   /** Resolves once every required credential has had a token; never rejects. */
   readonly ready: Promise<void>;
   /** In use now. */
   readonly config: Config;
   readonly tokens: readonly TokenSource[];
-  /** Reads the configuration file, if there is one. */
   reload(): void;
   /**
    * Readiness goes off; requests are served while the app is there, then drained, within the configured bound. Safe to
@@ -56,7 +54,6 @@ export interface SidecarOptions {
   readonly config: Config;
   readonly file?: FileToFollow;
   readonly log: Logger;
-  /** For the access log, whatever the level is; `log` unless given. */
   readonly accessLogger?: Logger;
   /** Absent: no spans. */
   readonly tracing?: TracingConfig;
@@ -72,7 +69,7 @@ export interface SidecarOptions {
   readonly random?: () => number;
 }
 
-/** Stands before the data path if callers come from other pods. */
+/** For callers from other pods. */
 export interface Frontend {
   readonly listen: ListenAddress;
   /** @throws {ConfigurationError} if a file cannot be used. */
@@ -87,7 +84,6 @@ interface FrontendDependencies {
 
 interface OpenFrontend {
   readonly connectionHandler: ProxyOptions['connectionHandler'];
-  /** Uses this configuration's callers from now on. */
   use(config: Config): void;
   /** Why nobody could be served now. */
   missing(): readonly MissingPart[];
@@ -133,7 +129,6 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
 
   const lookups = await openLookups(config, clock);
   const lookup = lookups?.own;
-  // Before the first grants, which have spans.
   const tracing =
     options.tracing === undefined
       ? undefined
@@ -152,7 +147,6 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     tracer: tracing?.grants,
   });
   closers.push(() => sources.close());
-  // The first grants run while the listeners open.
   let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
   sources.show(inUse.credentials);
 
@@ -323,7 +317,6 @@ function startupFigures(tokens: readonly TokenSource[]): Record<string, number> 
   return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
 }
 
-/** @throws {SidecarError} `configuration` if the directory cannot be written. */
 async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<LeafContexts | undefined> {
   const { interception } = config;
   if (interception === undefined) return undefined;
@@ -340,7 +333,7 @@ async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Le
   }
 }
 
-/** @throws {SidecarError} `configuration` if Node cannot ask the system. */
+/** @throws {SidecarError} `configuration` if Node cannot find out. */
 async function openRedirect({ redirect }: Config, log: Logger): Promise<ProxyOptions['findOriginal']> {
   if (redirect === undefined) return undefined;
   const { openOriginalDestination } = await import('../redirect/netfilter/original-destination.ts');

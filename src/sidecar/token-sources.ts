@@ -1,5 +1,3 @@
-/** Keeps a configuration's tokens alive, also in the next configuration if a credential is unchanged. */
-
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig } from '../config/config.ts';
@@ -41,7 +39,6 @@ const SECRET_POLL_MS = 30_000;
 
 export class TokenSources {
   readonly #options: TokenSourcesOptions;
-  /** All sources not yet closed, in use or not. */
   readonly #open = new Map<TokenSource, ShownGauges>();
 
   constructor(options: TokenSourcesOptions) {
@@ -49,8 +46,7 @@ export class TokenSources {
   }
 
   /**
-   * In the credentials' order; new sources have begun their first grants. If one cannot be opened, the new ones are
-   * closed.
+   * New sources have begun their first grants. If one cannot be opened, the new ones are closed.
    * @param inUse sources that are kept where the credential is unchanged.
    */
   async open(
@@ -94,7 +90,6 @@ export class TokenSources {
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
     const { clock, credentialsMetrics, certificateMetrics } = this.#options;
-    // It may share its name with a source in use.
     const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
     const credentials = await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS });
     try {
@@ -139,7 +134,6 @@ function isSameCredential(one: CredentialConfig, other: CredentialConfig): boole
 class ShownGauges {
   readonly credentials: CredentialsMetrics;
   readonly certificates: CertificateMetrics;
-  /** The latest values, set when they show. */
   readonly #held = new Map<string, () => void>();
   #shows = false;
 

@@ -22,7 +22,7 @@ const SETTINGS = {
 
 const INTERVAL_MS = 100;
 
-/** For an answer's head; a sidecar sends it at once. */
+/** A sidecar sends an answer's head at once. */
 const PROBE_MS = 2000;
 
 export const wait: Command = {
@@ -48,7 +48,7 @@ export const wait: Command = {
 };
 
 /**
- * Asks until `timeoutMs` have passed; once if that is 0.
+ * Asks once if `timeoutMs` is 0.
  * @throws {SidecarError} `provider_unavailable` with the last answer, if the sidecar is not ready in time.
  */
 export async function waitUntilReady(

@@ -26,7 +26,6 @@ export function watchConfigFile(
   let known = fingerprintOf(read);
   /** When different text was first seen. */
   let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
-  /** Of the file that was read last. */
   let judged: string | undefined;
   let cancelNext: (() => void) | undefined;
   let looking = false;
@@ -69,7 +68,6 @@ export function watchConfigFile(
   }
 
   const unwatch = watchDirectory(dirname(path), options, () => void look());
-  // It may have changed before the watch began.
   void look();
   return () => {
     closed = true;

@@ -24,11 +24,10 @@ export interface Reconfigurable {
 
 export interface ReconfigureOptions {
   readonly abandoned: AbortSignal;
-  /** Called if tokens have to be awaited. */
   readonly onWait: (waitedFor: WaitedFor) => void;
 }
 
-/** A sentence for each missing token; may be called at any time. */
+/** A sentence for each missing token. */
 export interface WaitedFor {
   /** Hold the change back without a bound. */
   readonly required: () => readonly string[];
@@ -99,7 +98,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     return standing.state === 'current' || (standing.state === 'waiting' && !standing.overdue);
   }
 
-  /** Abandons the change under way: its content is outdated. */
+  /** Abandons the change under way, which is outdated. */
   function ask(asked: Asked): void {
     cancelAgain?.();
     due = asked;
@@ -253,10 +252,8 @@ type ReloadResult =
   | 'unchanged'
   | 'invalid'
   | 'restart_required'
-  /** A new credential has no token yet. */
   | 'token_unavailable';
 
-/** How the configuration in use relates to the file. */
 type Standing =
   | { readonly state: 'current' }
   /** For tokens of new credentials. */
@@ -280,13 +277,11 @@ interface ConfigurationStatus {
   readonly file: string;
   /** 1 at the program's start. */
   readonly generation: number;
-  /** Wall time at which it took effect. */
   readonly sinceMs: number;
   readonly standing: Standing;
 }
 
 interface ReloadMetrics {
-  /** For a changed file, or a requested reading. */
   reloaded(result: ReloadResult): void;
 }
 
@@ -295,7 +290,6 @@ interface ReloadGauges {
   readonly generation: number;
   /** Wall time at which it took effect. */
   readonly sinceMs: number;
-  /** Whether the file's content is in use, or will be. */
   readonly upToDate: boolean;
 }
 

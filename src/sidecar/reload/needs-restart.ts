@@ -6,7 +6,7 @@ import { interceptedNames } from '../../config/resolve-hosts.ts';
 import { formatAddress, type ListenAddress } from '../../platform/net/address.ts';
 
 /**
- * Sentences that begin with the file's key; empty if `next` can take effect at once.
+ * Sentences that begin with the file's key.
  * @param start at the process's start: its certificates cover those names.
  */
 export function needsRestart(start: Config, running: Config, next: Config): string[] {
@@ -41,7 +41,6 @@ function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to
   return moved('tokenEndpoint.listen', from.listen, to.listen);
 }
 
-/** Files and audience stay as they were at the start. */
 function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): string[] {
   if (from === undefined && to === undefined) return [];
   if (from === undefined || to === undefined) {
@@ -64,7 +63,6 @@ function listOf(value: string | undefined): string[] {
   return value === undefined ? [] : [value];
 }
 
-/** Token files and the endpoint's names are fixed at the start. */
 function outputsChanged(running: readonly CredentialConfig[], next: readonly CredentialConfig[]): string[] {
   const outputs = (credentials: readonly CredentialConfig[]) =>
     new Map(credentials.flatMap(({ name, output }) => (output === undefined ? [] : [[name, output]])));
@@ -74,12 +72,10 @@ function outputsChanged(running: readonly CredentialConfig[], next: readonly Cre
     .map((name) => `output of credential ${name}: a file or an endpoint for its token`);
 }
 
-/** The kernel goes on sending connections there. */
 function redirectPorts({ redirect }: Config): string[] {
   return redirect === undefined ? [] : [`port ${redirect.port}`];
 }
 
-/** The pod's hosts file leads there, and only a new pod gets another. */
 function capturedAddresses(capture: CaptureConfig | undefined): string[] {
   return (capture?.hosts ?? []).map(
     ({ host, address, ports, clearPorts }) =>

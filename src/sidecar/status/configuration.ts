@@ -1,5 +1,3 @@
-/** The settings in use, without secrets, and how they relate to the file. */
-
 import { shownUrl } from '../../platform/log/shown-text.ts';
 import type { ConfigurationReport, Problem, StandingReport } from './report.ts';
 

@@ -5,10 +5,7 @@ import type { Pod } from './report.ts';
 /** Kubernetes puts it beside the account's token. */
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
-/**
- * By POD_NAME, POD_NAMESPACE and NODE_NAME (downward API), else from what every container has. Names that Kubernetes
- * does not allow are left out.
- */
+/** By the downward API, else from what every container has. Names that Kubernetes does not allow are left out. */
 export function readPod(
   env: Readonly<Record<string, string | undefined>>,
   namespaceFile = NAMESPACE_FILE,
@@ -31,7 +28,6 @@ function readText(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
-    // Not in a pod, or without an account's token.
     return undefined;
   }
 }

@@ -29,7 +29,6 @@ import { type FoundCredential, judge, levelOf } from './verdict.ts';
 export interface StatusSources {
   /** A reload replaces it. */
   config(): Config;
-  /** In the order of the configuration's credentials. */
   tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
   /** By route name, since the start. */
   figures(): ReadonlyMap<string, RouteFigures>;
@@ -190,7 +189,6 @@ function totalsOf(counted: RouteFigures | undefined): RequestTotals {
 /** By prefix of route names. */
 const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
 
-/** With the names under which their requests are counted. */
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
   figures: ReadonlyMap<string, RouteFigures>,

@@ -89,9 +89,7 @@ export interface CredentialReport {
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
-  /** Held for the pod, or exchanged for each request's own. */
   readonly tokens: 'held' | 'exchanged';
-  /** At the start, or by a reload. */
   readonly openedAt: string;
   readonly ready: boolean;
   readonly requestedAt: string | undefined;
@@ -156,7 +154,6 @@ export interface RequestTotals {
 export interface RecentTraffic {
   readonly intervalSeconds: number;
   readonly requests: readonly number[];
-  /** Requests that the proxy refused or could not complete. */
   readonly errors: readonly number[];
   /** Null if there was no request. */
   readonly p50Ms: readonly (number | null)[];

@@ -1,4 +1,4 @@
-/** Ten minutes of traffic by route, and which routes fail. Sampled from counters: requests cost nothing. */
+/** Sampled from counters: requests cost nothing. */
 
 import { ERRORS } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
@@ -60,7 +60,6 @@ class RouteHistory {
     this.idle = gained.total === 0 ? this.idle + 1 : 0;
   }
 
-  /** For the minute that has just ended. */
   judge(minute: RouteMinute, nowMs: number): void {
     const kind = routeFault(minute)?.kind;
     if (kind === this.fault?.kind) return;
@@ -243,21 +242,19 @@ function sum(counts: ArrayLike<number>): number {
 interface RouteMinute {
   readonly requests: number;
   readonly errorsByCode: ReadonlyMap<string, number>;
-  /** Answers 500 to 599, whoever gave them. */
+  /** Whoever gave them. */
   readonly serverErrors: number;
   /** 401 answers to an injected token. */
   readonly refusedTokens: number;
 }
 
 type RouteFault =
-  /** Requests fail on their way; the most frequent code first. */
   | {
       readonly kind: 'fails';
       readonly failed: number;
       readonly codes: readonly (readonly [string, number])[];
     }
   | { readonly kind: 'refuses_tokens' }
-  /** The upstream itself answers 500 or more. */
   | { readonly kind: 'answers_errors'; readonly answered: number };
 
 /** Of a minute's requests. */
@@ -266,7 +263,7 @@ const FAILING = 0.1;
 /** Reported for the credential. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
 
-/** The worst of the last minute; undefined if there is none, or no request. */
+/** Undefined if there is none, or no request. */
 export function routeFault({
   requests,
   errorsByCode,

@@ -1,5 +1,3 @@
-/** What fails, since when, and what happens next. A pure function. */
-
 import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
 import { type LastMinute, routeFault } from './traffic-history.ts';
 
@@ -144,7 +142,6 @@ function problemOf(found: FoundCredential): Problem[] {
   ];
 }
 
-/** No request had its token exchanged lately, or none could. */
 function exchangeFails({
   name,
   ready,

@@ -22,7 +22,6 @@ export function openOtlpExporter(
   let agent: Agent | undefined;
   const settings = {
     timeoutMillis: timeoutMs,
-    /** Replaces the exporter's agent, which follows the environment. Called by the first export. */
     httpAgentOptions(scheme: string): Agent {
       // Set, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn verification off.
       agent = byTheRules(
@@ -66,7 +65,6 @@ function refuseConnection(): never {
  */
 interface EndableExporter {
   readonly exporter: SpanExporter;
-  /** Ends its connections; it is of no use afterwards. */
   end(): void;
 }
 
@@ -77,7 +75,7 @@ interface UnderWay {
   giveUp(why: string): void;
 }
 
-/** Further ones are refused. Usually there is one; at the program's end all leave at once. */
+/** Further ones are refused. Only at the program's end is there more than one. */
 const MAX_CONCURRENT = 30;
 
 /**

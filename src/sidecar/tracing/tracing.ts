@@ -1,4 +1,4 @@
-/** Spans, exported by OTLP over HTTP. Loaded only if traces are on. */
+/** Loaded only if traces are on. */
 
 import type { LookupFunction } from 'node:net';
 import {
@@ -54,7 +54,7 @@ const MAX_VALUE_LENGTH = 1024;
 export interface Tracing {
   readonly tracer: Tracer;
   readonly grants: GrantTracer;
-  /** Exports what is left, for at most `boundMs`, and closes all connections. */
+  /** Closes all connections after at most `boundMs`. */
   close(boundMs: number): Promise<void>;
 }
 
@@ -156,7 +156,6 @@ function requestSpans(tracer: OtelTracer): Tracer {
   return { begin: (request, parent) => new ServerSpan(tracer, request, parent) };
 }
 
-/** A request as the sidecar serves it. */
 class ServerSpan implements RequestSpan {
   readonly trace: TraceContext;
   readonly #tracer: OtelTracer;
@@ -294,7 +293,6 @@ function versionOf(protocol: IncomingRequest['protocol']): string {
   return protocol === 'h2' ? '2' : '1.1';
 }
 
-/** Of the host that the app asked for. */
 function hostAddress(host: string | undefined): Attributes {
   const url = host === undefined ? null : URL.parse(`http://${host}`);
   if (url === null) return {};
@@ -310,10 +308,7 @@ function contextOf(span: Span): TraceContext {
   return { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
 }
 
-/**
- * What the provider was asked for, and the outcome; never a token or a proof of the client. Each grant has its own
- * trace, since many requests may wait for it, and may take several requests.
- */
+/** Without tokens or proofs of the client. Each grant has its own trace, since many requests may wait for it. */
 function grantSpans(tracer: OtelTracer): GrantTracer {
   return {
     begin(credential, reason): GrantSpan {

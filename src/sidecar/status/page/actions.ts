@@ -49,7 +49,7 @@ function change(make: (query: URLSearchParams) => readonly [status: number, mess
   };
 }
 
-/** For a form without a script: reloads the page (RFC 9110 §15.4.4). */
+/** Without a script, reloads the page (RFC 9110 §15.4.4). */
 function backToPage(message: string): ReturnType<AdminEndpoint['answer']> {
   return {
     status: 303,

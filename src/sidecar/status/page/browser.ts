@@ -1,13 +1,12 @@
 /**
- * Fetches the status page again and takes over the changes. Focus, selection and opened details stay. One file without
- * imports, as it becomes part of the page.
+ * Fetches the status page again, and keeps focus, selection and opened details. One file without imports, as it becomes
+ * part of the page.
  */
 
 /** From an answer to the next request. */
 const PAUSE_MS = 2000;
 /** A process that does not answer for this long is frozen. */
 const PATIENCE_MS = 5000;
-/** How long an action's outcome stays visible. */
 const TOLD_MS = 10_000;
 
 const parser = new DOMParser();

@@ -82,7 +82,6 @@ nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem}.out{position:absolute;width:1px;
 const DOCS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs';
 
 const LEVELS: readonly Level[] = ['failing', 'warning', 'ok'];
-/** Each level has a sign and a word besides its colour. */
 const SIGN_PATHS: Readonly<Record<Level, string>> = {
   failing: 'M3 3l10 10M13 3L3 13',
   warning: 'M8 3v6M8 12v1',
@@ -337,7 +336,6 @@ function logLevels(current: string): Html {
 
 const LINKS = html`<nav aria-label="Links"><a href="metrics">Metrics</a><a href="api/status">Status as JSON</a><a href="readyz">readyz</a><a href="livez">livez</a><a href="startupz">startupz</a><a href="${DOCS}/runbooks/README.md">Runbooks</a><a href="${DOCS}/reference/status-page.md">About this page</a></nav>`;
 
-/** More would take too long to read and to make. */
 const MAX_CARDS = 50;
 
 /** The worst first. */

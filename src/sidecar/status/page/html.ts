@@ -1,5 +1,3 @@
-/** HTML, times and small graphs, which need no script. */
-
 import type { MinuteReport } from '../report.ts';
 
 /** Made only by `html`. */

@@ -1,4 +1,4 @@
-/** The status page and its content as JSON. Loaded on first use. */
+/** Loaded on first use. */
 
 import { createHash } from 'node:crypto';
 import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
@@ -7,7 +7,7 @@ import type { StatusReport } from '../report.ts';
 import { browserScript } from './browser-script.ts';
 import { STYLE, statusDocument } from './document.ts';
 
-/** Only the page's own content is loaded, and it connects only to its listener. */
+/** It connects only to its own listener. */
 function policyFor(script: string): string {
   return [
     "default-src 'none'",
