@@ -9,6 +9,7 @@ const LOOK_MS = 100;
 /** V8 bounds its heap, where heads are, to half of the memory limit, and needs some of it for garbage. */
 const PART_HELD = 1 / 6;
 
+/** Below this part of the limit nobody is looked at. */
 const PART_QUIET = 1 / 3;
 
 /** The part of the limit for the process and the kernel's buffers. */
@@ -42,6 +43,7 @@ export interface Holder {
   readonly heldBytes: number;
   /** Its own, and those to HTTP/1.1 upstreams whose request is under way; not a tunnel's upstream. */
   readonly sockets: readonly Socket[];
+  /** At once, with what the kernel holds for it. */
   end(): void;
 }
 
@@ -71,7 +73,6 @@ const UNKNOWN: Share = { bytes: 0, isKnown: false, held: [] };
 /**
  * Bounds what all connections hold unfinished or unread, here and in the kernel. Requests pay nothing: totals are read
  * ten times a second, and shares only if there is much. Then the party that holds most loses its largest connection.
- * All addresses without a caller are one party, since addresses cost nothing.
  */
 export class HeldMemory {
   readonly #options: HeldMemoryOptions;
@@ -179,6 +180,7 @@ function sum(shares: readonly Share[]): number {
   return shares.reduce((total, { bytes }) => total + bytes, 0);
 }
 
+/** The caller that holds most or, if all without a caller hold more together, the address that does: addresses cost nothing. */
 function whoPays(shares: readonly Share[]): Share {
   let caller = UNKNOWN;
   let address = UNKNOWN;
