@@ -12,7 +12,7 @@ const MIN_PAUSE_MS = 250;
 /** Between looks at peers that were there before. */
 const USUAL_PAUSE_MS = 1_000;
 
-/** At most a twentieth of a core. */
+/** So looking takes at most a twentieth of a core. */
 const PAUSE_PER_LOOK = 20;
 
 /** A look that calls for more was slow because the process stood still. */
