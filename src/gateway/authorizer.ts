@@ -185,7 +185,7 @@ export class CallerGate implements Authorizer {
       : 'neither a client certificate nor a service account token is shown';
   }
 
-  /** Checked for each request: a certificate may expire, and its authority may be removed, while its connection stays open. */
+  /** For each request: meanwhile the certificate may expire, or its authority be removed. */
   #byCertificate(): Caller | undefined {
     const { peer } = this.#connection;
     const { clock, trusts } = this.#options;
@@ -248,7 +248,7 @@ export class CallerGate implements Authorizer {
     throw this.#refused(error, { caller, entry: entry.name, route: route.name });
   }
 
-  /** Counts and logs a refusal. @returns the error. */
+  /** @returns the error. */
   #refused(error: unknown, who: { caller?: string; entry?: string | undefined; route?: string }): unknown {
     const decision = error instanceof SidecarError ? DECISIONS[error.code as ProxyErrorCode] : undefined;
     if (!(error instanceof SidecarError) || decision === undefined) return error;
@@ -277,7 +277,7 @@ function judged(verdict: Verdict): Caller {
   }
 }
 
-/** Whether a SPIFFE id is that of the service account, in the form of SPIRE and Istio. */
+/** Compares a SPIFFE id in the form of SPIRE and Istio. */
 function isSame(certified: Caller, shown: Caller): boolean {
   if (certified.kind !== 'spiffe' || shown.kind !== 'service_account') return false;
   const path = /^spiffe:\/\/[^/]+(\/.*)$/.exec(certified.uri)?.[1];
@@ -292,7 +292,7 @@ function notAllowed(why: string): SidecarError<'caller_not_allowed'> {
   return new SidecarError('caller_not_allowed', why);
 }
 
-// Which callers an entry of the policy matches. Only the two documented patterns exist, and only DNS names ignore case.
+// Only the two documented patterns exist, and only DNS names ignore case.
 
 export function matches(match: CallerMatch, caller: Caller): boolean {
   switch (match.kind) {
@@ -317,7 +317,7 @@ function matchesUri(pattern: string, uri: string): boolean {
   return pattern.endsWith('/*') ? uri.startsWith(pattern.slice(0, -1)) : uri === pattern;
 }
 
-/** Names a caller in log lines, distinctly among callers of its kind. */
+/** Distinct among callers of its kind. */
 function nameOf(caller: Caller): string {
   switch (caller.kind) {
     case 'service_account':
@@ -329,25 +329,24 @@ function nameOf(caller: Caller): string {
   }
 }
 
-/** Distinguishes a caller from every other: a common name is arbitrary text, even the name of another caller. */
+/** Distinct from every other caller: a common name is arbitrary text. */
 export function keyOf(caller: Caller): string {
   const kind = caller.kind === 'certificate' ? caller.by : caller.kind;
   return `${kind}:${nameOf(caller)}`;
 }
 
-/** The gateway's own field, for callers whose libraries reserve Proxy-Authorization. */
+/** For callers whose libraries reserve Proxy-Authorization. */
 const CALLER_FIELD = 'token-sidecar-caller';
 
 const PROXY_AUTHORIZATION_FIELD = 'proxy-authorization';
 
-/** Where names become variables (CGI, WSGI), these are the same as the fields above. */
+/** Servers that make variables of names (CGI, WSGI) take these for the fields above. */
 const ALIKE = /^(?:token[-_]sidecar[-_]caller|proxy[-_]authorization)$/i;
 
 /** RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1). */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
-/** The token by which a request identifies its caller. */
 type ShownToken =
   | { readonly kind: 'none' }
   | { readonly kind: 'token'; readonly token: string }
@@ -355,7 +354,7 @@ type ShownToken =
   | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'ambiguous'; readonly why: string };
 
-/** Several fields are never trusted, even if their tokens are equal. */
+/** Several fields are never trusted, even if they are equal. */
 function shownToken({ fields }: Pick<IncomingRequest, 'fields'>): ShownToken {
   let shown: ShownToken = { kind: 'none' };
   for (let at = 0; at < fields.length; at += 2) {
@@ -378,7 +377,7 @@ function tokenOf(name: string, value: string): ShownToken {
 
 const WITHOUT = new MadeOf<Fields>();
 
-/** Whether a field of this name is, or may be taken for, a proof. */
+/** Or may be taken for one. */
 function isProof(name: string): boolean {
   return (
     (name.length === CALLER_FIELD.length || name.length === PROXY_AUTHORIZATION_FIELD.length) &&
@@ -386,7 +385,6 @@ function isProof(name: string): boolean {
   );
 }
 
-/** The same request without any of them. */
 export function withoutProofs(request: IncomingRequest): IncomingRequest {
   const { fields } = request;
   const known = WITHOUT.get(fields);

@@ -1,5 +1,3 @@
-/** Connections that have ended, and of which the kernel still has something to send. */
-
 import type { Socket } from 'node:net';
 import { FairRing } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
@@ -14,25 +12,24 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { HeldMemory, Holder, Party } from './held-memory.ts';
 
 /**
- * How long the peer may take nothing. One that reads 10 KB/s makes room for more only every 40 s: Linux asks for no more before
- * a sixteenth of its buffer is free.
+ * For a peer that takes nothing. One that reads 10 KB/s makes room only every 40 s: Linux waits until a sixteenth of
+ * its buffer is free.
  */
 const STALL_MS = 60_000;
 
-/** Between looks, and at most. */
 const LOOK_MS = 250;
 const MAX_PAUSE_MS = 10_000;
 
-/** A look is followed by a pause this many times as long: looking never takes more than a twentieth of a core. */
+/** So looking takes at most a twentieth of a core. */
 const PAUSE_PER_LOOK = 20;
 
-/** A socket that moves within the table while it is read may be missed once. */
+/** A socket that moves within the table may be missed once. */
 const MISSES_OF_THE_GONE = 2;
 
 /** Node's own side of a socket. */
 interface Handle {
   readonly bytesWritten: number;
-  /** What the kernel has not taken yet, in bytes. */
+  /** Bytes that the kernel has not taken yet. */
   readonly writeQueueSize: number;
   onread: unknown;
   readStart(): void;
@@ -44,12 +41,10 @@ interface Handle {
 interface EndedConnection extends Holder {
   readonly handle: Handle;
   readonly names: readonly string[];
-  /** At the last look that found less than the one before it, and when that was, on the monotonic clock. */
+  /** At the last look that found less, and when that was, on the monotonic clock. */
   unsentBytes: number;
   movedAtMs: number;
-  /** Looks that did not find it. */
   misses: number;
-  /** Not counted any more. */
   readonly uncount: () => void;
 }
 
@@ -63,10 +58,10 @@ interface EndedConnectionsOptions {
 }
 
 /**
- * What a closed socket still has to send is nobody's: the kernel keeps it for minutes if the peer does not read. So a connection
- * that ends says so to its peer at once, and keeps its descriptor until the peer has taken everything. Until then it counts for
- * its party. It is reset, by which the kernel lets go of everything, if the peer takes nothing for a minute, if its party
- * holds too much memory, or if there are too many of them and its party has most.
+ * What a closed socket still has to send counts for nobody, and the kernel keeps it for minutes if the peer does not
+ * read. So an ending connection half-closes, and counts for its party until the peer has taken everything. It is reset
+ * if the peer takes nothing for a minute, if its party holds too much memory, or if there are too many and its party
+ * has most.
  */
 export class EndedConnections {
   readonly #options: EndedConnectionsOptions;
@@ -86,15 +81,16 @@ export class EndedConnections {
   }
 
   /**
-   * Has a connection end so, whatever ends it. On a Node that keeps its sockets otherwise, it ends as others do.
-   * @param socket just accepted. @param partyOf called when it ends.
+   * If Node keeps its sockets otherwise, the connection ends as usual.
+   * @param socket just accepted.
+   * @param partyOf called when it ends.
    */
   follow(socket: Socket, partyOf: () => Party): void {
     const { _handle: handle } = socket as unknown as { _handle?: Handle | null };
     if (typeof handle?.close !== 'function' || typeof handle.reset !== 'function') return;
     const { close, reset } = handle;
     handle.reset = (onClosed) => {
-      // While its end waits behind what the kernel does not take, Node resets no socket.
+      // Node resets no socket whose end waits behind what the kernel does not take.
       if (reset.call(handle, onClosed) !== 0) close.call(handle, onClosed);
       return 0;
     };
@@ -107,14 +103,14 @@ export class EndedConnections {
     };
   }
 
-  /** Leaves what there is to the kernel. */
+  /** Leaves the rest to the kernel. */
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();
     for (const ended of this.#ended) this.#let(ended);
   }
 
-  /** @param onClosed tells Node that the socket is closed: as ever, not before the next turn. */
+  /** @param onClosed tells Node that the socket is closed: not before the next turn. */
   #keep(handle: Handle, socket: Socket, party: Party, onClosed: () => void): void {
     const { held, clock, most } = this.#options;
     const { localAddress, localPort, remoteAddress, remotePort } = socket;
@@ -137,11 +133,11 @@ export class EndedConnections {
     };
     const notHeld = held.add(ended);
     this.#ended.add(line, ended);
-    // Says the end, if that has not been said.
+    // Unless that is done.
     socket._final(() => {});
     setImmediate(() => {
       onClosed();
-      // Read and dropped: closing would answer what was not read with a reset.
+      // Read and dropped: closing would answer unread bytes with a reset.
       handle.onread = () => {};
       handle.readStart();
     });

@@ -1,5 +1,3 @@
-/** The gateway: TLS in front of the data path, for callers of other pods that prove who they are. */
-
 import { constants } from 'node:crypto';
 import { totalmem } from 'node:os';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -37,19 +35,16 @@ import { HeldMemory } from './held-memory.ts';
 import { type KernelBuffers, openKernelBuffers } from './kernel-buffers.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 
-/** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
+/** Fewer if few connections may be open. */
 const MAX_UNAUTHENTICATED = 512;
 
-/** One part may have at most the total divided by this. */
+/** The total divided by this is the most for one part. */
 const PART_OF_ALL = 4;
 
-/** Used if neither the system nor the configuration bounds connections. */
+/** If neither the system nor the configuration bounds connections. */
 const MANY_CONNECTIONS = 16_384;
 
-/**
- * One handshake, one caller: no renegotiation on an open connection, and no resumed session, as its certificate would
- * not be checked again.
- */
+/** No renegotiation and no resumption: the certificate would not be checked again. */
 const SECURE_OPTIONS = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
 
 interface GatewayOptions {
@@ -65,9 +60,7 @@ interface GatewayOptions {
 }
 
 interface Gateway {
-  /** How connections to the gateway's address are served. */
   readonly connectionHandler: (context: AppContext) => Service;
-  /** Callers that are remembered. */
   remembered(): number;
   close(): void;
 }
@@ -93,7 +86,6 @@ function createGateway({
   });
   const possible = mostConnections(inMemory, processLimits());
   let configured: () => number | undefined = () => undefined;
-  /** A share of the bound in use. */
   const share = (): number => {
     const most = Math.min(possible, configured() ?? Number.POSITIVE_INFINITY);
     return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
@@ -132,7 +124,7 @@ function createGateway({
       return {
         what: 'gateway.listen',
         clear: false,
-        // Those that have ended keep their descriptors for a while.
+        // Ended ones keep their descriptors for a while.
         get mostConnections() {
           return possible - ended.size;
         },
@@ -163,7 +155,7 @@ function createGateway({
   };
 }
 
-/** @throws if TLS rejects them, which their sources check before offering them. */
+/** @throws if TLS rejects them, which their sources check first. */
 function contextOf(certificate: ServingCertificate | undefined, authorities: string): SecureContext {
   return createSecureContext({
     ...(certificate === undefined ? {} : { cert: certificate.cert, key: certificate.key }),
@@ -178,11 +170,11 @@ function fingerprintsOf(pem: string): ReadonlySet<string> {
   return new Set(certificatesIn(pem).map(({ fingerprint256 }) => fingerprint256));
 }
 
-/** How often files are read even without a notification. */
+/** Without a notification. */
 const POLL_MS = 30_000;
 
 interface FrontendOptions {
-  /** A path; the pod's service account by default. */
+  /** The pod's service account by default. */
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
@@ -195,7 +187,7 @@ export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions 
   return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
 }
 
-/** What is open so far, to be closed with the frontend or if the rest cannot be opened. */
+/** Closed with the frontend, or if the rest cannot be opened. */
 type Closers = (() => Promise<void> | void)[];
 
 async function open(
@@ -279,7 +271,7 @@ async function openVerifier(
   { kubeconfig, random = Math.random }: FrontendOptions,
   { registry, clock, log }: Surroundings,
 ): Promise<ServiceAccountVerifier> {
-  // Loaded only if tokens are verified: the API client is large.
+  // Loaded only if needed: the API client is large.
   const { connectKubernetes } = await import('../platform/kubernetes/client.ts');
   const { createServiceAccountVerifier } = await import('../callers/service-account-verifier.ts');
   const { createCallerMetrics } = await import('../callers/metrics.ts');
@@ -298,15 +290,18 @@ interface Unauthenticated {
 }
 
 /**
- * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
- * is bounded. One more displaces the oldest from the address that has the most, so that a flood displaces its own.
+ * Connections until their first admitted request. One more than allowed displaces the oldest from the address that has
+ * most, so that a flood displaces its own.
  */
 export class UnauthenticatedConnections {
   readonly #most: () => number;
   readonly #onDisplaced: (address: string) => void;
   readonly #open = new FairRing<Unauthenticated>();
 
-  /** @param most called at each admission. @param onDisplaced called for each connection that gives way. */
+  /**
+   * @param most called at each admission.
+   * @param onDisplaced called for each connection that gives way.
+   */
   constructor(most: () => number, onDisplaced: (address: string) => void) {
     this.#most = most;
     this.#onDisplaced = onDisplaced;
@@ -316,10 +311,7 @@ export class UnauthenticatedConnections {
     return this.#open.size;
   }
 
-  /**
-   * @param end ends the connection.
-   * @returns a function to report that its caller is known, or that it is gone; safe to call again.
-   */
+  /** @returns a function to report that its caller is known, or that it is gone; safe to call again. */
   admit(address: string, end: () => void): () => void {
     const most = this.#most();
     while (this.size > 0 && this.size >= most) this.#displace();
