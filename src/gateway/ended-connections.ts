@@ -133,7 +133,7 @@ export class EndedConnections {
     };
     const notHeld = held.add(ended);
     this.#ended.add(line, ended);
-    // Unless that is done.
+    // Half-closes, unless that has been done.
     socket._final(() => {});
     setImmediate(() => {
       onClosed();
