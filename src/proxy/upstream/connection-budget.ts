@@ -5,18 +5,17 @@ import type { ConnectionLimits } from '../http2/connection-output.ts';
 import { FIELD_OVERHEAD_BYTES } from '../http2/fields.ts';
 
 export interface IdleHolder {
-  /** Closes the connection that has been idle longest; says whether there was one. */
+  /** Says whether one was idle. */
   closeOldestIdle(): boolean;
 }
 
 /**
- * Counts the upstream connections of all pools. Idle ones make room for those in use, so that no route takes
- * descriptors from another, or from a probe.
+ * Counts the connections of all pools. Idle ones make room, so that no route takes descriptors from another,
+ * or from a probe.
  */
 export class OpenUpstreams {
   readonly #most: number;
   readonly #holders = new Set<IdleHolder>();
-  /** Each is called once, when another connection may be made. */
   readonly #turnedAway = new Set<() => void>();
   #telling = false;
   #open = 0;
@@ -58,10 +57,7 @@ export class OpenUpstreams {
     this.#tellOfRoom();
   }
 
-  /**
-   * Calls back once, in a turn of its own, when a connection has closed or become idle. The same callback is
-   * kept once.
-   */
+  /** Calls back once, in a turn of its own, when a connection closes or becomes idle. */
   tellOfRoom(callback: () => void): void {
     this.#turnedAway.add(callback);
   }
@@ -88,20 +84,20 @@ export class OpenUpstreams {
   }
 }
 
-/** Just under the minute after which common load balancers silently drop an idle connection. */
+/** Common load balancers silently drop idle connections after a minute. */
 export const IDLE_MS = 55_000;
 
 /** A request must reach the upstream before it closes. */
 const MARGIN_MS = 1_000;
 
-/** The part used of a timeout that is too short for the margin. */
+/** Of a timeout that is too short for the margin. */
 const USED_OF_SHORT = 0.5;
 
 const TIMEOUT = /(?:^|[,;\s])timeout=(\d{1,6})(?:$|[,;\s])/i;
 
 /**
- * How long a connection may be reused, in ms: less than `Keep-Alive: timeout=…` says (RFC 2068 §19.7.1.1). A
- * request that meets a closing connection is lost unless it may be sent twice.
+ * In ms: less than `Keep-Alive: timeout=…` says (RFC 2068 §19.7.1.1), since a request that meets a closing
+ * connection may be lost.
  */
 export function reusableForMs(fields: Fields): number {
   if (!hasField(fields, 'keep-alive')) return IDLE_MS;
@@ -112,8 +108,8 @@ export function reusableForMs(fields: Fields): number {
 }
 
 /**
- * Bounds how long a connection takes new requests, so that changed addresses are noticed. Up to a fifth less,
- * at random, so that connections made together end apart.
+ * So that changed addresses are noticed. Jitter keeps connections that were made together from ending
+ * together.
  */
 const MAX_AGE_MS = 5 * 60_000;
 const MAX_AGE_JITTER = 0.2;
@@ -123,7 +119,7 @@ export function maxAgeMs(random: () => number): number {
   return MAX_AGE_MS * (1 - MAX_AGE_JITTER * random());
 }
 
-/** Larger than for requests: cookies and policies make answers' heads large. */
+/** Cookies and policies make answers' heads large. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
 
 /** As HTTP/2 counts them. */

@@ -15,16 +15,15 @@ import type { UpstreamFailures } from './failures.ts';
 import type { KeptFrom } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
 
-/** Notices a peer that has vanished, in a tunnel too. */
+/** Notices vanished peers, in a tunnel too. */
 const TCP_PROBE_MS = 60_000;
 
 interface DialerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;
-  /** Called when the trust or identity of existing connections is no longer valid. */
+  /** Existing connections' trust or identity is no longer valid. */
   onTlsChange(): void;
-  /** Used by routes with an egress proxy. */
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
   readonly keptFrom?: KeptFrom | undefined;
@@ -33,10 +32,7 @@ interface DialerOptions {
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
 
-/**
- * Makes the connections of one route, over TCP or TLS. Each looks up the name anew; simultaneous lookups are
- * shared.
- */
+/** Makes the connections of one route. Each looks up the name anew; simultaneous lookups are shared. */
 export class Dialer {
   readonly #route: RouteConfig;
   readonly #network: Network;
@@ -63,7 +59,7 @@ export class Dialer {
   }
 
   /**
-   * Returns before the connection is made: wait for `connect`, over TLS for `secureConnect`.
+   * Emits `connect`, over TLS then `secureConnect`.
    * @param protocols offered by ALPN (RFC 7301), the preferred first.
    */
   dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
@@ -134,7 +130,6 @@ export class Dialer {
     return { route: this.#route.name, upstream: this.#route.upstream.authority };
   }
 
-  /** Why a new connection may not be used, if so. */
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined {
     return this.#keptFrom?.refusal(made);
   }
@@ -148,13 +143,13 @@ interface DiallingOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** Offered by ALPN over TLS; undefined for plain TCP. */
+  /** By ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   /** Name resolution, TCP and TLS together. */
   readonly connectMs: number;
   /**
-   * The callee takes the open connection over at once.
-   * @param chosen by the upstream, among those offered.
+   * The callee takes the connection over.
+   * @param chosen by ALPN.
    */
   onStands(dialling: Dialling, chosen: string | undefined): void;
   onFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void;
@@ -182,11 +177,11 @@ export class Dialling {
     this.socket.once('secureConnect', this.#onStands);
     this.socket.on('error', this.#onError);
     this.socket.on('close', this.#onClose);
-    // Set last: a deadline that passes at once needs a socket to close.
+    // A deadline that passes at once needs a socket to close.
     this.#deadline.set(clock.monotonicMs() + connectMs);
   }
 
-  /** From here on bytes go to `take`, which watches over the connection. */
+  /** From here on `take` gets the bytes and watches over the connection. */
   handTo(take: TakeBytes): Socket {
     this.#let();
     this.#take = take;
@@ -202,13 +197,12 @@ export class Dialling {
   abandon(): void {
     if (this.#phase === 'over') return;
     this.#let();
-    // Later errors no longer matter.
     this.socket.on('error', () => this.socket.destroy());
     this.socket.destroy();
   }
 
   readonly #onConnect = (): void => {
-    // Before anything is sent: the answer could come from this program, which would ask itself in turn.
+    // Before anything is sent: this program would ask itself in turn.
     const refusal = this.#options.dialer.refusal(this.socket);
     if (refusal !== undefined) this.#fail(refusal);
     else if (this.#options.protocols === undefined) this.#onStands();
@@ -245,7 +239,7 @@ export class Dialling {
   }
 }
 
-/** Node throws at once for a rejected argument; the caller learns of it later, as of other failures. */
+/** Node throws at once for a rejected argument; callers expect failures later. */
 function begun(dial: () => Socket): Socket {
   try {
     return dial();

@@ -1,4 +1,4 @@
-/** TLS to an upstream inside a tunnel through a proxy. Loaded only if a route has one. */
+/** TLS inside a proxy's tunnel. Loaded only if a route has one. */
 
 import type { OnReadOpts, TcpNetConnectOpts } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
@@ -17,7 +17,7 @@ export interface EgressDial {
   readonly network: Network;
 }
 
-/** Ends before the connection's own deadline, so that the error names the proxy. */
+/** The error names the proxy if this ends before the connection's deadline. */
 const SOONER = 0.95;
 
 /** Emits `connect` once the tunnel is open. Undefined if the host is reached directly. */
@@ -46,10 +46,7 @@ export function dialThrough(dial: EgressDial): TLSSocket | undefined {
   return socket;
 }
 
-/**
- * Node ends a TLS socket during the tunnel's `data` if close_notify came, otherwise during its `end`. The
- * socket's own `end` may come much later.
- */
+/** Node ends a TLS socket during the tunnel's `data` if close_notify came, otherwise during its `end`. */
 function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
   let cut: boolean | undefined;
   tellEnd(socket, () => cut !== true);
@@ -60,7 +57,6 @@ function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
   };
 }
 
-/** Passes at most what the reader's buffer holds at a time. */
 function readInto({ buffer, callback }: OnReadOpts, chunk: Buffer): void {
   const target = typeof buffer === 'function' ? buffer() : buffer;
   for (let at = 0; at < chunk.length; at += target.length) {

@@ -3,7 +3,6 @@ import { type ErrorCode, errorCodeName, FAULTS, type FaultReason } from '../http
 import { asProxyError } from '../proxy-error.ts';
 import { UpstreamReset } from '../streams/contract.ts';
 
-/** How connections to one upstream fail, as errors for the app. */
 export class UpstreamFailures {
   readonly #authority: string;
 
@@ -12,7 +11,6 @@ export class UpstreamFailures {
     this.#authority = authority;
   }
 
-  /** @param phase how far the connection had come. */
   of(error: Error, phase: string): SidecarError<ProxyErrorCode> {
     if (error instanceof SidecarError) return asProxyError(error);
     const reason = systemCodeOf(error) ?? messageOf(error);
@@ -32,7 +30,7 @@ export class UpstreamFailures {
     }
   }
 
-  /** The upstream refused the handshake because only HTTP/1.1 was offered. */
+  /** Only HTTP/1.1 was offered. */
   takesNoHttp1(cause: Error): SidecarError<ProxyErrorCode> {
     return this.#failure('upstream_tls_error', 'takes no HTTP/1.1: protocol: h2 is right', cause);
   }
@@ -59,7 +57,7 @@ export class UpstreamFailures {
     return this.#failure('upstream_timeout', `gave no ${what} within ${limitMs} ms`);
   }
 
-  /** A rule of HTTP/2 was broken. @param spoken whether it has spoken HTTP/2 before. */
+  /** @param spoken whether it has spoken HTTP/2 before. */
   http2(reason: FaultReason, spoken: boolean): SidecarError<ProxyErrorCode> {
     const [, text] = FAULTS[reason];
     return this.#failure(

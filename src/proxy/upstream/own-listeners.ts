@@ -1,17 +1,16 @@
-/** The program's own listeners, which its forward proxy does not reach for apps. */
+/** The forward proxy does not reach the program's own listeners for apps. */
 
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { formatAddress, isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 
 export interface KeptFrom {
-  /** Why a new connection may not be used, if so. */
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined;
 }
 
 /**
- * A listener on loopback trusts its callers, and the forward proxy would connect everybody from there. Judged
- * by where a connection led, since names and 0.0.0.0 lead here too.
+ * Loopback listeners trust everyone there, the forward proxy included. Judged by where a connection led,
+ * since names and 0.0.0.0 lead here too.
  */
 export class OwnListeners implements KeptFrom {
   readonly #ports = new Set<number>();
@@ -32,10 +31,7 @@ export class OwnListeners implements KeptFrom {
   }
 }
 
-/**
- * Addresses where it listens in place of hosts: a captured host found there would make the program ask
- * itself.
- */
+/** A captured host found there would make the program ask itself. */
 export class CapturedAddresses implements KeptFrom {
   readonly #addresses = new Set<string>();
 

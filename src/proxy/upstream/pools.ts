@@ -21,7 +21,7 @@ import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
-/** How long an upstream that chose HTTP/1.1 is not asked again for what only HTTP/2 carries. */
+/** After a choice of HTTP/1.1, for what only HTTP/2 carries. */
 const CHOICE_HOLDS_MS = 60_000;
 
 const H2_ALONE = ['h2'];
@@ -31,7 +31,7 @@ interface UpstreamPoolsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;
-  /** The connections of every route. */
+  /** Of every route. */
   readonly all: OpenUpstreams;
   readonly dialThrough?: DialThrough | undefined;
   readonly keptFrom?: KeptFrom | undefined;
@@ -41,9 +41,8 @@ interface UpstreamPoolsOptions {
 }
 
 /**
- * One route's connections, by HTTP/1.1 and HTTP/2, and the choice between them. With `protocol: auto` an
- * HTTP/1.1 request leaves by HTTP/1.1, and only one of HTTP/2 asks by ALPN. If the upstream has refused
- * HTTP/1.1, every request asks until it chooses that.
+ * One route's connections. With `protocol: auto` HTTP/1.1 requests leave by HTTP/1.1, and those of HTTP/2 ask
+ * by ALPN. If the upstream has refused HTTP/1.1, every request asks until it chooses that.
  */
 export class UpstreamPools implements UpstreamStreams {
   readonly #options: UpstreamPoolsOptions;
@@ -56,7 +55,7 @@ export class UpstreamPools implements UpstreamStreams {
   readonly #overTls: boolean;
   /** Whether HTTP/1.1 is never spoken. */
   readonly #always2: boolean;
-  /** Whether the upstream has refused HTTP/1.1, and not chosen it since. */
+  /** And not chosen it since. */
   #refusesHttp1 = false;
 
   /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
@@ -96,7 +95,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
-    // A WebSocket needs HTTP/1.1, and the upstream may take it after all.
+    // It needs HTTP/1.1, and the upstream may take it after all.
     const tries = this.#refusesHttp1 && offersWebSocket(offeredProtocols(request));
     const http2 = tries ? undefined : this.#http2For(request, user);
     if (http2 !== undefined) {
@@ -145,12 +144,11 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http2?.close();
   }
 
-  /** The pool if the request is sent by HTTP/2, or asks what the upstream speaks. */
+  /** If the request leaves by HTTP/2, or asks. */
   #http2For({ protocol }: IncomingRequest, { caller }: UpstreamUser): Http2Pool | undefined {
     return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2?.of(caller) : undefined;
   }
 
-  /** Takes connections on which the upstream chose HTTP/1.1. */
   get #fallback(): Http1Fallback {
     return {
       lend: (dialling, { user, request }) => {
@@ -167,10 +165,7 @@ export class UpstreamPools implements UpstreamStreams {
     if (isGrpcCall(request)) throw this.#failures.routeCarriesNoGrpc(this.#overTls ? 'h2' : 'h2c');
   }
 
-  /**
-   * Requests from HTTP/2 connections and tunnels can take all connections, one each; those of HTTP/1.1 may
-   * then find none.
-   */
+  /** HTTP/2 requests and tunnels, one connection each, can take all that there are. */
   #http1For(user: UpstreamUser, tunnel = false): UpstreamStream {
     const { all } = this.#options;
     if (all.mayOpen()) return tunnel ? this.#http1.acquireTunnel(user) : this.#http1.acquireNew(user);
@@ -183,7 +178,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 }
 
-/** The HTTP version that an upstream chose last, shared by its route's connections. */
+/** What an upstream chose last, for all connections of its route. */
 export class ChosenProtocol {
   readonly #clock: Clock;
   #last: Protocol | undefined;
@@ -205,7 +200,6 @@ export class ChosenProtocol {
     this.#atMs = this.#clock.monotonicMs();
   }
 
-  /** Whether it made its last choice less than `ms` ago. */
   choseWithin(ms: number): boolean {
     return this.#clock.monotonicMs() - this.#atMs < ms;
   }
@@ -214,11 +208,11 @@ export class ChosenProtocol {
 interface ConnectedRoute {
   readonly config: RouteConfig;
   readonly upstream: UpstreamStreams;
-  /** Absent if no token is sent. */
+  /** If a token is sent. */
   readonly bearer: object | undefined;
 }
 
-/** One configuration's connections, for routes of the next that connect in the same way. */
+/** For routes of the next configuration that connect in the same way. */
 export class WarmPools {
   readonly #pools = new Map<string, UpstreamStreams[]>();
 
@@ -231,7 +225,6 @@ export class WarmPools {
     }
   }
 
-  /** The route owns the taken connections from here on. */
   take(config: RouteConfig, hasToken: boolean): UpstreamStreams | undefined {
     return this.#pools.get(wayOf(config, hasToken))?.pop();
   }
@@ -243,10 +236,7 @@ export class WarmPools {
   }
 }
 
-/**
- * All that decides how connections are made and awaited. A token counts: without one, they may not lead to
- * the program itself.
- */
+/** Includes whether a token is sent: without one, connections may not lead to the program itself. */
 function wayOf(
   { name, upstream, timeouts, tls, egressProxy, protocol }: RouteConfig,
   hasToken: boolean,

@@ -7,7 +7,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { UpstreamObserver } from '../observer.ts';
 
-/** How often the files are checked. Certificates are renewed long before they expire. */
+/** Certificates are renewed long before they expire. */
 const LOOK_MS = 10_000;
 
 const FILES = [
@@ -22,12 +22,12 @@ type Material = Partial<Record<(typeof FILES)[number][1], string>>;
 interface UpstreamTlsOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when other certificates or another key come into use. */
+  /** Other certificates or another key come into use. */
   onChange(): void;
   readonly observer: Pick<UpstreamObserver, 'certificatesInUse'>;
 }
 
-/** A route's trust, identity and resumable session; files are read again when they change. */
+/** Trust, identity and a session of one route; files are read again when they change. */
 export class UpstreamTls {
   readonly #route: RouteConfig;
   readonly #options: UpstreamTlsOptions;
@@ -56,7 +56,7 @@ export class UpstreamTls {
   }
 
   get context(): SecureContext {
-    // The system's roots take time to load: not before they are needed.
+    // Loading the system's roots takes time.
     this.#context ??= contextOf(this.#material);
     return this.#context;
   }
@@ -66,7 +66,7 @@ export class UpstreamTls {
     return this.#session;
   }
 
-  /** @param context of the session: a session made under another trust is not resumed. */
+  /** @param context a session made under another trust is not resumed. */
   remember(session: Buffer, context: SecureContext): void {
     if (context === this.#context) this.#session = session;
   }
@@ -93,7 +93,7 @@ export class UpstreamTls {
       );
       const material: Material = Object.fromEntries(read);
       if (FILES.every(([, key]) => material[key] === this.#material[key])) return;
-      // Throws while certificate and key do not match; the next check may find both changed.
+      // Throws until the next check finds both certificate and key changed.
       this.#context = contextOf(material);
       this.#material = material;
       this.#session = undefined;

@@ -10,27 +10,22 @@ import type { AnswerBody, UpstreamUser } from '../../streams/contract.ts';
 import { ANSWER_LIMITS, reusableForMs, SECTION_BYTES } from '../connection-budget.ts';
 import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
 
-/** Reading more than this of an unwanted answer costs more than a new connection. */
+/** Reading more of an unwanted answer costs more than a new connection. */
 const WORTH_READING_BYTES = 64 * 1024;
 
-/** A full TLS record (RFC 8446 §5.1): more of the same read is likely to follow. */
+/** A full TLS record (RFC 8446 §5.1) is likely to be followed by more. */
 const RECORD_BYTES = 16_384;
 
-/** Gathered bytes are flushed at this size. */
 const MAX_GATHERED_BYTES = 64 * 1024;
 
-/**
- * Passes each answer of a connection to its request's user. Subclasses decide what ends and failures mean for
- * the connection.
- */
+/** Passes answers to their requests' users. Subclasses judge ends and failures of the connection. */
 export abstract class AnswerReader {
   readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
   protected abstract state: UpstreamState;
 
   abstract touch(): void;
-  /** Releases the user, and cuts the connection. */
   abstract abandon(): void;
-  /** Whether the connection broke before any of the request left: what comes is no answer to it. */
+  /** What comes then is no answer. */
   protected abstract get brokenUnsent(): boolean;
   /** Ties the connection to the user's owner. */
   protected abstract tieTo(user: UpstreamUser): void;
@@ -67,8 +62,7 @@ export abstract class AnswerReader {
   }
 
   /**
-   * Reads what came while on hold, and ends an answer that was whole by then. Reads it in one piece, so that
-   * bytes after the answer do not pass for the next one.
+   * Also ends an answer that was whole. In one piece, so that later bytes do not pass for the next answer.
    */
   protected readHeld(bytes: ByteQueue): void {
     const pieces = bytes.pieces();
@@ -87,7 +81,7 @@ export abstract class AnswerReader {
       if (state.kind !== 'busy' && state.kind !== 'discarding') return;
       const { answer } = state;
       if (answer?.body.complete) {
-        // Bytes beyond the answer cannot be trusted to belong to the next one.
+        // The surplus may not belong to the next answer.
         if (at < chunk.length) answer.persistent = false;
         this.endAnswer(answer);
         return;

@@ -16,35 +16,34 @@ import type { UpstreamFailures } from '../failures.ts';
 import { AnswerReader } from './answer-reader.ts';
 import { type AnswerInProgress, type Busy, deliveryOf, type Idle, type UpstreamState } from './state.ts';
 
-/** How long the rest of an unwanted answer may take. */
+/** For the rest of an unwanted answer. */
 const WORTH_READING_MS = 1_000;
 
 interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request begins later; one in progress may finish. */
+  /** Applies to beginning requests. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
-  /** Why the connection may not be used, judged by where it has led. */
+  /** Judged by where the connection has led. */
   refusal?(made: Socket): SidecarError<ProxyErrorCode> | undefined;
-  /** Called if the upstream refuses the HTTP/1.1 offered by ALPN, or seems to. */
+  /** The upstream refused the HTTP/1.1 offered by ALPN, or seems to have. */
   onRefused?: (() => void) | undefined;
-  /** Whether the connection has been made already, and is the user's at once. */
+  /** It has been made already, and is the user's at once. */
   readonly stands?: boolean;
-  /** Called when it is free for another request. */
   onReusable(connection: UpstreamConnection): void;
-  /** Called in the same turn in which it becomes unfit for any request. */
+  /** In the turn in which it becomes unfit for any request. */
   onGone(connection: UpstreamConnection): void;
 }
 
-/** The alert of an upstream that speaks nothing of what was offered (RFC 7301 §3.2). */
+/** Nothing that was offered is spoken (RFC 7301 §3.2). */
 const NO_COMMON_VERSION = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
 
 const GIVEN_UP: UpstreamState = { kind: 'given-up' };
 const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
-/** One connection to an upstream: a request at a time, and the answer to it. */
+/** Carries one request at a time. */
 export class UpstreamConnection extends AnswerReader {
   readonly socket: Socket;
   readonly writer: GatheredWriter;
@@ -104,36 +103,34 @@ export class UpstreamConnection extends AnswerReader {
     });
   }
 
-  /** Whether a request may be sent. */
   get ready(): boolean {
     return this.state.kind === 'lent';
   }
 
-  /** Whether reading has stopped until `proceed`. */
   get onHold(): boolean {
     return this.state.kind === 'held';
   }
 
-  /** Octets of a request that the system has not taken, and of an answer on hold. */
+  /** Request octets that the system has not taken, and answer octets on hold. */
   get heldBytes(): number {
     const held = this.state.kind === 'held' ? this.state.bytes.length : 0;
     return this.socket.writableLength + held;
   }
 
-  /** Whose requests alone it carries; undefined if anybody's. */
+  /** Undefined if anybody may use it. */
   get owner(): ConnectionOwner | undefined {
     return this.#owner;
   }
 
-  /** Ties it to its user's owner: the request that follows authenticates it. */
+  /** The request that follows authenticates it. */
   tie(): void {
     if (this.state.kind === 'lent') this.tieTo(this.state.user);
   }
 
   /**
-   * Lends an idle connection out, or gives it up if it can carry no request.
-   * @param trustMs if it was idle for at least this long, one turn of the event loop goes to check that the
-   * upstream has not closed it; then `connected` is called.
+   * Gives an idle connection up if it can carry no request.
+   * @param trustMs after this long idle, a turn of the event loop shows whether the upstream has closed it;
+   * then `connected` is called.
    */
   lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
     const idle = this.state;
@@ -158,7 +155,6 @@ export class UpstreamConnection extends AnswerReader {
     return true;
   }
 
-  /** Takes the connection back, unused. */
   giveBack(): void {
     const lent = this.state;
     if (lent.kind !== 'lent') return;
@@ -171,7 +167,6 @@ export class UpstreamConnection extends AnswerReader {
     this.#options.onReusable(this);
   }
 
-  /** What is written from here on is the request's head and body. */
   begin(method: string): void {
     const lent = this.state;
     if (lent.kind !== 'lent') throw new SidecarError('internal', `a request was begun on a ${lent.kind} one`);
@@ -189,7 +184,7 @@ export class UpstreamConnection extends AnswerReader {
     };
   }
 
-  /** The request has been written whole: the answer is due. */
+  /** The answer is due from now on. */
   requestSent(nowMs: number): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
@@ -204,7 +199,6 @@ export class UpstreamConnection extends AnswerReader {
     this.#deadline.set(this.#nowMs() + this.#stallTimeoutMs(busy));
   }
 
-  /** Reads nothing until `resume`: the app has to catch up. */
   pause(): void {
     const busy = this.state;
     if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -217,11 +211,11 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.resume();
   }
 
-  /** Called during `answered`: passes nothing on until `proceed`. */
+  /** Called during `answered`. */
   hold(): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
-    // Nothing of this answer has been passed, so its head does not count as gathered.
+    // Its head does not count as gathered.
     busy.gatheredBytes = 0;
     this.state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -241,10 +235,7 @@ export class UpstreamConnection extends AnswerReader {
     this.resume();
   }
 
-  /**
-   * Releases the user. The rest of the held answer is read if its end is near, otherwise the connection is
-   * cut.
-   */
+  /** Reads the rest of the held answer if its end is near, otherwise cuts the connection. */
   discardAnswer(): void {
     const held = this.state;
     const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
@@ -266,15 +257,12 @@ export class UpstreamConnection extends AnswerReader {
     this.#options.onGone(this);
   }
 
-  /** Carries no request after the present one. */
+  /** The present request may finish. */
   retire(): void {
     this.#retiresAt = LONG_AGO;
   }
 
-  /**
-   * From here on bytes go to `take`.
-   * @returns those that came with the head.
-   */
+  /** @returns octets that came with the head. */
   takeOver(take: TakeBytes): Buffer | undefined {
     const { socket } = this;
     const bytes = this.state.kind === 'switching' ? this.state.bytes : undefined;
@@ -286,7 +274,7 @@ export class UpstreamConnection extends AnswerReader {
     return bytes;
   }
 
-  /** Only the state knows the user: a listener would keep the user alive as long as the socket. */
+  /** A listener instead would keep the user alive as long as the socket. */
   #connected(): void {
     const made = this.state;
     if (made.kind !== 'connecting' && made.kind !== 'securing') return;
@@ -374,7 +362,7 @@ export class UpstreamConnection extends AnswerReader {
     }
     this.state = { kind: 'idle', since: now, reusableForMs, doubtful };
     this.#deadline.set(now.monotonicMs + reusableForMs);
-    // An app that was too slow for this answer must not hold up the next one.
+    // After an app that was too slow for this answer.
     this.socket.resume();
     this.#options.onReusable(this);
   }
@@ -398,7 +386,7 @@ export class UpstreamConnection extends AnswerReader {
     return this.#failures.closed(this.#choseNothing);
   }
 
-  /** Whether the upstream was offered HTTP/1.1 by ALPN, and neither chose nor refused it. */
+  /** The upstream was offered HTTP/1.1 by ALPN, and neither chose nor refused it. */
   get #choseNothing(): boolean {
     const { alpnProtocol } = this.socket as Partial<TLSSocket>;
     return this.#options.onRefused !== undefined && alpnProtocol === false;
@@ -433,7 +421,7 @@ export class UpstreamConnection extends AnswerReader {
   }
 }
 
-/** Whether the upstream may have closed it by now, by what it has said. */
+/** The upstream may have closed it by now. */
 function isSpent({ since, reusableForMs }: Idle, now: Instant): boolean {
   return elapsedMs(since, now) >= reusableForMs;
 }

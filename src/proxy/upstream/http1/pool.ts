@@ -12,29 +12,29 @@ import { Http1UpstreamStream } from './stream.ts';
 interface PoolOptions {
   readonly clock: Clock;
   readonly dialer: Dialer;
-  /** The connections of all pools, including this one. */
+  /** Of all pools. */
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;
 }
 
 interface Http1PoolOptions extends PoolOptions {
-  /** Called if the upstream refuses the HTTP/1.1 offered by ALPN. */
+  /** The upstream refuses the HTTP/1.1 offered by ALPN. */
   readonly onRefused?: (() => void) | undefined;
 }
 
 const HTTP1_ALONE = ['http/1.1'];
 
 /**
- * The HTTP/1.1 connections of one route. Idle ones are used first, most recently used first, so that surplus
- * ones grow old and close. One with an owner is lent to that owner alone.
+ * One route's HTTP/1.1 connections. The most recently used is lent first, so that surplus ones grow old and
+ * close. Owned ones are lent to their owner alone.
  */
 export class Http1Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http1PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #idle: Http1UpstreamStream[] = [];
-  /** Idle ones with an owner, the oldest first. */
+  /** The oldest first. */
   readonly #owned: Http1UpstreamStream[] = [];
   readonly #open = new Members<Http1UpstreamStream>();
   #closed = false;
@@ -63,12 +63,11 @@ export class Http1Pool implements IdleHolder {
     return this.#make(user, (onread) => dialer.dial(onread, protocols), false);
   }
 
-  /** Offers nothing by ALPN: the app decides what is spoken through it. */
+  /** Without ALPN: the app decides what is spoken. */
   acquireTunnel(user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => this.#options.dialer.dial(onread), false);
   }
 
-  /** Takes a connection that was made elsewhere and turned out to speak HTTP/1.1. */
   adopt(dialling: Dialling, user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => dialling.handToReader(onread), true);
   }
@@ -79,7 +78,7 @@ export class Http1Pool implements IdleHolder {
     return oldest !== undefined;
   }
 
-  /** Those with an owner stay: a user's session would end with one. */
+  /** A user's session would end with an owned one. */
   discardIdle(): void {
     for (const stream of this.#idle.splice(0)) stream.cancel();
   }
@@ -96,7 +95,6 @@ export class Http1Pool implements IdleHolder {
     for (const stream of this.#open) stream.cancel();
   }
 
-  /** Open connections close with the request that they carry. */
   renew(): void {
     this.#discardAllIdle();
     for (const { connection } of this.#open) connection.retire();

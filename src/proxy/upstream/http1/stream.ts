@@ -7,10 +7,10 @@ import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamConnection } from './connection.ts';
 
-/** For any other method, a missing content-length says nothing of the body (RFC 9110 §8.6). */
+/** Others may have a body without content-length (RFC 9110 §8.6). */
 const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/** Writes the requests of one HTTP/1.1 connection, with the fields of this hop and the body's framing. */
+/** Sends the requests of one connection, one after another. */
 export class Http1UpstreamStream implements UpstreamStream, Member {
   place = 0;
   readonly protocol = 'http1';
@@ -50,10 +50,9 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     const { from, hasBody, target } = request;
     connection.begin(from.method);
     const http2 = from.protocol === 'h2';
-    // A Content-Length would strip an HTTP/2 message of its trailers.
+    // HTTP/2 messages with a Content-Length would lose their trailers.
     this.#chunked =
       hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
-    // The cookies of an HTTP/2 request were joined where it came in.
     const section = http2 && this.#chunked ? withoutLength(from) : from;
     const fields = upstreamFields(section, request, bodyForm(request, this.#chunked));
     connection.writer.text(serializeRequestHead(from.method, target, fields));
@@ -100,7 +99,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.proceed();
   }
 
-  /** An answer to be drained is read if its end is near, so that the connection can be reused. */
+  /** A drained answer is read if its end is near, so that the connection can be reused. */
   cancel(how?: { readonly drain: boolean }): void {
     if (how?.drain) this.connection.discardAnswer();
     else this.connection.abandon();
@@ -116,7 +115,6 @@ function bodyForm({ from, hasBody }: OutgoingRequest, chunked: boolean): Request
   return hasBody || BODILESS.has(from.method) ? 'plain' : 'empty';
 }
 
-/** A chunked body must have no Content-Length. */
 function withoutLength({ fields, connectionOptions }: FieldSection): FieldSection {
   return {
     fields: fields.filter((_, at) => fields[at - (at % 2)] !== 'content-length'),

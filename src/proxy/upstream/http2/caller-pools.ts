@@ -1,19 +1,19 @@
 import type { Http2Pool } from './pool.ts';
 
-/** Up to this many pools are kept, used or not. */
+/** So many are kept, used or not. */
 const FEW = 16;
 
 /**
- * A route's HTTP/2 connections, separate for each caller, so that none waits for what another leaves unread,
- * or fails because another cancels.
+ * Each caller has connections of its own, so that none waits for what another leaves unread, or fails because
+ * another cancels.
  */
 export class CallerPools {
   readonly #make: () => Http2Pool;
-  /** By caller; one if callers are not told apart. */
+  /** One if callers are not told apart. */
   readonly #pools = new Map<string | undefined, Http2Pool>();
   /** At this many, unused ones are forgotten. */
   #many = FEW;
-  /** What happens to a pool that is made from now on. */
+  /** For pools made from now on. */
   #made: 'kept' | 'retired' | 'closed' = 'kept';
 
   constructor(make: () => Http2Pool) {
@@ -31,7 +31,7 @@ export class CallerPools {
     return made;
   }
 
-  /** Kept pools: at most `FEW`, or twice as many as were in use at the last look. */
+  /** At most `FEW`, or twice as many as were in use at the last look. */
   get size(): number {
     return this.#pools.size;
   }

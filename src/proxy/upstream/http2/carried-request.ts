@@ -10,19 +10,16 @@ import type { CarriedStream, UpstreamOutlet, WireStream } from './connection-wri
 
 export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly delivery: Delivery };
 
-/** What has come since the user asked to hold. */
 interface Held {
-  /** At most the stream's window, which is not given back meanwhile. */
+  /** At most the stream's window. */
   readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;
 }
 
-/** The progress of a request on a connection, and when something is due. */
 export class CarriedRequest {
   readonly kind = 'busy';
   readonly connection: Http2Connection;
   readonly wire: WireStream;
-  /** Whether the connection had brought an answer before. */
   readonly reused: boolean;
   readonly isHead: boolean;
   readonly sending: RequestSending;
@@ -30,15 +27,15 @@ export class CarriedRequest {
   readonly #timeouts: StallTimeouts;
   /** On the monotonic clock. */
   dueAtMs = Number.POSITIVE_INFINITY;
-  /** Whether `upstreamReady` is due. */
+  /** `upstreamReady` is due. */
   behind = false;
-  /** Whether the system has taken any of it. */
+  /** The system has taken some of it. */
   left = false;
   anyAnswer = false;
   answered = false;
   paused = false;
   held: Held | undefined;
-  /** Octets of the answer not yet given back to the window. */
+  /** Not yet given back to the window. */
   #unreturned = 0;
 
   /** @param bodyBytes if they are known and no trailers can follow. */
@@ -59,12 +56,11 @@ export class CarriedRequest {
     this.sending = new RequestSending(connection.outlet, wire, stream, bodyBytes);
   }
 
-  /** Whether windows and socket have taken all that was written so far. */
+  /** Windows and socket have taken all that was written. */
   get keepsUp(): boolean {
     return this.sending.keepsUp && this.connection.outlet.takesMore;
   }
 
-  /** The request has been written whole: the answer is due. */
   requestSent(nowMs: number): void {
     if (this.held === undefined) this.#due(nowMs + stallTimeoutMs(this.#timeouts, true, this.answered));
   }
@@ -77,7 +73,7 @@ export class CarriedRequest {
     this.#due(nowMs + stallTimeoutMs(this.#timeouts, whole, this.answered));
   }
 
-  /** Sends what was written; says whether the upstream keeps up. */
+  /** Says whether the upstream keeps up. */
   flush(): boolean {
     const { outlet } = this.connection;
     outlet.flushSoon();
@@ -103,14 +99,13 @@ export class CarriedRequest {
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Failed while held: what has come stays held, and nothing more is sent. */
+  /** What has come stays held. */
   endHeld(held: Held, failure: Failure): void {
     held.end ??= failure;
     this.sending.stop();
     this.connection.outlet.waitNoMore(this.#stream);
   }
 
-  /** Leaves the connection to the others, and resets the stream if it is not over. */
   leave(): void {
     this.dueAtMs = Number.POSITIVE_INFINITY;
     this.connection.outlet.reset(this.wire);
@@ -124,9 +119,8 @@ export class CarriedRequest {
   }
 }
 
-/** Sends one request's body as far as windows and socket take it; the rest waits. */
+/** What windows and socket do not take waits. */
 class RequestSending {
-  /** Whether the request has been written whole. */
   whole = false;
   readonly #outlet: UpstreamOutlet;
   readonly #wire: WireStream;
@@ -135,7 +129,7 @@ class RequestSending {
   /** Octets still to come, if no trailers can follow. */
   #remaining: number | undefined;
   #stopped = false;
-  /** What follows the body, once known. */
+  /** Undefined until known. */
   #trailers: readonly string[] | undefined;
 
   constructor(outlet: UpstreamOutlet, wire: WireStream, stream: CarriedStream, bytes: number | undefined) {
@@ -149,12 +143,11 @@ class RequestSending {
     return this.#waiting.length === 0;
   }
 
-  /** Octets that wait for room. */
   get heldBytes(): number {
     return this.#waiting.length;
   }
 
-  /** Keeps what cannot be sent: at most what the app sends before it heeds `UpstreamStream.flush`. */
+  /** The surplus waits: no more than the app sends before it heeds `UpstreamStream.flush`. */
   data(slice: Buffer): void {
     if (!this.#mayFollow) return;
     let rest = slice;
@@ -173,13 +166,11 @@ class RequestSending {
     this.#trailers = trailers;
   }
 
-  /** Drops what waits, and what still comes. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.clear();
   }
 
-  /** Sends one frame of what waits. `nothing` waited, it was `stuck`, or some was `sent`. */
   sendOne(): 'nothing' | 'stuck' | 'sent' {
     if (!this.#mayFollow) this.stop();
     if (this.keepsUp) return 'nothing';
@@ -189,17 +180,16 @@ class RequestSending {
     return 'sent';
   }
 
-  /** Ends the request if all of it has been sent; says whether that is so just now. */
+  /** Says whether the request has just become whole. */
   finish(): boolean {
     if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
     this.whole = true;
-    // With a known length, the last octet has ended it already.
+    // With a known length, the last octet has ended it.
     if (this.#mayFollow) this.#outlet.end(this.#wire, this.#trailers);
     this.#outlet.flushSoon();
     return true;
   }
 
-  /** Whether this side of the stream is still open. */
   get #mayFollow(): boolean {
     const { state } = this.#wire;
     return (
@@ -216,7 +206,7 @@ class RequestSending {
   }
 }
 
-/** HTTP/2 expresses these otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
+/** Not in HTTP/2, or expressed otherwise (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
 
 const SECTIONS = new MadeOf<{
@@ -226,9 +216,8 @@ const SECTIONS = new MadeOf<{
 }>();
 
 /**
- * The HTTP/2 field section of a request, names in lower case.
  * @param scheme of the upstream.
- * @throws {SidecarError} `upstream_protocol_error` if it asks for a WebSocket, which needs HTTP/1.1.
+ * @throws {SidecarError} `upstream_protocol_error` for a WebSocket, which needs HTTP/1.1.
  */
 export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
   const { fields } = request.from;
@@ -239,7 +228,6 @@ export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'
   return section;
 }
 
-/** Whether two requests with the same fields leave as the same section. */
 function isSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
   return (
     isSameRule(one, other) &&
@@ -251,7 +239,7 @@ function isSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
 
 function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
   const { from, target, authority, hasBody, upgrade } = request;
-  // For other protocols, the client must expect that no switch happens (RFC 9110 §7.8).
+  // For other protocols, clients must expect no switch (RFC 9110 §7.8).
   if (offersWebSocket(upgrade)) {
     throw new SidecarError(
       'upstream_protocol_error',

@@ -9,39 +9,36 @@ import { type Member, Turns } from '../../io/collections.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { FailedWrite } from '../../io/sockets.ts';
 
-/** What a connection tells a request on it. Buffers are valid until the call returns. */
+/** A request on a connection. Buffers are valid until the call returns. */
 export interface CarriedStream extends Member {
-  /** On the monotonic clock: when `tooLate` is to be called. */
+  /** On the monotonic clock, for `tooLate`. */
   readonly dueAtMs: number;
   /** The system has taken some of the request. */
   hasLeft(): void;
-  /** An interim answer has come, or the final one. */
+  /** Interim or final. */
   answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void;
-  /** A piece of the answer, empty only with `endStream`. */
+  /** Empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
-  /** Trailers also end the answer. */
   trailersCame(fields: Fields): void;
-  /** Everything that came in one piece has been passed. */
   pieceEnded(nowMs: number): void;
   brokenOff(how: Broken): void;
   /** @param byPeer false if a bound or rule of the sidecar ended it. */
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
-  /** Sends one frame of what waits; says whether more may follow, or nothing could be sent. */
+  /** Sends one frame. */
   sendWaiting(): 'stuck' | 'more' | 'done';
   tooLate(): void;
 }
 
 export type WireStream = ClientStream<CarriedStream>;
 
-/** A payload up to this size is copied after its frame's header; a larger one is written beside it. */
+/** Copied after their frame's header; larger ones are written beside it. */
 const SMALL_BYTES = 1024;
 
-/** Octets that slow apps may leave unread before the whole connection stops. */
+/** Of slow apps together, before the connection stops. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 /**
- * The way out of one HTTP/2 connection. All that is written in one turn of the event loop leaves in one
- * write; requests without room take turns.
+ * Gathers what requests write in a turn of the event loop into one write. Requests without room take turns.
  */
 export class UpstreamOutlet {
   readonly #socket: Socket;
@@ -52,13 +49,13 @@ export class UpstreamOutlet {
   readonly #onFlushed: () => void;
   readonly #onReset: () => void;
   #flushDue = false;
-  /** Those with something written since the last flush. */
+  /** Written since the last flush. */
   #unflushed: CarriedStream[] = [];
 
   /**
-   * @param onFlushed is called when all that was written has been given to the socket.
-   * @param onRead is called when `awaitsReaders` becomes false.
-   * @param onReset is called when a stream has been reset.
+   * @param onFlushed all that was written is in the socket.
+   * @param onRead `awaitsReaders` has become false.
+   * @param onReset a stream has been reset.
    */
   constructor(
     socket: Socket,
@@ -80,17 +77,17 @@ export class UpstreamOutlet {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Whether something waits while the connection's window is shut. */
+  /** Something waits for the connection's window. */
   get windowShut(): boolean {
     return this.#codec.windowShut && this.#turns.any;
   }
 
-  /** Whether apps hold as much unread as they may: nothing more comes until they have read. */
+  /** Nothing more comes until apps have read. */
   get awaitsReaders(): boolean {
     return this.#unread.isFull;
   }
 
-  /** The largest field section that the upstream takes, in octets as `sectionBytes` counts them. */
+  /** In octets as `sectionBytes` counts them. */
   get mostSectionBytes(): number {
     return this.#codec.peer.maxFieldSectionBytes;
   }
@@ -111,14 +108,14 @@ export class UpstreamOutlet {
     return wire;
   }
 
-  /** Octets of data that can leave now, in one frame. */
+  /** Octets, in one frame. */
   sendable(wire: WireStream): number {
     return this.takesMore ? this.#codec.sendable(wire) : 0;
   }
 
   /**
-   * Sends one frame; says how many octets of `bytes` it took.
-   * @param last whether nothing follows `bytes`.
+   * Says how many octets one frame took.
+   * @param last nothing follows `bytes`.
    */
   send(wire: WireStream, bytes: Buffer, last: boolean): number {
     const count = Math.min(bytes.length, this.sendable(wire));
@@ -129,7 +126,7 @@ export class UpstreamOutlet {
     return count;
   }
 
-  /** Has `sendWaiting` called when windows, or the socket, take more. */
+  /** Until windows or socket take more: then `sendWaiting` is called. */
   wait(stream: CarriedStream): void {
     this.#turns.add(stream);
   }
@@ -147,31 +144,30 @@ export class UpstreamOutlet {
   }
 
   end(wire: WireStream, trailers: readonly string[]): void {
-    // Trailers stay out of tables: which of them may be indexed is no longer known (RFC 7541 §6.2.3).
+    // It is no longer known which may be indexed (RFC 7541 §6.2.3).
     if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
     else this.#codec.sendData(wire, 0, true);
   }
 
-  /** Resets a stream that is still open on either side. */
   reset(wire: WireStream): void {
     const wasReset = this.#codec.reset(wire, ErrorCode.CANCEL);
     this.flushFramesSoon();
     if (wasReset) this.#onReset();
   }
 
-  /** The program holds these octets of an answer until `passedOn`. */
+  /** Held until `passedOn`. */
   came(bytes: number): void {
     this.#unread.came(bytes);
   }
 
-  /** Octets of an answer have left the program, or are no longer wanted. */
+  /** Passed to the app, or no longer wanted. */
   passedOn(wire: WireStream, bytes: number): void {
     this.#unread.left(bytes);
     this.#codec.consumeStream(wire, bytes);
     this.flushFramesSoon();
   }
 
-  /** Sends at the end of this turn of the event loop. */
+  /** At the end of this turn of the event loop. */
   flushSoon(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;
@@ -199,7 +195,7 @@ export class UpstreamOutlet {
     this.#writer.clear();
   }
 
-  /** The payload for the DATA header that was written last. */
+  /** Follows the header of its DATA frame. */
   #payload(bytes: Buffer): void {
     const { output } = this.#codec;
     if (bytes.length <= SMALL_BYTES) {
@@ -210,7 +206,6 @@ export class UpstreamOutlet {
     this.#writer.bytes(bytes);
   }
 
-  /** Tells requests that some of what holds their heads has left. */
   #tellLeft(): void {
     if (!this.#writer.anyLeft || this.#unflushed.length === 0) return;
     const unflushed = this.#unflushed;
@@ -219,10 +214,9 @@ export class UpstreamOutlet {
   }
 }
 
-/** Streams of one connection that wait to send until its windows or socket take more. */
 export class SendTurns {
   readonly #waiting = new Turns<CarriedStream>();
-  /** They had their turn in vain, and wait for the next run. */
+  /** In vain in this run. */
   readonly #stuck = new Turns<CarriedStream>();
 
   get any(): boolean {
@@ -243,7 +237,7 @@ export class SendTurns {
     this.#stuck.clear();
   }
 
-  /** One frame each in turn, for as long as any can send. */
+  /** One frame each in turn. */
   run(socket: { readonly takesMore: boolean }): void {
     while (socket.takesMore) {
       const stream = this.#waiting.next();
@@ -258,9 +252,9 @@ export class SendTurns {
 }
 
 /**
- * What has come on a connection and apps have not read. Up to a bound the connection's window is given back
- * at once, so that a slow app stops only its own stream. Beyond it, the window waits for readers, and no
- * further request should use the connection.
+ * What apps have not read of a connection. Up to a bound the connection's window is given back at once, so
+ * that a slow app stops only its own stream. Beyond it the window waits for readers, and further requests
+ * should use other connections.
  */
 export class UnreadBytes {
   readonly #giveBack: (bytes: number) => void;
@@ -269,17 +263,14 @@ export class UnreadBytes {
   #unread = 0;
   #owed = 0;
 
-  /**
-   * @param giveBack to the window of the connection.
-   * @param onRoom is called when `isFull` becomes false.
-   */
+  /** @param onRoom `isFull` has become false. */
   constructor(giveBack: (bytes: number) => void, onRoom: () => void, most = MAX_UNREAD_BYTES) {
     this.#giveBack = giveBack;
     this.#onRoom = onRoom;
     this.#most = most;
   }
 
-  /** Whether the connection's window waits until something has left. */
+  /** The window waits until something has left. */
   get isFull(): boolean {
     return this.#unread > this.#most;
   }

@@ -20,12 +20,9 @@ import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
 
 type ConnectionState =
   | { readonly kind: 'open' }
-  /**
-   * Checks that the upstream is there before it sends further requests. `behind`: PING waited for earlier
-   * writes to leave.
-   */
+  /** Is the upstream there? `behind`: PING waited for earlier writes to leave. */
   | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
-  /** Closes with its present requests, and carries no others. */
+  /** Finishes its present requests. */
   | { readonly kind: 'ending' }
   /** All is written; the last of it is leaving. */
   | { readonly kind: 'closing'; readonly untilMs: number }
@@ -33,43 +30,37 @@ type ConnectionState =
 
 const OPEN: ConnectionState = { kind: 'open' };
 
-/**
- * Requests on one connection at once; an upstream may allow fewer. More would wait too long for each other's
- * bytes.
- */
+/** More would wait too long for each other's bytes. */
 export const MAX_STREAMS = 128;
 
-/** How long the last bytes may take to leave. */
+/** For the last bytes to leave. */
 const LINGER_MS = 1_000;
 
 interface Http2ConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request begins later; those in progress may finish. */
+  /** Applies to beginning requests. */
   readonly maxAgeMs: number;
-  /** Assumed until the upstream says how many streams it allows. */
+  /** Until the upstream says how many it allows. */
   readonly assumedStreams: number;
-  /** Whether further requests avoid it while slow readers hold all that they may of it. */
+  /** Whether requests avoid it while slow readers fill it. */
   mayStandAside(): boolean;
-  /** Called when a waiting request may now be sent, on it or on another. */
+  /** A waiting request may now be sent, on it or on another. */
   onFree(connection: Http2Connection): void;
-  /** Called in the same turn in which it becomes unfit for further requests. */
+  /** In the turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
-  /** Called when it has ended, or is about to. */
+  /** It has ended, or is about to. */
   onClosed(): void;
-  /** Called when the upstream says how many streams it allows, or changes that. */
   onAllowed(streams: number): void;
 }
 
-/** The content has no meaning: any bytes that come show that the upstream is there. */
+/** Its content has no meaning: any answer shows that the upstream is there. */
 const PING = Buffer.from('sidecar?');
 
-/** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
 export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly socket: Socket;
   readonly outlet: UpstreamOutlet;
-  /** Requests that it carries, or is lent out for. */
   readonly #streams = new Members<CarriedStream>();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
@@ -80,9 +71,9 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly #pingMs: number;
   #state: ConnectionState = OPEN;
   #heardAny = false;
-  /** What `onAllowed` was told last. */
+  /** As `onAllowed` was told. */
   #allowed: number | undefined;
-  /** Streams that the present read has brought something for. */
+  /** In the present read. */
   #touched: CarriedStream[] = [];
   #refuses = false;
   #answeredAny = false;
@@ -103,12 +94,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       this.#failed,
       this.#codec,
       () => {
-        // Look again for as long as something waits in socket or window.
         const lookAtMs = this.#state.kind === 'gone' ? undefined : this.#liveness.watch();
         if (lookAtMs !== undefined) this.due(lookAtMs);
       },
       () => {
-        // Those who wait may have room here or, if this one is ending, on a new one.
+        // Here or, if this one is ending, on a new one.
         if (this.#state.kind === 'ending') options.onFree(this);
         else this.#offer();
       },
@@ -126,7 +116,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     });
     socket.on('drain', () => {
       this.#guarded(() => {
-        // Waiting requests get room before those on the connection fill it.
+        // Before those on the connection fill it.
         this.#offer();
         this.outlet.serveWaiting();
       });
@@ -141,12 +131,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.outlet.flushSoon();
   }
 
-  /** How many requests may be sent right now. */
+  /** Requests that may be sent now. */
   get free(): number {
     return this.#state.kind === 'open' && this.outlet.takesMore ? this.#room : 0;
   }
 
-  /** How many may be sent once the upstream has answered PING and the socket takes more. */
+  /** Once the upstream has answered PING and the socket takes more. */
   get freeSoon(): number {
     const state = this.#state;
     const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
@@ -157,20 +147,17 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#streams.size === 0;
   }
 
-  /** Whether the upstream has refused a request since it last answered one. */
+  /** A request was refused since the last answer. */
   get refuses(): boolean {
     return this.#refuses;
   }
 
-  /**
-   * Whether it has brought an answer: if the upstream closes it now, most likely it has not seen the last
-   * request.
-   */
+  /** If the upstream then closes it, most likely it has not seen the last request. */
   get reused(): boolean {
     return this.#answeredAny;
   }
 
-  /** Checks a quiet connection before another request; `onFree` tells when it may be used. */
+  /** Checks a quiet connection first; then `onFree` is called. */
   prepare(trustMs: number, now: Instant): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, now)) this.retire();
@@ -183,7 +170,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#idleUntilMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Takes back what was lent, used or not. */
+  /** Used or not. */
   release(stream: CarriedStream): void {
     this.outlet.waitNoMore(stream);
     if (!this.#streams.delete(stream)) return;
@@ -194,7 +181,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#offer();
   }
 
-  /** Carries no requests beyond its present ones. */
+  /** The present requests may finish. */
   retire(): void {
     if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
     this.#state = { kind: 'ending' };
@@ -202,7 +189,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (this.#streams.size === 0) this.#close(ErrorCode.NO_ERROR);
   }
 
-  /** Cuts the connection without telling its users. */
+  /** Its users are not told. */
   abandon(): void {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
@@ -213,7 +200,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (kind !== 'closing') this.#options.onClosed();
   }
 
-  /** Has a stream's `tooLate` called once its `dueAtMs` has come. */
+  /** Then `tooLate` is called on streams whose `dueAtMs` has come. */
   due(atMs: number): void {
     if (atMs >= this.#lookAtMs) return;
     this.#lookAtMs = atMs;
@@ -247,7 +234,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   broken(wire: WireStream, how: Broken): void {
     if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
       this.#refuses = true;
-      // A refused request decides by it where to go.
+      // Decides where a refused request goes.
       this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
     } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
       // Too much was asked on the connection (RFC 9113 §7).
@@ -277,10 +264,9 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     else this.#options.onFree(this);
   }
 
-  /** How many more streams may be opened. */
   get #room(): number {
     if (!this.#codec.mayOpen || this.#failed.happened || this.#liveness.windowStuck) return 0;
-    // A further answer would wait for apps that have nothing to do with it.
+    // It would wait for apps that have nothing to do with it.
     if (this.outlet.awaitsReaders && this.#options.mayStandAside()) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
@@ -292,7 +278,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#guarded(() => this.#read(chunk));
   }
 
-  /** A failure inside costs only this connection's requests. */
+  /** A failure inside costs only this connection. */
   #guarded(act: () => void): void {
     try {
       act();
@@ -343,12 +329,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.due(untilMs);
   }
 
-  /** Whether PING was still in the socket: its time begins once it has left. */
+  /** PING's time begins once it has left the socket. */
   #askedBehind(nowMs: number): boolean {
     const waits = this.#liveness.anyWaits;
     if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
     this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
-    // Waiting requests go elsewhere.
     if (waits) this.#options.onFree(this);
     return true;
   }
@@ -358,11 +343,10 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
     if (stuck === 'stuck for good') this.retire();
-    // Waiting requests get another connection.
     else if (stuck === 'stuck') this.#options.onFree(this);
   }
 
-  /** Unread bytes come first: they show whether the upstream has closed. */
+  /** Unread bytes show whether the upstream has closed. */
   #poll(): void {
     const examined: ConnectionState = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
     this.#state = examined;
@@ -397,7 +381,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     for (const stream of streams) stream.connectionFailed(error, byPeer);
   }
 
-  /** Closes once everything has left. @param code of GOAWAY, unless it has been written. */
+  /** @param code of GOAWAY, unless it has been written. */
   #close(code: ErrorCode | undefined): void {
     if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
     const ended = this.#state.kind === 'ending';
@@ -426,7 +410,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       return;
     }
     this.#lookWhetherStuck(nowMs);
-    // A full connection is not checked for age by requests, and would prevent a new one.
+    // Requests do not check a full connection's age, and it would prevent a new one.
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);

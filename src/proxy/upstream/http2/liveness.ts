@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import type { Clock, Instant } from '../../../platform/time/clock.ts';
 
-/** A connection silent for this long must answer PING before it carries another request. */
+/** Then PING must be answered before another request. */
 export const QUIET_MS = 10_000;
 
-/** How long PING may take, unless connecting may take less. */
+/** Unless connecting may take less. */
 export const PING_MS = 2_000;
 
-/** If a socket or the connection's window takes nothing for this long, further requests go elsewhere. */
+/** Further requests avoid a socket or window that takes nothing for so long. */
 export const STUCK_MS = 2_000;
 
 /** Then the connection closes, with its requests. */
@@ -16,29 +16,26 @@ const STUCK_FOR_GOOD_MS = 10_000;
 const RESETS_WINDOW_MS = 30_000;
 
 /**
- * Resets in one window that retire a connection. Over two adjoining windows, with its remaining `MAX_STREAMS`
- * requests, it sends fewer than 200.
+ * In one window they retire a connection. Two adjoining windows and its last `MAX_STREAMS` requests make
+ * fewer than 200.
  */
 const MAX_RESETS = 32;
 
-/** What `UpstreamOutlet` tells of a connection. */
+/** Of `UpstreamOutlet`. */
 interface WayOut {
   readonly takesMore: boolean;
-  /** Whether something waits while the connection's window is shut. */
+  /** Something waits for the connection's window. */
   readonly windowShut: boolean;
 }
 
-/**
- * Judges whether an HTTP/2 connection is worth another request: by silence, by stuck socket or window, and by
- * resets.
- */
+/** Whether a connection is worth another request. */
 export class Liveness {
   readonly #out: WayOut;
   readonly #clock: Clock;
   readonly #stuck: StuckSocket;
   readonly #shut = new ShutWindow();
   readonly #resets = new SentResets();
-  /** When something last came, or the connection was made. */
+  /** Or the connection was made. */
   #heardAt: Instant;
 
   constructor(socket: Waits, out: WayOut, clock: Clock, madeAt: Instant) {
@@ -58,7 +55,7 @@ export class Liveness {
     return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs);
   }
 
-  /** @returns whether the connection may carry no further requests. */
+  /** @returns whether to retire the connection. */
   reset(): boolean {
     return this.#resets.sent(this.#clock.monotonicMs());
   }
@@ -71,21 +68,20 @@ export class Liveness {
     return this.#stuck.stuckMs(nowMs);
   }
 
-  /** Whether the connection's window was shut for so long that requests go elsewhere. */
   get windowStuck(): boolean {
     return (
       this.#shut.watches && this.#out.windowShut && this.#shut.shutMs(this.#clock.monotonicMs()) >= STUCK_MS
     );
   }
 
-  /** A window has grown; says whether it was the connection's, and had been seen shut. */
+  /** Says whether the connection's window was seen shut before. */
   windowOpens(): boolean {
     const opens = this.#shut.watches && !this.#out.windowShut;
     if (opens) this.#shut.seen(false, this.#clock.monotonicMs());
     return opens;
   }
 
-  /** When to look at socket and window, if something waits for them. */
+  /** When to look again, if something waits. */
   watch(): number | undefined {
     const { takesMore, windowShut } = this.#out;
     if (takesMore && !windowShut && !this.#shut.watches) return undefined;
@@ -102,7 +98,6 @@ export class Liveness {
     return stuckMs >= STUCK_MS || this.windowStuck ? 'stuck' : 'well';
   }
 
-  /** Whether something waited at the last look. */
   get watches(): boolean {
     return this.#stuck.watches || this.#shut.watches;
   }
@@ -110,7 +105,7 @@ export class Liveness {
 
 type Waits = Pick<Socket, 'writableLength' | 'bytesWritten'>;
 
-/** Watches what waits in a socket: it does not report when the system takes some. */
+/** Sockets do not report that the system takes some. */
 class StuckSocket {
   readonly #socket: Waits;
   #waits: { readonly sinceMs: number; readonly takenBytes: number } | undefined;
@@ -123,7 +118,7 @@ class StuckSocket {
     return this.#socket.writableLength > 0;
   }
 
-  /** For how many ms the system has been seen to take nothing though something waited. */
+  /** Since when the system has been seen to take nothing, in ms. */
   stuckMs(nowMs: number): number {
     if (!this.anyWaits) {
       this.#waits = undefined;
@@ -134,13 +129,12 @@ class StuckSocket {
     return nowMs - this.#waits.sinceMs;
   }
 
-  /** Whether something waited at the last look. */
   get watches(): boolean {
     return this.#waits !== undefined;
   }
 }
 
-/** How long the connection's window has held back what its requests have to send. */
+/** Of the connection. */
 class ShutWindow {
   #sinceMs: number | undefined;
 
@@ -149,7 +143,6 @@ class ShutWindow {
     else this.#sinceMs ??= nowMs;
   }
 
-  /** Whether it was shut when last seen. */
   get watches(): boolean {
     return this.#sinceMs !== undefined;
   }
@@ -160,14 +153,14 @@ class ShutWindow {
 }
 
 /**
- * Counts resets sent on one connection. Servers end a connection after too many (rapid reset,
- * CVE-2023-44487): Netty, and so grpc-java, at the 201st in 30 s, the lowest known bound.
+ * Servers end a connection after too many (rapid reset, CVE-2023-44487): Netty, and so grpc-java, at the
+ * 201st in 30 s, the lowest known bound.
  */
 class SentResets {
   #count = 0;
   #windowEndsAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @returns whether the connection may carry no further requests. */
+  /** @returns whether to retire the connection. */
   sent(nowMs: number): boolean {
     if (nowMs >= this.#windowEndsAtMs) {
       this.#windowEndsAtMs = nowMs + RESETS_WINDOW_MS;

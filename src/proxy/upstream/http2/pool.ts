@@ -10,23 +10,19 @@ import { Http2Connection, MAX_STREAMS } from './connection.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
 
-/**
- * How many connections further requests avoid because of unread answers. With more, requests wait for those
- * apps too, or new connections would fill up in the same way.
- */
+/** Avoided because of unread answers. New connections beyond these would fill up, too. */
 const MAX_SATURATED_CONNECTIONS = 3;
 
 /** The least that RFC 9113 §6.5.2 recommends. */
 const STREAMS_BEFORE_SETTINGS = 100;
 
-/** Takes connections that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {
   /**
-   * Replaces the stream that waited.
+   * For the stream that waited.
    * @throws {SidecarError} if it cannot carry the request.
    */
   lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
-  /** Keeps it for a later request. */
+  /** For a later request. */
   keep(dialling: Dialling): void;
 }
 
@@ -36,30 +32,30 @@ interface Http2PoolOptions {
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;
-  /** Offered by ALPN; undefined for plain TCP. */
+  /** By ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   readonly chosen: ChosenProtocol;
-  /** Without it, connections on which the upstream chose HTTP/1.1 fail. */
+  /** Without it, an upstream's choice of HTTP/1.1 is an error. */
   readonly fallback: Http1Fallback | undefined;
 }
 
 /**
- * The HTTP/2 connections of one route, or of one caller of it, and the requests that wait for them. The
- * oldest with room comes first; a new one is made if none has any.
+ * One route's, or one caller's, HTTP/2 connections, and the requests that wait for them. The oldest with room
+ * comes first.
  */
 export class Http2Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http2PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #streamOptions: Http2StreamOptions;
-  /** May carry further requests. */
+  /** For further requests. */
   readonly #usable = new Map<Http2Connection, number>();
   readonly #open = new Set<Http2Connection>();
   readonly #diallings = new Map<Dialling, number>();
   readonly #line: WaitingLine;
   #made = 0;
   #retired = false;
-  /** Requests that one connection is expected to carry at once; zero if the upstream said so last. */
+  /** Expected of one connection; zero if the upstream said so last. */
   #streamsEach = STREAMS_BEFORE_SETTINGS;
 
   constructor(route: RouteConfig, options: Http2PoolOptions) {
@@ -88,12 +84,11 @@ export class Http2Pool implements IdleHolder {
     options.all.add(this);
   }
 
-  /** Whether it has a connection, or somebody waits for one. */
   get inUse(): boolean {
     return this.#open.size > 0 || this.#diallings.size > 0 || this.#line.length > 0;
   }
 
-  /** Whether an open connection may carry further requests, now or later. */
+  /** For further requests, now or later. */
   get stands(): boolean {
     return this.#usable.size > 0;
   }
@@ -106,7 +101,7 @@ export class Http2Pool implements IdleHolder {
       if (connection.free === 0) continue;
       connection.prepare(trustMs, now);
       if (connection.free === 0) continue;
-      // Only those that wait for an open connection come first.
+      // The others wait for a connection still to be made.
       if (this.#line.anyForWhatStands) break;
       stream.lend(connection);
       return stream;
@@ -120,19 +115,20 @@ export class Http2Pool implements IdleHolder {
   }
 
   /**
-   * Makes a second connection if there is only one: more refusals by a busy upstream cause no further ones.
+   * Makes a second connection, but no third: an upstream that refuses under load gets no connection for each
+   * refusal.
    * @throws {SidecarError} `overloaded` when too many wait.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     const anew = this.#usable.size < 2 && this.#streamsEach > 0 && this.#options.all.mayOpen();
     const stream = this.#wait(this.#streamFor(request, user), anew ? this.#comingNext : 0, true);
-    // The connection that refused it is still being read, and may say more about what it takes.
+    // The connection that refused it may still say what it takes.
     setImmediate(() => this.#serve());
     return stream;
   }
 
   closeOldestIdle(): boolean {
-    // The first with room is lent out first, so that the last has been idle longest.
+    // The first with room is lent first, so the last has been idle longest.
     const last = [...this.#usable.keys()].findLast(({ idle }) => idle);
     last?.retire();
     return last !== undefined;
@@ -156,25 +152,22 @@ export class Http2Pool implements IdleHolder {
     for (const connection of this.#open) connection.abandon();
   }
 
-  /** Open connections close with the requests that they carry. */
   renew(): void {
     for (const connection of [...this.#usable.keys()]) connection.retire();
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
     this.#serve();
   }
 
-  /** The number of the next connection that will open. */
   get #comingNext(): number {
     const [coming] = this.#diallings.values();
     return coming ?? this.#made;
   }
 
-  /** Ending connections count too. */
   get #fewAwaitReaders(): boolean {
     return countAwaitingReaders(this.#open) <= MAX_SATURATED_CONNECTIONS;
   }
 
-  /** Bounds those that a caller can hold by leaving answers unread while connections retire. */
+  /** Otherwise unread answers and retiring connections could hold any number. */
   get #fewEndingAwaitReaders(): boolean {
     return (
       countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <=
@@ -196,7 +189,6 @@ export class Http2Pool implements IdleHolder {
     return stream;
   }
 
-  /** Lends room to those that wait, and makes more if needed. */
   readonly #serve = (): void => {
     this.#lendOut();
     this.#dialMore();
@@ -224,7 +216,7 @@ export class Http2Pool implements IdleHolder {
     return last;
   }
 
-  /** Makes connections until those that wait will have room, as far as is known. */
+  /** As far as room is known. */
   #dialMore(): void {
     const { all } = this.#options;
     while (this.#lacksRoom()) {
@@ -239,13 +231,13 @@ export class Http2Pool implements IdleHolder {
 
   #lacksRoom(): boolean {
     if (this.#line.length === 0) return false;
-    // An upstream that takes no request says so on every connection: wait until it says otherwise.
+    // It would say so on every connection: wait until it says otherwise.
     if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
     if (!this.#fewEndingAwaitReaders) return false;
     return this.#line.exceeds((lowest) => this.#roomToCome(lowest));
   }
 
-  /** Requests that connections of this number and later ones will carry. */
+  /** On connections of this number and later ones. */
   #roomToCome(lowest: number): number {
     let room = 0;
     for (const number of this.#diallings.values()) if (number >= lowest) room += this.#roomOfOne();
@@ -255,7 +247,7 @@ export class Http2Pool implements IdleHolder {
     return room;
   }
 
-  /** Unknown room counts as unlimited, so that no connection is made for nothing. */
+  /** Unlimited until known, so that no connection is made for nothing. */
   #roomOfOne(): number {
     const { last } = this.#options.chosen;
     if (last === 'http1') return 1;
@@ -347,9 +339,8 @@ export class Http2Pool implements IdleHolder {
     this.#diallings.delete(dialling);
     this.#options.all.closed();
     const last = Math.max(...this.#diallings.values(), ...this.#usable.values());
-    // A connection that refused one may take it by now.
     for (const stream of this.#line.takeHopeless(last, this.#usable.size > 0)) stream.notConnected(error);
-    // A new connection for those that still wait would most likely fail, too.
+    // A new connection would most likely fail, too.
     this.#lendOut();
     this.#closeUnneeded();
   }
@@ -359,7 +350,6 @@ export class Http2Pool implements IdleHolder {
     this.#closeUnneeded();
   }
 
-  /** Once retired, it keeps no connection for later. */
   #closeUnneeded(): void {
     if (!this.#retired || this.#line.length > 0) return;
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);

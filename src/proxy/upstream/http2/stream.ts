@@ -25,20 +25,19 @@ export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
   readonly failures: UpstreamFailures;
   readonly timeouts: StallTimeouts;
-  /** Called when one that waits for a connection is no longer wanted. */
+  /** While it waits for a connection. */
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
-/** For requests without an answer, by the code of the upstream's reset. */
+/** For requests without an answer, by the reset's code. */
 const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
   [ErrorCode.REFUSED_STREAM, 'unprocessed'],
   [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
 ]);
 
 type StreamState =
-  /** For a connection, or for room on one. */
+  /** For a connection, or room on one. */
   | { readonly kind: 'waiting' }
-  /** The request may be sent. */
   | { readonly kind: 'lent'; readonly connection: Http2Connection }
   | CarriedRequest
   | { readonly kind: 'over' };
@@ -48,7 +47,6 @@ const OVER: StreamState = { kind: 'over' };
 const NO_TRAILERS: Fields = [];
 const NO_OPTIONS: readonly string[] = [];
 
-/** One request on a shared HTTP/2 connection, and the answer to it. */
 export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   readonly protocol = 'h2';
   place = 0;
@@ -94,7 +92,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#state = { kind: 'lent', connection };
   }
 
-  /** Another stream takes its place. */
   replaced(): void {
     this.#state = OVER;
   }
@@ -150,7 +147,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind === 'busy') busy.touch(busy.connection.nowMs());
   }
 
-  /** Keeps the window until `resume`: the upstream may send only what it is still allowed. */
+  /** The upstream may fill the window, which is not given back until `resume`. */
   pause(): void {
     if (this.#state.kind === 'busy') this.#state.paused = true;
   }
@@ -275,7 +272,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       if (!busy.sending.keepsUp) return 'more';
     }
     if (busy.sending.finish()) busy.requestSent(busy.connection.nowMs());
-    // A holding user is told when the hold ends: until then it may want no more of the app.
+    // During a hold the user may want no more of the app.
     if (busy.held === undefined) this.#tellReady(busy);
     return 'done';
   }
@@ -345,7 +342,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #fail(busy: CarriedRequest, { error, delivery }: Failure): void {
     this.#state = OVER;
     busy.leave();
-    // An upstream that has answered has looked at the request, whatever it says.
+    // It has looked at the request, whatever it says.
     this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);
   }
 

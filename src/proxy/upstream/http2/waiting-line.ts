@@ -3,14 +3,13 @@ import type { Clock } from '../../../platform/time/clock.ts';
 import { Deadline } from '../../io/deadline.ts';
 import type { Http2UpstreamStream } from './stream.ts';
 
-/** Requests that wait for a stream of one upstream. */
 const MAX_WAITING = 1024;
 
 export interface Waiting {
   readonly stream: Http2UpstreamStream;
-  /** The number of the first connection that it may have. */
+  /** The first connection that it may have, by number. */
   from: number;
-  /** Whether a connection refused it: it prefers another, and returns to that one rather than nowhere. */
+  /** It prefers another connection than the one that refused it. */
   readonly refused: boolean;
   readonly sinceMs: number;
 }
@@ -18,13 +17,12 @@ export interface Waiting {
 interface WaitingLineOptions {
   readonly clock: Clock;
   readonly patienceMs: number;
-  /** Called with each that has waited for too long. */
+  /** Has waited for too long. */
   onLate(stream: Http2UpstreamStream): void;
-  /** Called after those that waited too long have left. */
   onShorter(): void;
 }
 
-/** Requests that wait for room on a connection, first come, first served, each for a bounded time. */
+/** First come, first served, each for a bounded time. */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
   readonly #deadline: Deadline;
@@ -50,7 +48,6 @@ export class WaitingLine {
     if (this.#waiting.length === 1) this.#deadline.set(sinceMs + patienceMs);
   }
 
-  /** Undoes the last `add`. */
   takeLast(): void {
     this.#waiting.pop();
   }
@@ -59,18 +56,16 @@ export class WaitingLine {
     this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
   }
 
-  /** Takes the first that may have the connection of this number. */
   takeFor(number: number): Http2UpstreamStream | undefined {
     const index = this.#waiting.findIndex(({ from }) => number >= from);
     return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]?.stream;
   }
 
-  /** Whether any would take an open connection, whichever it is. */
+  /** Whichever it is. */
   get anyForWhatStands(): boolean {
     return this.#waiting.some(({ from }) => from === 0);
   }
 
-  /** Lends each one what is found for it. */
   lendOut<T>(
     find: (waiting: Waiting) => T | undefined,
     lend: (stream: Http2UpstreamStream, found: T) => void,
@@ -90,10 +85,7 @@ export class WaitingLine {
     }
   }
 
-  /**
-   * Whether more wait than there will be room for. @param roomFrom room on connections of this number and
-   * later ones.
-   */
+  /** @param roomFrom room on connections of this number and later ones. */
   exceeds(roomFrom: (lowest: number) => number): boolean {
     for (const lowest of new Set(this.#waiting.map(({ from }) => from))) {
       const wanted = this.#waiting.reduce((count, { from }) => (from >= lowest ? count + 1 : count), 0);
@@ -103,9 +95,9 @@ export class WaitingLine {
   }
 
   /**
-   * Takes those that no further connection will come for.
-   * @param last the number of the last connection that is open or being made.
-   * @param anyStands whether a connection that refused a request may take it by now.
+   * Those for which no further connection will come.
+   * @param last the last connection that is open or being made.
+   * @param anyStands a connection that refused a request may take it by now.
    */
   takeHopeless(last: number, anyStands: boolean): readonly Http2UpstreamStream[] {
     const hopeless: Http2UpstreamStream[] = [];
