@@ -5,28 +5,24 @@ import type { BodyFraming } from './heads.ts';
 import { AT_LINE_START, HeldSection } from './held-section.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 
-/**
- * Takes a body out of a stream of octets, in slices of the given chunks, without copying. Call `read` from
- * `position` until `complete`; the rest belongs to the next message.
- */
+/** Slices a body out of the given chunks without copying. Call `read` from `position` until `complete`. */
 export interface BodyDecoder {
-  /** Index in the last chunk of the first octet that `read` did not take. */
+  /** In the last chunk, of the first octet not taken. */
   readonly position: number;
   readonly complete: boolean;
-  /** Trailers that may be passed on, once the message is complete. */
+  /** For passing on, once the message is complete. */
   readonly trailers: FieldLines;
-  /** Octets of trailers that are not whole. */
+  /** Of trailers. */
   readonly heldBytes: number;
 
   /**
-   * The next piece of the body, not empty; undefined if only framing was read. May leave octets in the chunk
-   * for another call.
+   * Undefined if only framing was read. May leave octets for another call.
    * @throws {MessageRefused}
    */
   read(chunk: Buffer, start: number): Buffer | undefined;
 
   /**
-   * The connection has ended, and with it a body that it delimits.
+   * With the connection.
    * @throws {MessageRefused} `truncated` if the message is not complete.
    */
   end(): void;
@@ -34,7 +30,7 @@ export interface BodyDecoder {
 
 const NO_TRAILERS: FieldLines = [];
 
-/** For a message without a body it is complete from the start. */
+/** Complete from the start if there is no body. */
 export function bodyDecoder(
   kind: MessageKind,
   framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
@@ -80,7 +76,7 @@ class LengthDecoder implements BodyDecoder {
   }
 }
 
-/** An answer that ends with the connection (RFC 9112 §6.3, rule 8); nobody can tell whether it is whole. */
+/** Of answers (RFC 9112 §6.3, rule 8); nobody can tell whether it is whole. */
 class CloseDecoder implements BodyDecoder {
   position = 0;
   complete = false;
@@ -102,7 +98,7 @@ function sliceOf(chunk: Buffer, start: number, end: number): Buffer | undefined 
   return start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 }
 
-/** Octets of extensions and leading zeros in all chunks of one message; few senders use either. */
+/** Also of leading zeros, in all chunks of a message. */
 const MAX_EXTENSION_BYTES = 16_384;
 
 const SIZE = 0;
@@ -114,9 +110,9 @@ const DATA_LF = 5;
 const TRAILERS = 6;
 
 /**
- * A chunked body (RFC 9112 §7.1). Stricter where readers disagree: sizes below 2^53; extensions well-formed,
- * bounded over the whole message and not passed on. Only in answers may blanks end a size's line, as old
- * servers pad sizes (RFC 2616) and all clients agree.
+ * RFC 9112 §7.1. Stricter where readers disagree: sizes below 2^53; bounded, well-formed extensions, which
+ * are not passed on. Blanks may end a size's line only in answers, as old servers pad (RFC 2616) and clients
+ * agree.
  */
 class ChunkedDecoder implements BodyDecoder {
   position = 0;
@@ -126,9 +122,8 @@ class ChunkedDecoder implements BodyDecoder {
   readonly #kind: MessageKind;
   readonly #limits: HeadLimits;
   #state = SIZE;
-  /** Whether a digit of the size has come. */
   #sized = false;
-  /** The size as read so far, then the octets of data still to come. */
+  /** The size, then the octets of data to come. */
   #remaining = 0;
   #extension: ExtensionPosition = NAME_START;
   #extensionBytes = 0;
@@ -191,7 +186,6 @@ class ChunkedDecoder implements BodyDecoder {
   #readSize(octet: number): void {
     const digit = hexDigitOf(octet);
     if (digit !== -1) {
-      // Some servers pad sizes with zeros.
       if (this.#sized && this.#remaining === 0) this.#countExtension();
       this.#sized = true;
       this.#remaining = this.#remaining * 16 + digit;
@@ -254,7 +248,7 @@ class ChunkedDecoder implements BodyDecoder {
   }
 }
 
-/** Value of a `HEXDIG`, or -1. */
+/** Or -1. */
 function hexDigitOf(octet: number): number {
   if (octet >= 0x30 && octet <= 0x39) return octet - 0x30;
   const lower = octet | 0x20;
@@ -264,8 +258,8 @@ function hexDigitOf(octet: number): number {
 const REFUSED_TRAILERS = /^(?:content-length|transfer-encoding|connection|proxy-connection)$/i;
 
 /**
- * Trailers that may pass, in order. Those that could change what is decided are dropped. Those that frame the
- * body or close the connection are refused, because some readers heed them in trailers.
+ * Drops trailers that could change what is decided. Refuses those that frame the body or close the
+ * connection, as some readers heed them.
  */
 export function readTrailers(fields: FieldLines): FieldLines | RefusalReason {
   for (let at = 0; at < fields.length; at += 2) {
@@ -287,8 +281,8 @@ const AFTER_NAME = 7;
 const BEFORE_SEMICOLON = 8;
 
 /**
- * A place in chunk extensions (RFC 9112 §7.1.1), ASCII only. They are parsed though ignored: where readers
- * misjudged their end, requests have been smuggled.
+ * In chunk extensions (RFC 9112 §7.1.1), ASCII only. Requests have been smuggled where readers misjudged
+ * their end.
  */
 type ExtensionPosition =
   | typeof NAME_START
@@ -340,7 +334,7 @@ function afterWord(octet: number, afterSpace: ExtensionPosition): ExtensionPosit
   return isWhitespace(octet) ? afterSpace : undefined;
 }
 
-/** Whether the line may end here. @param padded whether blanks may end it. */
+/** @param padded blanks may end the line. */
 function mayEndExtension(position: ExtensionPosition, padded: boolean): boolean {
   switch (position) {
     case NAME:

@@ -1,5 +1,3 @@
-/** The field section of a head (RFC 9112 §5). */
-
 import { isNamed, parseContentLength } from '../http/fields.ts';
 import { makeLasting } from '../http/lasting-fields.ts';
 import {
@@ -15,7 +13,6 @@ import {
 } from '../http/syntax.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
-/** For a head, or a trailer section. */
 export interface HeadLimits {
   readonly headerBytes: number;
   /** Fields. */
@@ -25,13 +22,13 @@ export interface HeadLimits {
 
 interface FieldSectionSource {
   readonly bytes: Buffer;
-  /** Index of the first field line, or of the empty line. */
+  /** First field line, or the empty line. */
   readonly start: number;
-  /** Index after the empty line. */
+  /** After the empty line. */
   readonly end: number;
   readonly minorVersion: 0 | 1;
   readonly maxFields: number;
-  /** The previous section, if its fields may be reused. */
+  /** Its fields may be reused. */
   readonly known: KnownSection | undefined;
 }
 
@@ -50,21 +47,18 @@ export function readFieldSection(kind: MessageKind, source: FieldSectionSource):
   return section;
 }
 
-/**
- * Name, value, name, value …; order, case and repetitions kept, whitespace around values removed, one char an
- * octet (latin1).
- */
+/** Name, value, …; order, case and repetitions kept, values trimmed, one char an octet (latin1). */
 export type FieldLines = readonly string[];
 
 const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
 /**
- * Parses the field lines of a head or a trailer section (RFC 9112 §5).
- * @param bytes with every line ended by CRLF, up to and with the empty line
- * @param textStart index in `bytes` of the first char of `text`
+ * Parses the lines of a head or trailer section (RFC 9112 §5).
+ * @param bytes lines end in CRLF, the empty line included
+ * @param textStart of `text` in `bytes`
  * @param text the section, or a head around it, as latin1
- * @param at index in `bytes` of the first field line, or of the empty line
- * @param maxFields more fields than this are refused
+ * @param at first field line, or the empty line, in `bytes`
+ * @param maxFields more are refused
  */
 export function parseFieldLines(
   bytes: Uint8Array,
@@ -83,14 +77,14 @@ export function parseFieldLines(
     let valueStart = nameEnd + 1;
     while (isWhitespace(bytes[valueStart])) valueStart++;
     const lineEnd = endOfRun(FIELD_VALUE, bytes, valueStart);
-    // The head reader has reported faulty line ends before.
+    // Faulty line ends were reported before.
     if (!isLineEnd(bytes, lineEnd)) return 'control_octet';
     let valueEnd = lineEnd;
     while (valueEnd > valueStart && isWhitespace(bytes[valueEnd - 1])) valueEnd--;
 
     if (fields.length === maxFields * 2) return 'too_many_fields';
     const name = text.slice(lineStart - textStart, nameEnd - textStart);
-    // Legal, but readers such as llhttp take `chunked` beside a tab for another coding.
+    // Readers such as llhttp take `chunked` beside a tab for another coding.
     if (hasTab(bytes, nameEnd, valueStart) || hasTab(bytes, valueEnd, lineEnd)) {
       if (FRAMING.test(name)) return 'framing_tab';
     }
@@ -106,17 +100,16 @@ function hasTab(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /**
- * Fields that decide how a connection is read on, with one meaning. What readers could take differently is
- * refused, and so are names that equal theirs where `-` and `_` are one (CGI, WSGI).
+ * They decide how a connection is read on. Refused if readers could differ, as for names with `_` for `-`
+ * (CGI, WSGI).
  */
 export interface ControlFields {
-  /** Octets, if Content-Length was there. */
   readonly contentLength: number | undefined;
   /** Never together with `contentLength`. */
   readonly chunked: boolean;
-  /** A request's one Host; ignored in an answer. */
+  /** Ignored in an answer. */
   readonly host: string | undefined;
-  /** Of all Connection fields, in lower case (RFC 9110 §7.6.1); also `close` from Proxy-Connection. */
+  /** In lower case (RFC 9110 §7.6.1), with a `close` of Proxy-Connection. */
   readonly connectionOptions: readonly string[];
 }
 
@@ -124,7 +117,7 @@ const NO_OPTIONS: readonly string[] = [];
 const KEEP_ALIVE: readonly string[] = ['keep-alive'];
 const CLOSE: readonly string[] = ['close'];
 
-/** Also removes from `fields` an answer's repeated length and leading zeros. */
+/** Removes an answer's repeated length and leading zeros from `fields`. */
 function readControlFields(
   kind: MessageKind,
   fields: string[],
@@ -137,7 +130,7 @@ function readControlFields(
 
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
-    // Rules out almost every field before a string is made for the comparison.
+    // Spares most strings.
     switch (name.length) {
       case 4:
         if (kind === 'request' && isNamed(name, 'host')) {
@@ -158,8 +151,8 @@ function readControlFields(
           const length = parseContentLength(fields[at + 1] as string);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in
-            // two ways.
+            // Chained servers may repeat it (RFC 9110 §8.6). In a request that is meant to be read in two
+            // ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields.splice(at, 2);
             at -= 2;
@@ -172,7 +165,7 @@ function readControlFields(
         }
         break;
       case 16:
-        // Non-standard (RFC 9112 §C.2.2), but some readers close on it, and closing is harmless.
+        // Non-standard (RFC 9112 §C.2.2), but some close on it, which is harmless.
         if (isNamed(name, 'proxy-connection')) {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
@@ -195,12 +188,11 @@ function readControlFields(
   return { contentLength, chunked, host, connectionOptions };
 }
 
-/** Whether they say that octets of a body follow. */
 export function announcesBody({ chunked, contentLength = 0 }: ControlFields): boolean {
   return chunked || contentLength > 0;
 }
 
-/** RFC 9110 §7.6.1, §5.6.1; undefined if malformed. */
+/** Undefined if malformed (RFC 9110 §7.6.1, §5.6.1). */
 function parseConnectionOptions(value: string): readonly string[] | undefined {
   const lower = value.toLowerCase();
   if (lower === 'keep-alive') return KEEP_ALIVE;
@@ -215,7 +207,7 @@ function parseConnectionOptions(value: string): readonly string[] | undefined {
   return options;
 }
 
-/** `trim` strips more than SP and HTAB, and a regular expression takes quadratic time. */
+/** `trim` strips more, and a regular expression takes quadratic time. */
 function withoutWhitespace(text: string): string {
   let start = 0;
   let end = text.length;
@@ -229,13 +221,13 @@ interface ReadSection {
   readonly control: ControlFields;
 }
 
-/** A connection that may stay quiet for long keeps no larger section. */
+/** Quiet connections keep no larger section. */
 const KNOWN_CHARS = 2048;
 
 /** For all connections together. */
 const MAX_FIRST_SECTIONS = 16;
 
-/** From a few servers at a time, each with the date of the second. */
+/** A few servers, each with the date of the second. */
 const MAX_LATEST_SECTIONS = 4;
 
 interface KnownText {
@@ -244,10 +236,7 @@ interface KnownText {
   readonly section: ReadSection;
 }
 
-/**
- * Sections that connections of one direction share: new connections begin with the same request section, and
- * answers of one second are alike.
- */
+/** New connections begin with the same request section, and answers of one second are alike. */
 class SharedSections {
   readonly #first = new Map<string, KnownText>();
   /** A ring. */
@@ -277,7 +266,7 @@ class SharedSections {
   }
 }
 
-/** One for each direction. */
+/** A direction. */
 export class SectionsInCommon {
   /** A section that passed under other limits proves nothing. */
   readonly #byLimits = new WeakMap<HeadLimits, SharedSections>();
@@ -292,10 +281,7 @@ export class SectionsInCommon {
   }
 }
 
-/**
- * The latest field section in one direction of a connection. If the next is equal, or known from another
- * connection, it is not parsed again and its fields are lasting.
- */
+/** An equal section, or one known from another connection, is not parsed again; its fields are lasting. */
 export class KnownSection {
   readonly #shared: SharedSections;
   #last: KnownText | undefined;
@@ -304,7 +290,7 @@ export class KnownSection {
     this.#shared = shared;
   }
 
-  /** @param text the field lines and the empty line after them */
+  /** @param text with the empty line. */
   get(text: string): ReadSection | undefined {
     if (this.#last?.text !== text) {
       if (text.length > KNOWN_CHARS) return undefined;

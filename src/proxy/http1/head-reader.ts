@@ -1,6 +1,6 @@
 /**
- * Finds heads in a stream of octets; its splits change neither heads nor refusals. A head within one chunk is
- * not copied. A start line that begins no message is refused as soon as it is complete.
+ * Splits of the stream change neither heads nor refusals. A start line that begins no message is refused as
+ * soon as it is complete.
  */
 
 import { CR, LF, SP } from '../http/syntax.ts';
@@ -26,7 +26,7 @@ interface Grammar<Head> {
     limits: HeadLimits,
     known: KnownSection,
   ) => Head | RefusalReason;
-  /** What is wrong with the start line at `bytes[start]`, which ends with CRLF. */
+  /** Of `bytes[start]` to CRLF. */
   readonly startLineFault: (
     bytes: Buffer,
     start: number,
@@ -58,21 +58,21 @@ const ANSWERS: Grammar<ResponseHead> = {
 const LINE_END = Buffer.from('\r\n', 'latin1');
 const EMPTY_LINE = Buffer.from('\r\n\r\n', 'latin1');
 
-/** An empty line before the head: no longer allowed, its CR seen, or still allowed. */
+/** Before the head: not allowed any more, its CR seen, or allowed. */
 const NO_EMPTY_LINE = 0;
 const EMPTY_LINE_CR = 1;
 const EMPTY_LINE_ALLOWED = 2;
 
-/** Reads the heads of one direction of a connection. Useless once it has thrown. */
+/** Of one direction of a connection. Useless once it has thrown. */
 export class HeadReader<Head extends object> {
-  /** Index in the last chunk of the first octet that `read` did not take. */
+  /** In the last chunk, of the first octet not taken. */
   position = 0;
 
   readonly #grammar: Grammar<Head>;
   readonly #limits: HeadLimits;
   readonly #held: HeldSection;
   readonly #known: KnownSection;
-  /** Whether the start line of the held head has been checked. */
+  /** Of the start line of the held head. */
   #begun = false;
   #emptyLine: number;
 
@@ -84,25 +84,23 @@ export class HeadReader<Head extends object> {
     this.#emptyLine = this.#atStart();
   }
 
-  /** Whether part of a head has come: the peer is slow or gone, not idle. */
+  /** The peer is slow or gone, not idle. */
   get started(): boolean {
     return this.#held.length > 0 || this.#emptyLine === EMPTY_LINE_CR;
   }
 
-  /** Octets of a head that is not whole. */
   get heldBytes(): number {
     return this.#held.length;
   }
 
   /**
-   * The head from `chunk[start]` once its last octet has come; otherwise undefined, with the whole chunk
-   * taken. Keeps no reference to `chunk`.
+   * Undefined until the head is whole. Keeps no reference to `chunk`.
    * @throws {MessageRefused}
    */
   read(chunk: Buffer, start: number): Head | undefined {
     const from = this.#skipEmptyLine(chunk, start);
     if (this.#held.length === 0) {
-      // HTTP/2 begins with a SETTINGS frame, whose three-octet length starts with a zero octet.
+      // HTTP/2 begins with SETTINGS, whose length starts with a zero octet.
       if (chunk[from] === 0 && this.#grammar.kind === 'response') this.#refuse('http2_answer');
       const emptyLine = chunk.indexOf(EMPTY_LINE, from);
       const end = emptyLine + EMPTY_LINE.length;
@@ -139,7 +137,7 @@ export class HeadReader<Head extends object> {
     return head;
   }
 
-  /** In the order in which octet by octet reading finds faults. */
+  /** As octet by octet reading would find it. */
   #firstFault(bytes: Buffer, start: number, end: number): RefusalReason | undefined {
     const startLineEnd = bytes.indexOf(LINE_END, start) + LINE_END.length;
     return (
@@ -153,7 +151,7 @@ export class HeadReader<Head extends object> {
     throw new MessageRefused(this.#grammar.kind, reason);
   }
 
-  /** Blames the target if the head would have been refused for it alone. */
+  /** Blames a target that is too large by itself. */
   #tooLarge(held: Buffer): RefusalReason {
     if (this.#grammar.kind === 'response') return 'head_too_large';
     const lineEnd = held.indexOf(CR);
@@ -166,8 +164,8 @@ export class HeadReader<Head extends object> {
   }
 
   /**
-   * Drops one empty line before a request line for old clients (RFC 9112 §2.2). Before a status line it would
-   * be left over from a wrongly framed body.
+   * Old clients send one before a request line (RFC 9112 §2.2). Before a status line it would be left over
+   * from a wrongly framed body.
    */
   #skipEmptyLine(chunk: Buffer, start: number): number {
     let at = start;

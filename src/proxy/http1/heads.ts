@@ -1,4 +1,4 @@
-/** The request line (RFC 9112 §3), the status line (§4), and where the body ends (§6.3). */
+/** The request line (RFC 9112 §3), the status line (§4), and the end of the body (§6.3). */
 
 import {
   CR,
@@ -30,7 +30,7 @@ export interface RequestHead extends ControlFields {
   readonly minorVersion: 0 | 1;
   readonly fields: FieldLines;
   readonly framing: BodyFraming;
-  /** Whether another request may follow (RFC 9112 §9.3). */
+  /** RFC 9112 §9.3 */
   readonly persistent: boolean;
 }
 
@@ -39,22 +39,21 @@ interface RequestLine {
   readonly target: string;
   readonly targetForm: TargetForm;
   readonly minorVersion: 0 | 1;
-  /** Index of the CRLF that ends it. */
+  /** At its CRLF. */
   readonly end: number;
 }
 
 const MAX_METHOD_BYTES = 32;
 
 /**
- * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would frame its answers differently, or
- * send credentials back.
+ * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would misframe answers, or return
+ * credentials.
  */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 
 /**
- * Parses a request head (RFC 9112 §3, §5) in `bytes[start..end)`, which ends with its first empty line. A
- * CONNECT with a body is refused, since a tunnel follows its head. HTTP/1.0 requests never persist, as the
- * RFC says for proxies.
+ * RFC 9112 §3, §5. A CONNECT with a body is refused, since a tunnel follows. HTTP/1.0 never persists, as for
+ * all proxies.
  */
 export function parseRequestHead(
   bytes: Buffer,
@@ -98,10 +97,7 @@ export function parseRequestHead(
   };
 }
 
-/**
- * The line starts at `bytes[start]` and ends with CRLF.
- * @param text from there on, as latin1
- */
+/** @param text from `start` on, as latin1 */
 export function parseRequestLine(
   bytes: Buffer,
   start: number,
@@ -123,7 +119,6 @@ export function parseRequestLine(
   const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
   const end = targetEnd + 9;
   if (minorVersion === undefined || !isLineEnd(bytes, end)) return 'version_unsupported';
-  // Saves a string for the most common method.
   const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
   if (methodEnd !== upperEnd && LOOKALIKE.test(method)) return 'method_lookalike';
   const target = text.slice(targetStart - start, targetEnd - start);
@@ -132,15 +127,15 @@ export function parseRequestLine(
   return { method, target, targetForm, minorVersion, end };
 }
 
-/** The request decides how its body is framed: see `frameResponse`. */
+/** `frameResponse` frames its body, by the request. */
 export interface ResponseHead extends ControlFields {
-  /** 100 to 999: codes from 600 up exist without a meaning (RFC 9110 §15), and do not touch framing. */
+  /** 100 to 999 (RFC 9110 §15). */
   readonly status: number;
   /** May be empty. */
   readonly reason: string;
   readonly minorVersion: 0 | 1;
   readonly fields: FieldLines;
-  /** Whether another answer may follow (RFC 9112 §9.3). */
+  /** RFC 9112 §9.3 */
   readonly persistent: boolean;
 }
 
@@ -148,11 +143,11 @@ interface StatusLine {
   readonly status: number;
   readonly reason: string;
   readonly minorVersion: 0 | 1;
-  /** Index of the CRLF that ends it. */
+  /** At its CRLF. */
   readonly end: number;
 }
 
-/** Parses a response head (RFC 9112 §4, §5) in `bytes[start..end)`, which ends with its first empty line. */
+/** RFC 9112 §4, §5 */
 export function parseResponseHead(
   bytes: Buffer,
   start: number,
@@ -185,7 +180,7 @@ export function parseResponseHead(
     persistent:
       !connectionOptions.includes('close') &&
       (minorVersion === 1 || connectionOptions.includes('keep-alive')) &&
-      // Servers that announce a body of a 204 may send one.
+      // Some servers send a 204's announced body.
       !(status === 204 && announcesBody(control)),
     contentLength,
     chunked,
@@ -195,9 +190,8 @@ export function parseResponseHead(
 }
 
 /**
- * The line starts at `bytes[start]` and ends with CRLF. Servers may leave out the space after the code
- * together with the reason.
- * @param text from there on, as latin1
+ * Servers may omit the space after the code together with the reason.
+ * @param text from `start` on, as latin1
  */
 export function parseStatusLine(bytes: Buffer, start: number, text: string): StatusLine | RefusalReason {
   if (isLineEnd(bytes, start)) return 'empty_line_before_start';
@@ -213,7 +207,6 @@ export function parseStatusLine(bytes: Buffer, start: number, text: string): Sta
   return { status, reason: text.slice(reasonStart - start, end - start), minorVersion, end };
 }
 
-/** Three digits, the first not zero. */
 function statusAt(bytes: Buffer, at: number): number | undefined {
   let status = 0;
   for (let index = at; index < at + 3; index++) {
@@ -224,20 +217,20 @@ function statusAt(bytes: Buffer, at: number): number | undefined {
   return status >= 100 ? status : undefined;
 }
 
-/** Of the `HTTP-version` at `at` (RFC 9112 §2.3); undefined for another major version. */
+/** RFC 9112 §2.3; undefined for another major version. */
 function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
   if (text.startsWith('HTTP/1.1', at)) return 1;
   return text.startsWith('HTTP/1.0', at) ? 0 : undefined;
 }
 
-/** Where a message's body ends (RFC 9112 §6.3). */
+/** RFC 9112 §6.3 */
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
-  /** The body ends with the connection; answers only. */
+  /** With the connection; answers only. */
   | { readonly kind: 'close' }
-  /** Another protocol follows a 101, or a 2xx to CONNECT. */
+  /** After a 101, or a 2xx to CONNECT. */
   | { readonly kind: 'tunnel' };
 
 const NONE: BodyFraming = { kind: 'none' };
@@ -245,18 +238,17 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const CLOSE: BodyFraming = { kind: 'close' };
 const TUNNEL: BodyFraming = { kind: 'tunnel' };
 
-/** Without Content-Length and Transfer-Encoding it has no body (§6.3, rule 7). */
+/** §6.3, rule 7 */
 function frameRequest(control: ControlFields): BodyFraming {
   return announced(control) ?? NONE;
 }
 
 /**
- * The framing of an answer (§6.3, rules 1 to 8). A 204 has no body whatever it announces, but no answer may
- * follow. A 205 is framed like others; do not relay its body.
- * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which nothing may follow: the
- * final answer could not be read.
+ * §6.3, rules 1 to 8. No answer may follow a 204 that announces a body. A 205 is framed like others; do not
+ * relay its body.
+ * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which nothing may follow.
  * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body, since
- * readers disagree. `Content-Length: 0` is common, and allowed.
+ * readers disagree. `Content-Length: 0` is allowed.
  */
 export function frameResponse(head: ResponseHead, requestMethod: string): BodyFraming {
   const { status } = head;

@@ -1,15 +1,10 @@
-/** A section that comes in pieces, and the rule for line ends. */
-
 import { CONTROL, CR, LF } from '../http/syntax.ts';
 import type { RefusalReason } from './message-refused.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 const NOTHING = Buffer.alloc(0);
 
-/**
- * Holds a head or trailer section that comes in pieces. It looks at each octet once and holds at most the
- * limit, so that single octets cost no more.
- */
+/** Looks at each octet once and holds at most the limit, so that single octets cost no more. */
 export class HeldSection {
   readonly #limitBytes: number;
   readonly #startsAt: LinePosition;
@@ -28,17 +23,17 @@ export class HeldSection {
     return this.#length;
   }
 
-  /** Octets of the first line with its CRLF; 0 until that has come. */
+  /** With its CRLF; 0 until that has come. */
   get firstLineEnd(): number {
     return this.#firstLineEnd;
   }
 
-  /** Whether the empty line has come; it belongs to `bytes[0..length)`. */
+  /** The empty line is part of `bytes[0..length)`. */
   get complete(): boolean {
     return this.#position === AT_END;
   }
 
-  /** If not `complete` then, the section is larger than the limit. */
+  /** Unless `complete`, the section is too large. */
   get full(): boolean {
     return this.#length === this.#limitBytes;
   }
@@ -48,10 +43,7 @@ export class HeldSection {
     return this.#bytes;
   }
 
-  /**
-   * Takes octets until the section is complete or full. Returns the first index not taken, or a fault; what
-   * came before that is held.
-   */
+  /** The first index not taken, or a fault; earlier octets are held. */
   append(chunk: Buffer, start: number): number | RefusalReason {
     const stop = Math.min(chunk.length, start + this.#limitBytes - this.#length);
     let end = start;
@@ -93,13 +85,9 @@ export const IN_LINE = 0;
 const AFTER_CR = 1;
 export const AT_LINE_START = 2;
 const AFTER_LAST_CR = 3;
-/** The empty line has been read. */
 const AT_END = 4;
 
-/**
- * Only CRLF ends a line, and an empty line ends the section (RFC 9112 §2.2). Judged by octet, so that splits
- * change nothing.
- */
+/** Only CRLF ends a line (RFC 9112 §2.2). By octet, so that splits change nothing. */
 type LinePosition =
   | typeof IN_LINE
   | typeof AFTER_CR
@@ -107,10 +95,7 @@ type LinePosition =
   | typeof AFTER_LAST_CR
   | typeof AT_END;
 
-/**
- * @param position before the end.
- * @returns why the octet is not allowed, if so.
- */
+/** @returns a reason if the octet is not allowed. */
 function nextPosition(position: LinePosition, octet: number): LinePosition | RefusalReason {
   const afterCr = position === AFTER_CR || position === AFTER_LAST_CR;
   if (octet === LF) {
@@ -122,7 +107,7 @@ function nextPosition(position: LinePosition, octet: number): LinePosition | Ref
   return CONTROL[octet] === 1 ? 'control_octet' : IN_LINE;
 }
 
-/** The first breach in `bytes[start..end)`, which starts within a line. */
+/** @param start within a line. */
 export function lineFault(bytes: Uint8Array, start: number, end: number): RefusalReason | undefined {
   let position: LinePosition = IN_LINE;
   for (let at = start; at < end && position !== AT_END; at++) {

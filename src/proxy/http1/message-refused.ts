@@ -1,7 +1,4 @@
-/**
- * Every reason to refuse a message, one a rule. The text holds nothing of the message, which may hold a
- * token.
- */
+/** One reason a rule. The text holds nothing of the message, which may hold a token. */
 
 import { SidecarError } from '../../platform/errors.ts';
 
@@ -68,7 +65,7 @@ export type MessageKind = 'request' | 'response';
 
 type MessageFaultCode = 'bad_request' | 'uri_too_long' | 'headers_too_large' | 'upstream_protocol_error';
 
-/** A message that is no valid HTTP/1.1 or could be read in two ways. Its connection must be closed. */
+/** Invalid, or readable in two ways: close its connection. */
 export class MessageRefused extends SidecarError<MessageFaultCode> {
   readonly reason: RefusalReason;
 

@@ -1,29 +1,26 @@
-/**
- * Heads and chunk framing as latin1 strings, so that a head can leave in one write with its body's first
- * octets.
- */
+/** Latin1 strings, so that a head can leave in one write with its body's first octets. */
 
 import { SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
 import { isLasting, MadeOf } from '../http/lasting-fields.ts';
 import { ownText } from '../http/own-text.ts';
 
-/** Follows the data of every chunk (RFC 9112 §7.1). */
+/** RFC 9112 §7.1 */
 export const CHUNK_END = '\r\n';
 
-/** Chars that end a line, or would: latin1 keeps only the low octet of a char above U+00FF. */
+/** latin1 keeps only the low octet of a char above U+00FF, which may end a line. */
 const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 
-/** Longer heads are built each time, not kept by quiet connections. */
+/** Quiet connections keep no longer head. */
 const KNOWN_CHARS = 8 * 1024;
 
-/** The latest head of each lasting array of fields. */
+/** The latest of each lasting array. */
 const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
 const ANSWERS = new MadeOf<{ readonly status: number; readonly reason: string; readonly head: string }>();
 
 /**
- * RFC 9112 §3. The version is always HTTP/1.1 (RFC 9110 §2.5).
- * @throws {SidecarError} `internal` if anything in it could end a line.
+ * RFC 9112 §3, always HTTP/1.1 (RFC 9110 §2.5).
+ * @throws {SidecarError} `internal` if anything could end a line.
  */
 export function serializeRequestHead(method: string, target: string, fields: Fields): string {
   const known = REQUESTS.get(fields);
@@ -34,8 +31,8 @@ export function serializeRequestHead(method: string, target: string, fields: Fie
 }
 
 /**
- * RFC 9112 §4, always as HTTP/1.1.
- * @throws {SidecarError} `internal` if anything in it could end a line.
+ * RFC 9112 §4, always HTTP/1.1.
+ * @throws {SidecarError} `internal` if anything could end a line.
  */
 export function serializeResponseHead(status: number, reason: string, fields: Fields): string {
   const known = ANSWERS.get(fields);
@@ -45,7 +42,7 @@ export function serializeResponseHead(status: number, reason: string, fields: Fi
   return head;
 }
 
-/** @param bytes of the chunk, at least one: an empty chunk would end the body. */
+/** @param bytes at least one: an empty chunk would end the body. */
 export function chunkStart(bytes: number): string {
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
     throw new SidecarError('internal', `A chunk of ${bytes} bytes was to be sent; it must have at least one`);
@@ -54,8 +51,8 @@ export function chunkStart(bytes: number): string {
 }
 
 /**
- * The end of a chunked body (RFC 9112 §7.1.2).
- * @throws {SidecarError} `internal` if anything in it could end a line.
+ * RFC 9112 §7.1.2
+ * @throws {SidecarError} `internal` if anything could end a line.
  */
 export function lastChunk(trailers: Fields): string {
   if (trailers.length === 0) return '0\r\n\r\n';

@@ -1,26 +1,25 @@
 /**
- * Bounds what costs a peer less than this side, and achieves nothing. Each kind has a token bucket that
- * refills with time and with useful work. If it is empty, the connection ends with ENHANCE_YOUR_CALM.
+ * Bounds what costs a peer less than this side, by a token bucket a kind that refills with time and useful
+ * work. An empty one ends the connection with ENHANCE_YOUR_CALM.
  */
 
 import { type Rate, TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { FaultReason } from './errors.ts';
 
-/** The reason for too much of each kind. */
 const REASONS = {
-  /** The peer resets a stream (rapid reset, CVE-2023-44487). */
+  /** By the peer (rapid reset, CVE-2023-44487). */
   reset: 'reset_flood',
-  /** The peer makes this side reset one (MadeYouReset, CVE-2025-8671). */
+  /** The peer makes this side reset (MadeYouReset, CVE-2025-8671). */
   fault: 'fault_flood',
   /** PING without ACK. */
   ping: 'ping_flood',
   settings: 'settings_flood',
   /** DATA without data and end. */
   empty_data: 'empty_data_flood',
-  /** Tiny ones, or ones that give back what was never sent. */
+  /** Tiny ones, or for what was never sent. */
   window_update: 'window_update_flood',
   goaway: 'goaway_flood',
-  /** PRIORITY, unknown types, and frames for closed streams. */
+  /** PRIORITY, unknown types, frames for closed streams. */
   ignored_frame: 'ignored_frame_flood',
 } as const satisfies Record<string, FaultReason>;
 
@@ -28,7 +27,7 @@ export type AbuseKind = keyof typeof REASONS;
 
 export type AbuseLimits = Readonly<Record<AbuseKind, Rate>>;
 
-/** Far above what well-meaning clients do, far below what hurts. */
+/** Well-meaning clients do far less, and it does not hurt. */
 export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   reset: { burst: 1000, perSecond: 50 },
   fault: { burst: 200, perSecond: 10 },
@@ -40,7 +39,7 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   ignored_frame: { burst: 2000, perSecond: 100 },
 };
 
-/** One for each connection. Most never spend, so buckets are made late. */
+/** For one connection. Buckets are made late, as most are never needed. */
 export class AbuseCounter {
   readonly #limits: AbuseLimits;
   readonly #buckets: Partial<Record<AbuseKind, TokenBucket>> = {};
@@ -49,14 +48,14 @@ export class AbuseCounter {
     this.#limits = limits;
   }
 
-  /** Returns the reason to end the connection if this is one too many. */
+  /** Returns the reason to end the connection. */
   spend(kind: AbuseKind, nowMs: number): FaultReason | undefined {
     const bucket = this.#buckets[kind] ?? new TokenBucket(this.#limits[kind]);
     this.#buckets[kind] = bucket;
     return bucket.take(nowMs) ? undefined : REASONS[kind];
   }
 
-  /** Useful work allows for `count` more of a kind. */
+  /** Useful work allows for `count` more. */
   earn(kind: AbuseKind, count: number): void {
     this.#buckets[kind]?.refund(count);
   }

@@ -1,5 +1,3 @@
-/** The client's side of a connection, to an upstream. */
-
 import { InterimAnswers } from '../http/messages.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
@@ -19,23 +17,20 @@ export interface ClientStream<T> extends MessageStream<T> {
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
-  /** An interim answer, or the final one; with `endStream` no body follows. */
+  /** Interim or final; with `endStream` no body follows. */
   answer(
     stream: ClientStream<T>,
     answer: AnswerSection,
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
-  /**
-   * `mayOpen` has become true again because of something that came. When this side closes a stream, check
-   * `mayOpen` yourself.
-   */
+  /** `mayOpen` became true by something that came. After closing a stream, check it yourself. */
   mayOpen(): void;
 }
 
 export class ClientConnection<T> extends Connection<ClientStream<T>> {
   readonly #handler: ClientHandler<T>;
-  /** `mayOpen` when it was last reported, or a request was sent. */
+  /** When last reported, or a request was sent. */
   #mayOpen = true;
 
   constructor(limits: ConnectionLimits, handler: ClientHandler<T>, output?: FrameOutput) {
@@ -49,17 +44,15 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     this.startSettings([[Setting.ENABLE_PUSH, 0]]);
   }
 
-  /**
-   * Whether another request may be sent: the peer allows it, has not said GOAWAY, and identifiers are left.
-   */
+  /** The peer allows another request, has not said GOAWAY, and identifiers are left. */
   get mayOpen(): boolean {
     return this.streams.size < this.peer.maxConcurrentStreams && this.streams.nextId() !== undefined;
   }
 
   /**
-   * Opens a stream; `mayOpen` must be true.
+   * If `mayOpen`.
    * @param fields pseudo-fields first
-   * @param endStream whether the request has no body
+   * @param endStream no body follows
    */
   request(
     fields: readonly string[],

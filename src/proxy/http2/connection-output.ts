@@ -1,5 +1,3 @@
-/** What one connection sends, the bounds on what it receives, and what it reports of its streams. */
-
 import { AbuseCounter, type AbuseKind, type AbuseLimits } from './abuse.ts';
 import { codeOf, ErrorCode, type FaultReason } from './errors.ts';
 import type { BodyLength, Fields } from './fields.ts';
@@ -12,59 +10,52 @@ import { HpackEncoder } from './hpack/encoder.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
 import { ENDED, newWindows, RESET_SENT, type Stream, Streams } from './streams.ts';
 
-/** How a stream ended, if not by itself. */
 export type Broken =
   | { readonly kind: 'reset'; readonly code: ErrorCode }
   /** The peer broke a rule, and this side reset it. */
   | { readonly kind: 'fault'; readonly reason: FaultReason }
-  /** GOAWAY says that the peer has not processed it: it may be retried elsewhere. */
+  /** GOAWAY says that the peer has not processed it. */
   | { readonly kind: 'unprocessed' };
 
-/** Buffers are valid until the call returns. A handler may send, and reset, within a call. */
+/** Buffers are valid until the call returns. Handlers may send and reset. */
 export interface StreamHandler<S> {
-  /** A piece of the body without padding; empty only with `endStream`. */
+  /** Without padding; empty only with `endStream`. */
   data(stream: S, data: Buffer, endStream: boolean): void;
-  /** Trailers end the peer's side. */
+  /** They end the peer's side. */
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
   /** Nothing more comes, or may be sent. */
   broken(stream: S, how: Broken): void;
-  /** A window grew: of `stream`, or, if undefined, of the connection or of all streams. */
+  /** A window grew: of `stream`, else of the connection or of all streams. */
   writable(stream: S | undefined): void;
   /** The peer will take no more streams. */
   goaway(frame: GoawayFrame): void;
-  /** The answer to a PING; absent if none is sent. */
+  /** Absent if no PING is sent. */
   pong?(opaque: Buffer): void;
 }
 
 export interface MessageStream<T> extends Stream {
-  /** Checks the length of the peer's body; set by its head. */
+  /** Set by the peer's head. */
   body: BodyLength | undefined;
-  /** The handler's own. */
   context: T | undefined;
-  /** Whether CONNECT made it a tunnel, which carries no HEADERS (RFC 9113 §8.5). */
+  /** A CONNECT carries no HEADERS (RFC 9113 §8.5). */
   tunnel: boolean;
 }
 
-/** Bounds on what one connection may bring. */
 export interface ConnectionLimits {
   readonly frames: FrameLimits;
   readonly section: FieldSectionLimits;
-  /** The HPACK table for what comes, in octets as HPACK counts them. */
+  /** For what comes, in octets as HPACK counts them. */
   readonly tableBytes: number;
   /** Octets of `:path`. */
   readonly targetBytes: number;
-  /** Streams that the peer may have open at once. */
+  /** That the peer may have open at once. */
   readonly maxStreams: number;
-  /**
-   * What may be held for one stream, and for all together. Both at least 65 535, which a peer may send before
-   * it reads SETTINGS.
-   */
+  /** At least 65 535, which a peer may send before it reads SETTINGS. */
   readonly streamWindowBytes: number;
   readonly connectionWindowBytes: number;
   readonly abuse: AbuseLimits;
 }
 
-/** Reasons to refuse a stream as it begins. */
 const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
 
 export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
@@ -73,7 +64,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   protected readonly streams: Streams<S>;
   protected readonly limits: ConnectionLimits;
   protected readonly handler: StreamHandler<S>;
-  /** When something came last, on a monotonic clock. */
+  /** On a monotonic clock, when something came last. */
   protected nowMs = 0;
   protected readonly encoder = new HpackEncoder();
   protected readonly abuse: AbuseCounter;
@@ -92,7 +83,6 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.abuse = new AbuseCounter(limits.abuse);
   }
 
-  /** Streams that are open or half-closed. */
   get openStreams(): number {
     return this.streams.size;
   }
@@ -102,7 +92,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return this.streams.get(streamId);
   }
 
-  /** Octets of data that may be sent on a stream now, in one frame. */
+  /** Octets, in one frame. */
   sendable(stream: S): number {
     const available = Math.min(
       this.sendWindow.available,
@@ -112,14 +102,11 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return Math.max(0, available);
   }
 
-  /** Whether the connection's window allows no data at all. */
   get windowShut(): boolean {
     return this.sendWindow.available <= 0;
   }
 
-  /**
-   * Writes the header of a DATA frame; `bytes` octets of payload, at most `sendable`, must follow at once.
-   */
+  /** `bytes` octets of payload, at most `sendable`, must follow at once. */
   sendData(stream: S, bytes: number, endStream: boolean): void {
     this.streams.send(stream, 'data', endStream);
     this.sendWindow.take(bytes);
@@ -130,7 +117,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Sends a head, pseudo-fields first, or trailers. Credentials are never indexed. */
+  /** Pseudo-fields first. Credentials are never indexed. */
   sendFields(
     stream: S,
     fields: readonly string[],
@@ -143,7 +130,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Resets a stream unless it is closed. @returns whether it did. */
+  /** @returns false if it was closed. */
   reset(stream: S, code: ErrorCode): boolean {
     if (stream.state.kind === 'closed') return false;
     this.runOut.reset(stream.receiveWindow.granted);
@@ -152,36 +139,34 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return true;
   }
 
-  /** Octets of `data` have left the program: the peer may send as many again. */
+  /** These octets have left the program: the peer may send as many again. */
   consume(stream: S, bytes: number): void {
     this.consumeConnection(bytes);
     this.consumeStream(stream, bytes);
   }
 
-  /** For the connection's window alone: streams that keep up must not wait for one that does not. */
+  /** Streams that keep up must not wait for one that does not. */
   consumeConnection(bytes: number): void {
     const increment = this.receiveWindow.consume(bytes);
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
-  /** For the stream's window alone. */
   consumeStream(stream: S, bytes: number): void {
-    // A peer that has ended its side, or hears that the stream is over, has no use for a window.
+    // No window is of use to a peer that has ended its side or hears of the stream's end.
     const { state } = stream;
     if (state.kind !== 'open' && !(state.kind === 'half_closed' && state.endedBy === 'local')) return;
     const increment = stream.receiveWindow.consume(bytes);
     if (increment > 0) this.output.windowUpdate(stream.id, increment);
   }
 
-  /** DATA came, and may have left other streams next to no window. */
+  /** DATA may have left other streams next to no window. */
   protected giveBackWhatIsDue(): void {
     const increment = this.receiveWindow.due();
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
   /**
-   * Tells the peer that no further streams are taken (RFC 9113 §6.8); `announceGoaway` goes a round trip
-   * ahead. A client's GOAWAY only ends its own opening of streams.
+   * RFC 9113 §6.8; `announceGoaway` goes a round trip ahead. A client only ends its own opening of streams.
    */
   goaway(code: ErrorCode): void {
     if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
@@ -189,7 +174,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.output.goaway(this.lastProcessedId, code);
   }
 
-  /** Announces GOAWAY, without refusing what is on its way. */
+  /** Refuses nothing that is on its way. */
   announceGoaway(): void {
     this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
   }
@@ -199,7 +184,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.output.ping(false, opaque);
   }
 
-  /** The highest of the peer's streams that anything was done for. */
+  /** Of the peer's streams. */
   protected abstract get lastProcessedId(): number;
 
   protected startSettings(more: readonly (readonly [number, number])[]): void {
@@ -236,7 +221,6 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     try {
       this.encoder.fields(this.output, fields, neverIndexed);
     } catch (error) {
-      // Nothing of it is sent; what was written before stands.
       this.output.length = before;
       this.encoder.abandon();
       throw error;
@@ -245,21 +229,21 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   }
 
   /**
-   * Allows for one reset by the peer. The owner calls it for a stream with a costly answer: free answers must
-   * not pay for costly requests.
+   * Allows for a reset by the peer. Owners call it after a costly answer: free answers must not pay for
+   * costly requests.
    */
   wasUseful(): void {
     this.abuse.earn('reset', 1);
   }
 
-  /** A stream that both sides have ended without a reset allows for a few frames. */
+  /** A stream without a reset allows for a few frames. */
   protected closed(stream: S): void {
     if (stream.state !== ENDED) return;
     this.abuse.earn('window_update', FRAMES_PER_STREAM);
     this.abuse.earn('ping', 1);
   }
 
-  /** Resets a stream: an open one, or one just being refused. */
+  /** Open, or just being refused. */
   protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
     const stream = this.streams.get(streamId);
     this.output.reset(streamId, codeOf(reason));
@@ -271,31 +255,27 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
       this.streams.send(stream, 'reset', false);
       this.handler.broken(stream, { kind: 'fault', reason });
     }
-    // A refused stream has cost no more than its frame.
     if (REFUSALS.has(reason)) return this.spend('ignored_frame');
     return stream === undefined ? this.spend('fault') : this.#spendFault();
   }
 
-  /** Resets a stream even if the faulty frame has ended it. */
+  /** Even if the faulty frame has ended it. */
   protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
     if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
     this.output.reset(stream.id, codeOf(reason));
-    // Later frames must meet a stream that was reset, not one that ended.
+    // Later frames must meet a reset stream, not an ended one.
     stream.state = RESET_SENT;
     this.streams.refuse(stream.id);
     this.handler.broken(stream, { kind: 'fault', reason });
     return this.#spendFault();
   }
 
-  /**
-   * A client can provoke resets that cost it nothing (MadeYouReset); a malformed answer ends only its own
-   * request.
-   */
+  /** Clients can provoke free resets (MadeYouReset); a malformed answer ends only its own request. */
   #spendFault(): FaultReason | undefined {
     return this.peer.role === 'client' ? this.spend('fault') : undefined;
   }
 
-  /** Charges the peer for a frame; returns the reason if that ends the connection. */
+  /** Returns the reason if that ends the connection. */
   protected spend(kind: AbuseKind): FaultReason | undefined {
     return this.abuse.spend(kind, this.nowMs);
   }

@@ -27,16 +27,14 @@ import { type DecodedFields, KnownBlocks } from './hpack/known-blocks.ts';
 import type { Role } from './settings.ts';
 import { FORGOTTEN, RESET_SENT } from './streams.ts';
 
-/**
- * WINDOW_UPDATE for fewer octets, or for more than was sent, counts as abuse. (Go sends one for each 4096.)
- */
+/** Fewer octets in a WINDOW_UPDATE are abuse. (Go sends 4096.) */
 const TINY_INCREMENT_BYTES = 1024;
 
 export abstract class Connection<S extends MessageStream<unknown>> extends ConnectionOutput<S> {
   #midFrameSinceMs: number | undefined;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
-  /** Whether the peer's first SETTINGS are in `peer`. */
+  /** They are in `peer`. */
   settingsCame = false;
   #fault: ConnectionFault | undefined;
 
@@ -46,23 +44,22 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     this.#decoder = new HpackDecoder(limits.section, new KnownBlocks());
   }
 
-  /** Since when part of a frame has waited for its rest: the peer is slow or gone, not idle. */
+  /** Part of a frame waits for its rest: the peer is slow or gone, not idle. */
   get midFrameSinceMs(): number | undefined {
     return this.#midFrameSinceMs;
   }
 
-  /** Undefined also for DATA, which is passed on in pieces. */
+  /** Undefined for DATA, too, which passes in pieces. */
   get heldSinceMs(): number | undefined {
     return this.#reader.midData ? undefined : this.#midFrameSinceMs;
   }
 
-  /** Octets of a field block that is not whole. */
   get heldBytes(): number {
     return this.#reader.heldBytes;
   }
 
   /**
-   * After a fault GOAWAY is in `output`, and nothing more may be given.
+   * After a fault send `output`, which has GOAWAY, and receive no more.
    * @param nowMs on a monotonic clock
    */
   receive(chunk: Buffer, nowMs: number): ConnectionFault | undefined {
@@ -86,7 +83,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   /**
-   * HEADERS that are not trailers.
+   * Not trailers.
    * @returns what ends the connection
    */
   protected abstract head(
@@ -96,13 +93,12 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
     block: DecodedFields | TooLarge,
   ): FaultReason | undefined;
 
-  /** Whether HEADERS on an open stream are its trailers. */
   protected abstract areTrailers(stream: S): boolean;
 
-  /** A frame has been processed. */
+  /** After each frame. */
   protected settled(): void {}
 
-  /** Returns what is wrong with a frame if that ends the connection. */
+  /** Returns what ends the connection. */
   #take(frame: Frame): FaultReason | undefined {
     if (frame.kind === 'connection_fault') return frame.reason;
     if (!this.settingsCame) {
@@ -177,7 +173,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   #headers(frame: HeadersFrame): FaultReason | undefined {
-    // First: whatever becomes of the stream, the table has to stay in step.
+    // Whatever becomes of the stream, the table has to stay in step.
     const block = this.#decoder.decode(frame.block);
     if (block.kind === 'connection_fault') return block.reason;
     const { streamId, endStream } = frame;
@@ -250,7 +246,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   #goawayCame(frame: GoawayFrame): FaultReason | undefined {
-    // To a server it means that no pushes and no more requests come.
+    // To a server it means no pushes and no more requests.
     const beyond = this.peer.role === 'server' ? this.streams.limitTo(frame.lastStreamId) : [];
     for (const stream of beyond) this.handler.broken(stream, { kind: 'unprocessed' });
     this.handler.goaway(frame);

@@ -1,4 +1,4 @@
-/** Of RST_STREAM and GOAWAY (RFC 9113 §7). */
+/** RFC 9113 §7. */
 export const ErrorCode = {
   NO_ERROR: 0x0,
   PROTOCOL_ERROR: 0x1,
@@ -18,20 +18,19 @@ export const ErrorCode = {
 
 type ErrorCodeName = keyof typeof ErrorCode;
 
-/** Unknown codes are allowed and mean INTERNAL_ERROR (RFC 9113 §7). */
+/** Unknown codes mean INTERNAL_ERROR (RFC 9113 §7). */
 export type ErrorCode = number;
 
 const NAMES = new Map<number, ErrorCodeName>(
   Object.entries(ErrorCode).map(([name, code]) => [code, name as ErrorCodeName]),
 );
 
-/** Undefined for a code that RFC 9113 does not know. */
+/** Undefined for an unknown code. */
 export function errorCodeName(code: ErrorCode): ErrorCodeName | undefined {
   return NAMES.get(code);
 }
 
-// Every reason to end a stream or a connection, one a rule, with its error code. The text holds nothing of
-// the message, which may hold a token. Whoever owns the socket sends RST_STREAM or GOAWAY.
+// One reason a rule. The text holds nothing of the message, which may hold a token.
 
 type Row = readonly [code: ErrorCodeName, text: string];
 
@@ -137,14 +136,14 @@ export const FAULTS = {
 
 export type FaultReason = keyof typeof FAULTS;
 
-/** GOAWAY with `code` (RFC 9113 §5.4.1). The reader can no longer be used. */
+/** Sends GOAWAY (RFC 9113 §5.4.1). The reader is of no more use. */
 export interface ConnectionFault {
   readonly kind: 'connection_fault';
   readonly code: ErrorCode;
   readonly reason: FaultReason;
 }
 
-/** RST_STREAM with `code` (RFC 9113 §5.4.2); the connection goes on. */
+/** Sends RST_STREAM (RFC 9113 §5.4.2). */
 interface StreamFault {
   readonly kind: 'stream_fault';
   readonly streamId: number;

@@ -1,19 +1,16 @@
-/**
- * Rules for the fields of every section (RFC 9113 §8.2). A breach makes the message malformed, an error of
- * its stream (§8.1.1).
- */
+/** Rules of every section (RFC 9113 §8.2). A breach is an error of the stream (§8.1.1). */
 
 import { parseContentLength } from '../http/fields.ts';
 import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/syntax.ts';
 import type { FaultReason } from './errors.ts';
 
-/** Name, value, name, value, …; names in lower case, order and repetitions kept. */
+/** Name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = readonly string[];
 
-/** What a field counts beside its octets (RFC 9113 §6.5.2). */
+/** Beside its octets (RFC 9113 §6.5.2). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
-/** Octets as SETTINGS_MAX_HEADER_LIST_SIZE counts them. @param fields one char an octet (latin1). */
+/** As SETTINGS_MAX_HEADER_LIST_SIZE counts. @param fields one char an octet (latin1). */
 export function sectionBytes(fields: readonly string[]): number {
   let bytes = (fields.length / 2) * FIELD_OVERHEAD_BYTES;
   for (const part of fields) bytes += part.length;
@@ -26,7 +23,7 @@ interface ControlFields {
   readonly contentLength: number | undefined;
   /** Of a request. */
   readonly host: string | undefined;
-  /** The fields with a normalised length; undefined if nothing was changed. */
+  /** With a normalised length; undefined if unchanged. */
   readonly mended: Fields | undefined;
 }
 
@@ -40,7 +37,7 @@ export function isPseudo(name: string): boolean {
   return name.charCodeAt(0) === COLON;
 }
 
-/** No control octets, and no whitespace at either end (§8.2.1, RFC 9110 §5.5). */
+/** §8.2.1, RFC 9110 §5.5 */
 function isFieldValue(value: string): boolean {
   const { length } = value;
   if (length === 0) return true;
@@ -49,8 +46,8 @@ function isFieldValue(value: string): boolean {
 }
 
 /**
- * Checks the fields from `from` on, after the pseudo-fields. `mended` removes an answer's repeated length and
- * leading zeros.
+ * @param from after the pseudo-fields.
+ * @returns `mended` without an answer's repeated length and leading zeros.
  */
 export function readFields(kind: SectionKind, given: Fields, from: number): ControlFields | FaultReason {
   let fields = given;
@@ -62,7 +59,7 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
     const value = fields[at + 1] as string;
     if (!isFieldName(name)) return isPseudo(name) ? latePseudo(kind) : 'name_malformed';
     if (!isFieldValue(value)) return 'value_malformed';
-    // Rules out almost every field before names are compared.
+    // Spares most comparisons.
     switch (name.length) {
       case 2:
         if (name === 'te' && value.toLowerCase() !== 'trailers') return 'te_malformed';
@@ -87,8 +84,8 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
           const length = parseContentLength(value);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in
-            // two ways.
+            // Chained servers may repeat it (RFC 9110 §8.6). In a request that is meant to be read in two
+            // ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields = fields.toSpliced(at, 2);
             at -= 2;
@@ -112,8 +109,8 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
 }
 
 /**
- * Checks trailers (§8.1), not whether they may be passed on.
- * @param endStream whether their frame ends the stream, as it must
+ * §8.1, apart from whether they may be passed on.
+ * @param endStream of their frame
  */
 export function trailersFault(fields: Fields, endStream: boolean): FaultReason | undefined {
   if (!endStream) return 'trailers_unended';
@@ -135,15 +132,12 @@ function isBlank(char: number): boolean {
   return char === SP || char === HTAB;
 }
 
-/**
- * Compares a message's data with its Content-Length (RFC 9113 §8.1.1). Reports too much with the first octet
- * beyond, too little with the end.
- */
+/** RFC 9113 §8.1.1. Reports too much with the first octet beyond, too little with the end. */
 export class BodyLength {
   readonly #expected: number | undefined;
   #received = 0;
 
-  /** @param expected octets, from `contentLength` or `expectedBodyBytes`; undefined if unknown */
+  /** @param expected octets, if known */
   constructor(expected: number | undefined) {
     this.#expected = expected;
   }
@@ -154,7 +148,7 @@ export class BodyLength {
 
   /**
    * @param bytes without padding
-   * @param ended whether this DATA, the head or trailers ended the message
+   * @param ended by this DATA, the head or trailers
    */
   receive(bytes: number, ended: boolean): FaultReason | undefined {
     this.#received += bytes;

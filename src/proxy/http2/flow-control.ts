@@ -1,11 +1,7 @@
-/**
- * Flow control (RFC 9113 §5.2, §6.9) of connections and streams, and what may still come on a stream that was
- * reset.
- */
+/** RFC 9113 §5.2, §6.9 */
 
 import { type DataPiece, MAX_31_BITS } from './frames.ts';
 
-/** What may still be sent. */
 export class SendWindow {
   #available: number;
   /** Sent, and not yet given back. */
@@ -15,43 +11,41 @@ export class SendWindow {
     this.#available = bytes;
   }
 
-  /** Octets; negative if the peer shrank the window below what was in flight (RFC 9113 §6.9.2). */
+  /** Negative if the peer shrank the window (RFC 9113 §6.9.2). */
   get available(): number {
     return this.#available;
   }
 
-  /** Never more than are available. */
   take(bytes: number): void {
     this.#available -= bytes;
     this.#unreturned += bytes;
   }
 
-  /** For WINDOW_UPDATE. False if it gives back more than was sent. */
+  /** False for more than was sent. */
   returns(bytes: number): boolean {
     const covered = bytes <= this.#unreturned;
     this.#unreturned = Math.max(0, this.#unreturned - bytes);
     return covered;
   }
 
-  /** For WINDOW_UPDATE and SETTINGS_INITIAL_WINDOW_SIZE, which may shrink it. False if larger than 2^31-1. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE may shrink it. False above 2^31-1. */
   grow(bytes: number): boolean {
     this.#available += bytes;
     return this.#available <= MAX_31_BITS;
   }
 }
 
-/** Less is given back only if the peer can send nothing more. */
+/** Less is given back only to a peer that can send nothing more. */
 const SMALL_STEP_BYTES = 4096;
 
 /**
- * What the peer may still send. Octets are given back in steps of half the window, so that updates are few.
- * If stalled streams hold much of a shared window, the steps become smaller, so that the others do not run
- * dry.
+ * What the peer may still send. Half the window is given back at once, so that updates are few; less if
+ * stalled streams hold much of a shared window, so that others do not run dry.
  */
 export class ReceiveWindow {
   readonly #isShared: boolean;
   #size: number;
-  /** What the peer may send as far as it knows. */
+  /** As far as the peer knows. */
   #granted: number;
   /** Consumed, and not yet given back. */
   #owed = 0;
@@ -62,12 +56,11 @@ export class ReceiveWindow {
     this.#granted = bytes;
   }
 
-  /** The most octets that may be held for this window. */
   get size(): number {
     return this.#size;
   }
 
-  /** Octets that the peer may still send, as far as it knows. */
+  /** As far as the peer knows. */
   get granted(): number {
     return Math.max(0, this.#granted);
   }
@@ -79,23 +72,20 @@ export class ReceiveWindow {
   }
 
   /**
-   * The increment of a WINDOW_UPDATE due after DATA, or 0. Otherwise a stalled stream that took what was left
-   * would keep what is owed.
+   * The increment of a WINDOW_UPDATE, or 0. If DATA of a stalled stream took the rest, nothing else would
+   * give back what is owed.
    */
   due(): number {
     return this.#granted < SMALL_STEP_BYTES && this.#runsDry() ? this.#giveBack() : 0;
   }
 
-  /** Returns the increment of a WINDOW_UPDATE due now, or 0. */
+  /** The increment of a WINDOW_UPDATE, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;
     return this.#owed * 2 >= this.#size || this.#runsDry() ? this.#giveBack() : 0;
   }
 
-  /**
-   * Enlarges the window beyond the settings; the only way for the connection's. Returns the increment to
-   * send.
-   */
+  /** Beyond the settings, as only the connection's window needs. Returns the increment to send. */
   enlarge(bytes: number): number {
     this.#owed += bytes;
     this.#size += bytes;
@@ -115,28 +105,28 @@ export class ReceiveWindow {
   }
 }
 
-/** Frames beside DATA that may be in flight when a stream is reset, and are earned when it ends. */
+/** Frames beside DATA in flight when a stream is reset; also earned by one that ends. */
 export const FRAMES_PER_STREAM = 4;
 
-/** What the peer may still send on reset streams before it knows. */
+/** In flight to streams that this side has reset. */
 export class RunOut {
   #bytes = 0;
   #frames = 0;
 
-  /** @param allowedBytes octets of DATA that the reset stream still allowed. */
+  /** @param allowedBytes of DATA on the reset stream. */
   reset(allowedBytes: number): void {
     this.#bytes += allowedBytes;
     this.#frames += FRAMES_PER_STREAM;
   }
 
-  /** Whether DATA for a reset stream was in flight. A frame in pieces counts once, with its last piece. */
+  /** Whether it was in flight. A frame in pieces counts once. */
   data({ windowBytes, last }: DataPiece): boolean {
     const wasAllowed = windowBytes > 0 && windowBytes <= this.#bytes;
     this.#bytes = Math.max(0, this.#bytes - windowBytes);
     return wasAllowed || !last;
   }
 
-  /** Whether another frame for a closed stream was in flight. */
+  /** Whether it was in flight. */
   frame(): boolean {
     if (this.#frames === 0) return false;
     this.#frames--;

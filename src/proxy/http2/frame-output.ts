@@ -1,27 +1,24 @@
-/**
- * Gathers frames in one buffer, so that they leave in one write. DATA is written as a header; its payload
- * follows from wherever it lies.
- */
+/** Gathers frames for one write. A DATA header's payload follows from wherever it lies. */
 
 import type { ErrorCode } from './errors.ts';
 import { Flag, FRAME_HEADER_BYTES, FrameType } from './frames.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** A larger buffer is dropped once taken, so that a quiet connection uses little memory. */
+/** Quiet connections keep no larger buffer. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
 export class FrameOutput {
-  /** Filled up to `length`. Call `room` before writing into it, which may replace it. */
+  /** Filled up to `length`; `room` may replace it. */
   bytes: Buffer;
   length = 0;
 
-  /** @param bytes is used while large enough */
+  /** @param bytes used while large enough */
   constructor(bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES)) {
     this.bytes = bytes;
   }
 
-  /** A view of what was written since the last call, valid until more is written. */
+  /** Valid until more is written. */
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;
@@ -37,7 +34,6 @@ export class FrameOutput {
     this.bytes = larger;
   }
 
-  /** The preface, or a payload that is worth copying. */
   octets(octets: Buffer): void {
     this.room(octets.length);
     octets.copy(this.bytes, this.length);
@@ -49,7 +45,7 @@ export class FrameOutput {
     this.#header(payloadBytes, FrameType.DATA, endStream ? Flag.END_STREAM : 0, streamId);
   }
 
-  /** Then write the block at `length`, and pass the returned start to `endHeaders`. */
+  /** Returns the start for `endHeaders`, which follows the block. */
   beginHeaders(): number {
     this.room(FRAME_HEADER_BYTES);
     const start = this.length;
@@ -58,7 +54,7 @@ export class FrameOutput {
   }
 
   /**
-   * Frames the block written since `beginHeaders`, with CONTINUATION if needed.
+   * Adds CONTINUATION if needed.
    * @param frameBytes the peer's SETTINGS_MAX_FRAME_SIZE
    */
   endHeaders(start: number, streamId: number, endStream: boolean, frameBytes: number): void {
@@ -71,7 +67,7 @@ export class FrameOutput {
     }
     const continuations = Math.ceil(blockBytes / frameBytes) - 1;
     this.room(continuations * FRAME_HEADER_BYTES);
-    // From the last to the first, each moves by the headers that will stand before it.
+    // From the last, each moves by the headers before it.
     for (let index = continuations; index > 0; index--) {
       const from = blockStart + index * frameBytes;
       const to = Math.min(from + frameBytes, blockStart + blockBytes);

@@ -1,17 +1,7 @@
 /**
- * Finds frames in a stream of octets (RFC 9113 §4, §6). Splits of the stream change nothing but the pieces of
- * DATA.
- *
- * ```ts
- * for (let at = 0; ; at = reader.position) {
- *   const frame = reader.read(chunk, at);
- *   if (frame === undefined) break; // all of the chunk is taken
- *   …                               // useless after a connection_fault
- * }
- * ```
- *
- * A frame within one chunk is not copied. Otherwise at most its payload is held, and at most `blockBytes` of
- * a field block.
+ * Finds frames (RFC 9113 §4, §6). Call `read` from `position` until it returns undefined; after a
+ * connection_fault it is of no use. Splits of the stream change nothing but the pieces of DATA. At most one
+ * payload is held, or `blockBytes` of a field block.
  */
 
 import {
@@ -34,7 +24,7 @@ import {
 } from './frames.ts';
 
 export interface FrameLimits extends BlockLimits {
-  /** The SETTINGS_MAX_FRAME_SIZE that this side announces, or 16 384. */
+  /** As this side's SETTINGS_MAX_FRAME_SIZE says, or 16 384. */
   readonly frameBytes: number;
 }
 
@@ -42,26 +32,25 @@ const IGNORED: IgnoredFrame = { kind: 'ignored' };
 const SETTINGS_ACK: SettingsAck = { kind: 'settings_ack' };
 const NOTHING = Buffer.alloc(0);
 
-/** Exclusive flag and stream dependency, weight. */
+/** Exclusive flag, stream dependency and weight. */
 const PRIORITY_BYTES = 5;
 
 export class FrameReader {
-  /** Index in the last chunk of the first octet that `read` did not take. */
+  /** In the last chunk, of the first octet not taken. */
   position = 0;
 
   readonly #limits: FrameLimits;
   readonly #block: BlockAssembly;
-  /** A frame header, and how much of it has come. */
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
   #headerBytes = 0;
   #length = 0;
   #type = 0;
   #flags = 0;
   #streamId = 0;
-  /** A payload that comes in pieces; if it is not held, only its count. */
+  /** Undefined content if the frame is not held. */
   #held = NOTHING;
   #taken = 0;
-  /** Of a DATA frame: its padding (−1: not known yet), and octets that no piece has accounted for. */
+  /** −1 until known. */
   #padding = 0;
   #unreported = 0;
 
@@ -70,22 +59,21 @@ export class FrameReader {
     this.#block = new BlockAssembly(limits);
   }
 
-  /** Whether part of a frame or field block has come: the peer is slow or gone, not idle. */
+  /** The peer is slow or gone, not idle. */
   get started(): boolean {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
 
-  /** Octets of a field block that is not whole. */
   get heldBytes(): number {
     return this.#block.heldBytes;
   }
 
-  /** Whether the partial frame is DATA, passed on as far as it came. */
+  /** DATA is passed on as far as it came. */
   get midData(): boolean {
     return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === FrameType.DATA;
   }
 
-  /** The next frame or fault from `chunk[start]`; undefined once all of the chunk is taken. */
+  /** Undefined once all of the chunk is taken. */
   read(chunk: Buffer, start: number): Frame | undefined {
     let at = start;
     for (;;) {
@@ -126,13 +114,13 @@ export class FrameReader {
     this.#taken = 0;
   }
 
-  /** What is wrong with a header; all of it ends the connection. */
+  /** All of them end the connection. */
   #headerFault(): FaultReason | undefined {
     if (this.#block.streamId !== 0) {
       if (this.#type !== FrameType.CONTINUATION) return 'continuation_missing';
       if (this.#streamId !== this.#block.streamId) return 'continuation_unexpected';
     }
-    // The sender has not read SETTINGS, so this ends the connection without waiting for the payload.
+    // The sender has not read SETTINGS: its payload is not awaited.
     if (this.#length > this.#limits.frameBytes) return 'frame_too_large';
     const onStream = this.#streamId !== 0;
     switch (this.#type) {
@@ -220,7 +208,7 @@ export class FrameReader {
     return this.#finish(held, 0, this.#length);
   }
 
-  /** The frame with payload `bytes[start..end)`; undefined if more of its field block is to come. */
+  /** Undefined if more of its field block is to come. */
   #finish(bytes: Buffer, start: number, end: number): Frame | undefined {
     this.#headerBytes = 0;
     const streamId = this.#streamId;
@@ -292,20 +280,17 @@ function numberAt(bytes: Buffer, at: number): number {
 }
 
 interface BlockLimits {
-  /**
-   * Encoded octets of one field block. More end the connection, since an undecoded block leaves the tables
-   * out of step.
-   */
+  /** Of a field block. More end the connection, as undecoded blocks leave the tables out of step. */
   readonly blockBytes: number;
-  /** Per block, empty ones included (CVE-2024-27316 and its kin). */
+  /** Per block, empty ones included (CVE-2024-27316). */
   readonly continuations: number;
 }
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** Joins a field block's frames. One that comes in one frame is not copied. */
+/** Copies only blocks in several frames. */
 class BlockAssembly {
-  /** The stream whose block is unfinished, or 0. */
+  /** Of the unfinished block, or 0. */
   streamId = 0;
 
   readonly #limits: BlockLimits;
@@ -331,7 +316,7 @@ class BlockAssembly {
     this.#frames = 0;
   }
 
-  /** Takes the fragment `bytes[start..end)`; gives the frame once its `last` has come. */
+  /** The frame once its `last` has come. */
   append(
     bytes: Buffer,
     start: number,

@@ -1,33 +1,31 @@
-/**
- * What `FrameReader` gives, and the numbers of the format. Buffers are views, valid until the next `read`.
- */
+/** Buffers are views, valid until the next `read`. */
 
 import type { ErrorCode, Fault } from './errors.ts';
 
-/** A piece of a DATA frame (RFC 9113 §6.1), passed on before the frame is whole. */
+/** Part of a DATA frame (RFC 9113 §6.1). */
 export interface DataPiece {
   readonly kind: 'data';
   readonly streamId: number;
   /** Without padding; may be empty. */
   readonly data: Buffer;
-  /** Octets that count against the windows: data and padding (RFC 9113 §6.9.1). */
+  /** With padding (RFC 9113 §6.9.1). */
   readonly windowBytes: number;
-  /** Whether the frame ends here. */
+  /** Of the frame. */
   readonly last: boolean;
-  /** Whether the stream ends here: only on a frame's last piece. */
+  /** Only on a frame's last piece. */
   readonly endStream: boolean;
-  /** Whether the whole frame brings neither data nor an end. */
+  /** The whole frame brings neither data nor an end. */
   readonly empty: boolean;
 }
 
-/** HEADERS with all its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
+/** With its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
 export interface HeadersFrame {
   readonly kind: 'headers';
   readonly streamId: number;
-  /** Must be decoded whatever becomes of the stream, or the tables fall out of step. */
+  /** Decode it whatever becomes of the stream, or the tables fall out of step. */
   readonly block: Buffer;
   readonly endStream: boolean;
-  /** Whether the stream depends on itself: a stream error (RFC 7540 §5.3.1) once the block is decoded. */
+  /** A stream error (RFC 7540 §5.3.1), once the block is decoded. */
   readonly selfDependent: boolean;
 }
 
@@ -37,7 +35,7 @@ interface ResetFrame {
   readonly code: ErrorCode;
 }
 
-/** Without ACK; `payload` is a whole number of settings, for `PeerSettings.apply`. */
+/** Without ACK; for `PeerSettings.apply`. */
 interface SettingsFrame {
   readonly kind: 'settings';
   readonly payload: Buffer;
@@ -50,7 +48,7 @@ export interface SettingsAck {
 interface PingFrame {
   readonly kind: 'ping';
   readonly ack: boolean;
-  /** Eight octets, to be sent back as they are. */
+  /** Eight octets. */
   readonly opaque: Buffer;
 }
 
@@ -70,7 +68,7 @@ interface WindowUpdate {
   readonly increment: number;
 }
 
-/** PRIORITY, which is deprecated (RFC 9113 §5.3), or an unknown type (§5.5). */
+/** PRIORITY (RFC 9113 §5.3), or an unknown type (§5.5). */
 export interface IgnoredFrame {
   readonly kind: 'ignored';
 }
@@ -117,9 +115,9 @@ export const Flag = {
 /** Octets (RFC 9113 §4.1). */
 export const FRAME_HEADER_BYTES = 9;
 
-/** What every endpoint takes (RFC 9113 §4.2), and the most that SETTINGS_MAX_FRAME_SIZE may say. */
+/** What every endpoint takes (RFC 9113 §4.2), and the most it may announce. */
 export const MIN_MAX_FRAME_BYTES = 16_384;
 export const MAX_MAX_FRAME_BYTES = 16_777_215;
 
-/** The largest stream identifier, window and increment. */
+/** Of stream identifiers, windows and increments. */
 export const MAX_31_BITS = 0x7fffffff;

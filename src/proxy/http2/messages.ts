@@ -1,4 +1,4 @@
-/** The heads of requests (RFC 9113 §8.3.1, §8.5) and answers (§8.3.2). */
+/** Heads of requests (RFC 9113 §8.3.1, §8.5) and answers (§8.3.2). */
 
 import { MadeOf } from '../http/lasting-fields.ts';
 import { consistsOf, isAuthority, isAuthorityWithPort, TARGET, TOKEN } from '../http/syntax.ts';
@@ -14,9 +14,9 @@ interface Common {
 interface OrdinaryRequest extends Common {
   readonly kind: 'ordinary';
   readonly method: string;
-  /** In lower case; usually `http` or `https`. */
+  /** In lower case. */
   readonly scheme: string;
-  /** From `:authority`, or from Host if that is missing. */
+  /** Or Host, if `:authority` is missing. */
   readonly authority: string;
   /** Begins with `/`, or is `*` for OPTIONS. */
   readonly path: string;
@@ -38,7 +38,7 @@ interface RequestRules {
 
 const MAX_METHOD_BYTES = 32;
 
-/** A peer that folds case would frame its answers differently, or send credentials back. */
+/** A peer that folds case would misframe answers, or return credentials. */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 const UPPER_CASE = /^[A-Z]+$/;
 
@@ -49,9 +49,8 @@ const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 const KNOWN_REQUESTS = new MadeOf<{ readonly rules: RequestRules; readonly section: RequestSection }>();
 
 /**
- * Reads a request, leaving its fields unchanged. As strict as for HTTP/1.1 on paths, authorities and methods,
- * since the same servers read both.
- * @returns why the request is malformed. `path_too_long` and `host_differs` may be answered instead of reset.
+ * As strict as HTTP/1.1, since the same servers read both.
+ * @returns what is malformed. `path_too_long` and `host_differs` may be answered.
  */
 export function readRequest(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
   const known = KNOWN_REQUESTS.get(fields);
@@ -88,7 +87,7 @@ function parseRequest(fields: Fields, rules: RequestRules): RequestSection | Fau
         path = value;
         break;
       default:
-        // `:protocol` too: extended CONNECT (RFC 8441) could not be relayed.
+        // Extended CONNECT (RFC 8441) could not be relayed.
         return 'pseudo_unknown';
     }
   }
@@ -139,7 +138,7 @@ function pathFault(path: string, method: string, limitBytes: number): FaultReaso
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }
 
-/** Whether both name the same authority, apart from case and a default port. */
+/** Apart from case and a default port. */
 function isSameAuthority(scheme: string, one: string, other: string): boolean {
   if (one === other) return true;
   const port = scheme === 'http' || scheme === 'https' ? DEFAULT_PORT[scheme] : /:$/;
@@ -159,25 +158,20 @@ function withoutHost(fields: Fields, from: number, hasHost: boolean): Fields {
 }
 
 export interface AnswerSection {
-  /** After `interim` another follows (RFC 9110 §15.2). */
+  /** `interim`: another follows (RFC 9110 §15.2). */
   readonly kind: 'interim' | 'final';
-  /** 100 to 999 without 101: codes from 600 up exist without a meaning (RFC 9110 §15). */
+  /** 100 to 999 without 101 (RFC 9110 §15). */
   readonly status: number;
   /** Without `:status`. */
   readonly fields: Fields;
   readonly contentLength: number | undefined;
 }
 
-/** It decides what an answer may have. */
 export type Asked = 'ordinary' | 'head' | 'connect';
 
-/** Final answers to `ordinary` requests. */
+/** To `ordinary` requests. */
 const KNOWN_ANSWERS = new MadeOf<AnswerSection>();
 
-/**
- * Reads an answer, leaving its fields unchanged.
- * @param endStream whether the frame ends the stream
- */
 export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
   const known = asked === 'ordinary' ? KNOWN_ANSWERS.get(fields) : undefined;
   if (known !== undefined) return known;
@@ -206,14 +200,14 @@ function parseAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSe
   const { contentLength, mended } = control;
   if (contentLength !== undefined) {
     const tunnels = asked === 'connect' && status >= 200 && status < 300;
-    // A length of zero is common without a body, but nobody sends one before the final answer.
+    // Zero is common without a body, but not before the final answer.
     const bodiless = status === 204 || status === 205 || tunnels;
     if (kind === 'interim' || (bodiless && contentLength > 0)) return 'body_not_allowed';
   }
   return { kind, status, fields: (mended ?? fields).slice(at), contentLength };
 }
 
-/** Octets of data that must follow a final answer, for `BodyLength`; undefined if any number may. */
+/** For `BodyLength`; undefined if any number may follow. */
 export function expectedBodyBytes(answer: AnswerSection, asked: Asked): number | undefined {
   const { status, contentLength } = answer;
   if (asked === 'head' || status === 204 || status === 304) return 0;
@@ -221,7 +215,6 @@ export function expectedBodyBytes(answer: AnswerSection, asked: Asked): number |
   return contentLength;
 }
 
-/** Three digits, the first not zero. */
 function parseStatus(value: string): number | undefined {
   if (value === '200') return 200;
   return /^[1-9][0-9]{2}$/.test(value) ? Number(value) : undefined;

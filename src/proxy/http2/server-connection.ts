@@ -1,5 +1,3 @@
-/** The server's side of a connection, which an app opened. */
-
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
 import type { FaultReason } from './errors.ts';
@@ -15,22 +13,22 @@ export interface ServerStream<T> extends MessageStream<T> {
   readonly kind: 'server';
 }
 
-/** Requests that cannot be served, but can be answered with an error. */
+/** Can be answered with an error. */
 export type RefusedRequest = Extract<FaultReason, 'fields_too_large' | 'path_too_long'>;
 
 export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
-  /** @param endStream whether no body follows */
+  /** @param endStream no body follows */
   request(
     stream: ServerStream<T>,
     request: RequestSection,
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
-  /** A request broke a rule, and was reset. */
+  /** The request was reset. */
   malformed(reason: FaultReason): void;
   /**
-   * A request's head is larger than the limits. Answer it, and reset it unless it has ended.
-   * @param fields what the limits let through, unchecked; they tell how to answer
+   * Answer it, and reset it unless it has ended.
+   * @param fields unchecked, as far as the limits let through
    */
   refused(stream: ServerStream<T>, reason: RefusedRequest, fields: readonly string[]): void;
 }
@@ -43,7 +41,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     this.#handler = handler;
   }
 
-  /** Sends SETTINGS; whoever recognised HTTP/2 has read the client's preface. */
+  /** Whoever recognised HTTP/2 has read the client's preface. */
   start(): void {
     this.startSettings([[Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams]]);
   }

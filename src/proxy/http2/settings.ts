@@ -1,4 +1,4 @@
-/** How a connection begins (RFC 9113 §3.4): the client's preface and SETTINGS (§6.5, RFC 8441 §3). */
+/** RFC 9113 §3.4, §6.5, RFC 8441 §3 */
 
 import type { FaultReason } from './errors.ts';
 import { MAX_31_BITS, MAX_MAX_FRAME_BYTES, MIN_MAX_FRAME_BYTES } from './frames.ts';
@@ -17,23 +17,22 @@ export const Setting = {
 export const DEFAULT_HEADER_TABLE_BYTES = 4096;
 export const DEFAULT_WINDOW_BYTES = 65_535;
 
-/** A client may set what a server may not. */
+/** They may set different settings. */
 export type Role = 'client' | 'server';
 
 export class PeerSettings {
   headerTableBytes = DEFAULT_HEADER_TABLE_BYTES;
-  /** Streams that this side may have open at once; unbounded until the peer says otherwise. */
+  /** Unbounded until the peer says otherwise. */
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
-  /** For sending. A change also shifts the windows of all open streams. */
+  /** A change shifts the windows of open streams, too. */
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
-  /** Largest payload of a frame that may be sent. */
+  /** Of payload. */
   maxFrameBytes = MIN_MAX_FRAME_BYTES;
-  /** The largest field section that the peer wants to receive; advisory. */
+  /** Advisory. */
   maxFieldSectionBytes = Number.POSITIVE_INFINITY;
-  /** Whether extended CONNECT may be sent to it. */
   enableConnectProtocol = false;
 
-  /** The peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
+  /** Its decoder may insist on hearing of it (RFC 7541 §4.2). */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
   readonly role: Role;
@@ -42,10 +41,7 @@ export class PeerSettings {
     this.role = role;
   }
 
-  /**
-   * Takes a SETTINGS payload, ignoring unknown settings.
-   * @returns what is wrong with it, which ends the connection; otherwise it must be acknowledged.
-   */
+  /** @returns what ends the connection; otherwise acknowledge it. */
   apply(payload: Buffer): FaultReason | undefined {
     for (let at = 0; at < payload.length; at += 6) {
       const fault = this.#set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
@@ -86,20 +82,20 @@ export class PeerSettings {
   }
 }
 
-/** The 24 octets with which a client begins. No HTTP/1.1 reader takes them for a request. */
+/** No HTTP/1.1 reader takes it for a request. */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 /** `partial` may still become either. */
 type PrefaceVerdict = 'http2' | 'other' | 'partial';
 
-/** @param octets all that came since the connection was made. */
+/** @param octets all since the connection was made. */
 export function judgePreface(octets: Buffer): PrefaceVerdict {
   const length = Math.min(octets.length, PREFACE.length);
   if (PREFACE.compare(octets, 0, length, 0, length) !== 0) return 'other';
   return length === PREFACE.length ? 'http2' : 'partial';
 }
 
-/** Reads the preface, in any pieces, if HTTP/2 is certain. Frames begin once it is `complete`. */
+/** For connections that must be HTTP/2. Frames begin once it is `complete`. */
 export class PrefaceReader {
   #matched = 0;
 
@@ -107,7 +103,7 @@ export class PrefaceReader {
     return this.#matched === PREFACE.length;
   }
 
-  /** The index of the first octet not taken; −1 if an octet is not the preface's. */
+  /** The first octet not taken; −1 if one is not the preface's. */
   read(chunk: Buffer, start: number): number {
     const length = Math.min(chunk.length - start, PREFACE.length - this.#matched);
     if (PREFACE.compare(chunk, start, start + length, this.#matched, this.#matched + length) !== 0) return -1;

@@ -1,7 +1,4 @@
-/**
- * The streams of a connection: open ones, next identifiers, and what is known of closed ones (RFC 9113 §5.1).
- * Only clients open streams, since push is disabled.
- */
+/** RFC 9113 §5.1. Only clients open streams, since push is disabled. */
 
 import { SidecarError } from '../../platform/errors.ts';
 import type { FaultReason } from './errors.ts';
@@ -18,9 +15,9 @@ export interface Stream {
 }
 
 interface WindowSizes {
-  /** Of this side, as its SETTINGS say. */
+  /** By this side's SETTINGS. */
   readonly receiveBytes: number;
-  /** Of the peer, as its SETTINGS say now. */
+  /** By the peer's SETTINGS now. */
   readonly sendBytes: number;
 }
 
@@ -32,25 +29,24 @@ export class Streams<S extends Stream = Stream> {
   readonly #closed = new ClosedStreams();
   #highestId = 0;
   #lastId = MAX_31_BITS;
-  /** GOAWAY, sent or received, ends the opening of streams, whatever identifier it names (§6.8). */
+  /** Whatever identifier GOAWAY names (§6.8). */
   #opensNoMore = false;
 
-  /** @param role of this side */
   constructor(role: Role) {
     this.#role = role;
   }
 
-  /** Open or half-closed, as SETTINGS_MAX_CONCURRENT_STREAMS counts. */
+  /** As SETTINGS_MAX_CONCURRENT_STREAMS counts. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** The highest identifier that was used, or 0. */
+  /** Or 0. */
   get highestId(): number {
     return this.#highestId;
   }
 
-  /** The last stream that a GOAWAY may name: later ones may only name a lower one (§6.8). */
+  /** For GOAWAY: later ones may only name a lower one (§6.8). */
   get lastProcessedId(): number {
     return Math.min(this.#highestId, this.#lastId);
   }
@@ -63,22 +59,18 @@ export class Streams<S extends Stream = Stream> {
     return this.#open.get(streamId);
   }
 
-  /** The state of any stream, open or not. */
   stateOf(streamId: number): StreamState {
     const stream = this.#open.get(streamId);
     if (stream !== undefined) return stream.state;
     if (streamId > this.#highestId || streamId % 2 === 0) return IDLE;
     const state = this.#closed.stateOf(streamId);
-    // This side opened it, so what still comes for it crossed with its end.
+    // This side opened it: what still comes crossed with its end.
     return this.#role === 'client' && state.kind === 'closed' && state.ending === 'forgotten'
       ? RESET_SENT
       : state;
   }
 
-  /**
-   * Judges a peer's frame, and moves its stream if that is open. HEADERS that would open one need `open` or
-   * `refuse` next.
-   */
+  /** Moves an open stream. After HEADERS for a new one call `open` or `refuse`. */
   receive(streamId: number, frame: StreamFrame, endStream: boolean): Verdict {
     const stream = this.#open.get(streamId);
     if (stream === undefined) return this.#receiveElsewhere(streamId, frame, endStream);
@@ -96,26 +88,25 @@ export class Streams<S extends Stream = Stream> {
     return received(state, frame, endStream);
   }
 
-  /** Why a stream that HEADERS would open must be refused. */
   refusalOf(streamId: number, maxConcurrent: number): NotOpened | undefined {
     if (streamId > this.#lastId) return 'going_away';
     return this.#open.size >= maxConcurrent ? 'too_many_streams' : undefined;
   }
 
-  /** Opens a stream, in the state that its HEADERS led to. */
+  /** In the state that its HEADERS led to. */
   open(stream: S): S {
     this.#highestId = stream.id;
     this.#open.add(stream);
     return stream;
   }
 
-  /** Remembers a stream that is reset instead of opened. */
+  /** It is reset instead of opened. */
   refuse(streamId: number): void {
     this.#highestId = Math.max(this.#highestId, streamId);
     this.#closed.add(streamId, RESET_SENT);
   }
 
-  /** For a client's next stream; undefined after GOAWAY, and if none is left (§5.1.1). */
+  /** A client's; undefined after GOAWAY, and if none is left (§5.1.1). */
   nextId(): number | undefined {
     if (this.#opensNoMore) return undefined;
     const id = this.#highestId === 0 ? 1 : this.#highestId + 2;
@@ -127,13 +118,13 @@ export class Streams<S extends Stream = Stream> {
     this.#opensNoMore = true;
   }
 
-  /** Moves an open stream for a frame that this side sends. */
+  /** By a frame that this side sends. */
   send(stream: S, frame: StreamFrame, endStream: boolean): void {
     this.move(stream, this.after(stream, frame, endStream));
   }
 
   /**
-   * The state after a frame of this side, for `move` once the frame has been written.
+   * After a frame of this side; call `move` once it has been written.
    * @throws {SidecarError} `internal` if it must not be sent.
    */
   after(stream: S, frame: StreamFrame, endStream: boolean): StreamState {
@@ -147,7 +138,7 @@ export class Streams<S extends Stream = Stream> {
     return state;
   }
 
-  /** After GOAWAY, sent or received: drops and returns the open streams above `lastId`. */
+  /** For GOAWAY: drops and returns open streams above `lastId`. */
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
     this.openNoMore();
@@ -156,7 +147,7 @@ export class Streams<S extends Stream = Stream> {
     return beyond;
   }
 
-  /** SETTINGS_INITIAL_WINDOW_SIZE changed by `bytes` (§6.9.2). False if a window became too large. */
+  /** §6.9.2. False if a window became too large. */
   adjustSendWindows(bytes: number): boolean {
     let fits = true;
     for (const { sendWindow } of this.#open) fits = sendWindow.grow(bytes) && fits;
@@ -180,12 +171,9 @@ export function newWindows(sizes: WindowSizes): Pick<Stream, 'sendWindow' | 'rec
 
 const FIRST_PLACES = 16;
 
-/**
- * Streams by identifier. In a `Map`, young collections would take streams long closed for alive (see
- * `../io/collections.ts`).
- */
+/** Why it is no `Map`: see `../io/collections.ts`. */
 export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
-  /** Each stands at its place, or in the first free one after it; at most half are taken. */
+  /** At its place, or the first free one after it; at most half are taken. */
   #places: (S | undefined)[] = new Array(FIRST_PLACES).fill(undefined);
   #size = 0;
 
@@ -197,7 +185,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return this.#places[this.#find(id)];
   }
 
-  /** @param stream whose identifier is not in the table. */
+  /** @param stream with a new identifier. */
   add(stream: S): void {
     this.#size++;
     if (this.#size * 2 > this.#places.length) {
@@ -212,7 +200,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     let free = this.#find(id);
     if (this.#places[free] === undefined) return;
     this.#size--;
-    // Later streams move up, so that each is found before the first free place.
+    // So that each is found before the first free place.
     for (let at = this.#after(free); ; at = this.#after(at)) {
       const stream = this.#places[at];
       if (stream === undefined) break;
@@ -229,7 +217,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return streams.sort((a, b) => a.id - b.id).values();
   }
 
-  /** Where the stream stands, or would. */
+  /** Or would. */
   #find(id: number): number {
     let at = this.#placeOf(id);
     for (let stream = this.#places[at]; stream !== undefined && stream.id !== id; stream = this.#places[at]) {
@@ -252,21 +240,21 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
   }
 }
 
-/** This many ended streams are told from streams that never were; late frames come soon. */
+/** Late frames come soon. */
 const ENDED_KEPT = 64;
 
-/** Frames for a reset stream may be in flight for a round trip, while many others are reset. */
+/** Many streams may be reset within a round trip. */
 const RESETS_KEPT = 256;
 
-/** Two rings, so that many ends do not push out a reset. */
+/** Two rings: ends push out no resets. */
 class ClosedStreams {
   readonly #ended = new Int32Array(ENDED_KEPT);
   #nextEnded = 0;
-  /** Negative if the peer reset it; created with the first reset. */
+  /** Negative if the peer reset it. */
   #resets: Int32Array | undefined;
   #nextReset = 0;
 
-  /** @param streamId of a closed stream; added once */
+  /** @param streamId added once */
   add(streamId: number, state: StreamState): void {
     if (state === ENDED) {
       this.#ended[this.#nextEnded] = streamId;
@@ -285,19 +273,16 @@ class ClosedStreams {
   }
 }
 
-/**
- * The states of a stream (RFC 9113 §5.1) but for pushed ones. Frames are judged by the state alone, not their
- * content.
- */
+/** Stream states (RFC 9113 §5.1) without pushed ones. Content is judged elsewhere. */
 
 /** Decides what a late frame of the peer's means. */
 type Ending =
-  /** Both sides have ended it: the peer can send nothing more. */
+  /** The peer can send nothing more. */
   | 'ended'
-  /** What the peer sent before it knew is still coming. */
+  /** The peer may have sent before it knew. */
   | 'reset_sent'
   | 'reset_received'
-  /** Closed too long ago, or passed over: nothing more is known. */
+  /** Closed too long ago, or passed over. */
   | 'forgotten';
 
 type StreamState =
@@ -310,7 +295,7 @@ type StreamFrame = 'headers' | 'data' | 'reset' | 'window_update';
 
 type Verdict =
   | { readonly kind: 'next'; readonly state: StreamState }
-  /** Legal but meaningless for this stream; flow control and HPACK still apply. */
+  /** Flow control and HPACK still apply. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'stream'; readonly reason: FaultReason }
   | { readonly kind: 'connection'; readonly reason: FaultReason };
@@ -353,7 +338,7 @@ export function received(state: StreamState, frame: StreamFrame, endStream: bool
       if (state.endedBy === 'remote') return HALF_CLOSED;
       return next(endStream ? ENDED : state);
     case 'closed':
-      // RST_STREAM and WINDOW_UPDATE may cross with what closed the stream; an answer would only cross again.
+      // They may cross with what closed the stream, and so would an answer.
       if (!brings) return IGNORED;
       switch (state.ending) {
         case 'ended':
@@ -368,7 +353,7 @@ export function received(state: StreamState, frame: StreamFrame, endStream: bool
   }
 }
 
-/** The state after a frame of this side; undefined if it must not be sent. */
+/** Undefined if this side must not send the frame. */
 export function sent(state: StreamState, frame: StreamFrame, endStream: boolean): StreamState | undefined {
   const brings = frame === 'headers' || frame === 'data';
   switch (state.kind) {

@@ -1,21 +1,21 @@
-/** Reuses buffers of one size, so that nothing is left for the garbage collector. */
+/** Reused, to leave nothing for the garbage collector. */
 export class BlockPool {
   readonly #bytes: number;
   readonly #maxSpare: number;
   readonly #spare: Buffer[] = [];
 
-  /** @param maxSpare how many are kept for later */
+  /** @param maxSpare kept for later */
   constructor(bytes: number, maxSpare: number) {
     this.#bytes = bytes;
     this.#maxSpare = maxSpare;
   }
 
-  /** A buffer of unknown content, to be given back. */
+  /** Of unknown content. Give it back. */
   take(): Buffer {
     return this.#spare.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
   }
 
-  /** Nobody may read or write the buffer any more. */
+  /** Nobody may use the buffer any more. */
   giveBack(block: Buffer): void {
     if (this.#spare.length < this.#maxSpare) this.#spare.push(block);
   }
@@ -23,7 +23,7 @@ export class BlockPool {
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Three megabytes: room for 48 bodies of 64 KB. */
+/** Three megabytes. */
 const SPARE_BLOCKS = 192;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
@@ -31,18 +31,15 @@ const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 /** Usually all there is: it gets memory of its own. */
 const SMALL_BYTES = 4096;
 
-/**
- * Copies what is added into reused blocks: with fresh memory, V8 would collect its heap all the time for
- * large bodies.
- */
+/** Copies into reused blocks: fresh memory for large bodies would have V8 collect its heap all the time. */
 export class ByteQueue {
   #blocks: Buffer[] = [];
-  /** Where the first block's content begins. */
+  /** Of the first block's content. */
   #start = 0;
-  /** Where the last block's content ends. */
+  /** Of the last block's content. */
   #end = 0;
   #length = 0;
-  /** The first block, while somebody reads it. */
+  /** The first block, during a read. */
   #lent: Buffer | undefined;
 
   get length(): number {
@@ -66,7 +63,7 @@ export class ByteQueue {
     }
   }
 
-  /** What waits, uncopied; valid until it is taken. */
+  /** Uncopied; valid until taken. */
   pieces(): Buffer[] {
     const last = this.#blocks.length - 1;
     return this.#blocks.map((block, at) =>
@@ -74,7 +71,7 @@ export class ByteQueue {
     );
   }
 
-  /** Passes the first contiguous octets, `most` at most, to `read`; they are valid until it returns. */
+  /** The octets are contiguous, and valid until `read` returns. */
   take(most: number, read: (octets: Buffer) => void): void {
     const block = this.#blocks[0];
     if (block === undefined) return;
@@ -110,7 +107,7 @@ export class ByteQueue {
     for (const block of blocks) this.#letGo(block);
   }
 
-  /** A block that a `read` is still using is left to the collector. */
+  /** A nested `read` may still use the block: leave it to the collector. */
   #letGo(block: Buffer): void {
     if (block !== this.#lent && block.length === BLOCK_BYTES) BLOCKS.giveBack(block);
   }

@@ -1,14 +1,12 @@
-/** Collections of what comes and goes with each request. */
-
-/** Can be in one `Members` at a time. */
+/** In one `Members` at a time. */
 export interface Member {
-  /** Its index there. Only `Members` sets it; 0 at first. */
+  /** Set only by `Members`; 0 at first. */
   place: number;
 }
 
 /**
- * Objects of requests or connections, in no order. A `Set` would keep removed members alive: its old tables
- * point to newer ones, and once a table has grown old, young collections keep all that those hold.
+ * In no order. A `Set` replaces its table when it cleans up. A table that has grown old points to its
+ * successors, so that young collections keep what those hold, removed members included.
  */
 export class Members<M extends Member> implements Iterable<M> {
   readonly #members: M[] = [];
@@ -37,7 +35,7 @@ export class Members<M extends Member> implements Iterable<M> {
     this.#members.length = 0;
   }
 
-  /** Those in it now, skipping any that is removed before its turn. */
+  /** Skips any that is removed before its turn. */
   *[Symbol.iterator](): Generator<M, void, undefined> {
     for (const member of [...this.#members]) if (this.#has(member)) yield member;
   }
@@ -47,23 +45,22 @@ export class Members<M extends Member> implements Iterable<M> {
   }
 }
 
-/** This many used-up places may be left before the others move up. */
+/** Then the others move up. */
 const MAX_PLACES_LEFT = 32;
 
 /**
- * Some hundreds of waiters, longest waiting first, each once. Adding, or removing one that is not first,
- * scans them all. (For why it is no `Set`, see `Members`.)
+ * Some hundreds, longest waiting first. Adding, or removing one that is not first, scans all. (Why no `Set`:
+ * see `Members`.)
  */
 export class Turns<T> {
   readonly #waiting: (T | undefined)[] = [];
-  /** Where the first waiter stands. */
   #first = 0;
 
   get any(): boolean {
     return this.#waiting.length > this.#first;
   }
 
-  /** Does nothing if it waits already. */
+  /** Unless it waits already. */
   add(one: T): void {
     if (!this.#waiting.includes(one, this.#first)) this.#waiting.push(one);
   }

@@ -1,12 +1,9 @@
 import type { Clock } from '../../platform/time/clock.ts';
 
-/** A timer this late means that the process was stopped or busy. */
+/** Later, the process was stopped or busy. */
 const LATE_MS = 10;
 
-/**
- * A deadline that is moved far more often than it passes. Moving it later only stores a number, so that
- * requests on a warm connection set no timer.
- */
+/** Moving it later stores only a number, so that requests on warm connections set no timer. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #onPassed: () => void;
@@ -19,7 +16,7 @@ export class Deadline {
     this.#onPassed = onPassed;
   }
 
-  /** @param atMs on the clock's monotonic side. */
+  /** @param atMs monotonic. */
   set(atMs: number): void {
     this.#atMs = atMs;
     if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());
@@ -45,7 +42,7 @@ export class Deadline {
     const dueMs = this.#timerAtMs;
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.monotonicMs();
-    // Timers run before sockets: what peers have sent in time is read first.
+    // Timers run before sockets: first read what came in time.
     if (nowMs - dueMs > LATE_MS) afterPoll(() => this.#decide());
     else this.#decide();
   }
@@ -62,9 +59,7 @@ export class Deadline {
   }
 }
 
-/**
- * The event loop polls sockets between two immediates, so that a delayed process first reads what it missed.
- */
+/** Sockets are polled between two immediates. A delayed process first reads what it missed. */
 export function afterPoll(callback: () => void): void {
   setImmediate(() => setImmediate(callback));
 }

@@ -2,43 +2,40 @@ import type { Socket } from 'node:net';
 import { BlockPool } from './byte-queue.ts';
 import type { FailedWrite } from './sockets.ts';
 
-/** A string up to this size is written without a request object or memory of its own. */
+/** Such strings are written without a request object or memory of their own. */
 const TEXT_BYTES = 4096;
 
-/** What one read can bring, with its head and framing. */
+/** One read, with its head and framing. */
 const BLOCK_BYTES = 96 * 1024;
 
-/** As many slow readers at once cost no new memory. */
+/** For as many slow readers. */
 const SPARE_BLOCKS = 32;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
-/** If a peer is behind, up to this much waits in memory of its own size instead of a block. */
+/** For a peer that is behind, it waits in memory of its own size. */
 const LITTLE_BYTES = 16 * 1024;
 
 /**
- * Gathers copies of heads, framing and first bytes, so that they leave in one write. As a rule nothing leaves
- * before `flush`, and nothing is held after it.
+ * Copies pieces, so that they leave in one write. As a rule nothing leaves before `flush`, and nothing is
+ * held after it.
  */
 export class GatheredWriter {
   readonly #socket: Socket;
   readonly #failed: FailedWrite | undefined;
-  /** Follows what is in the block. */
+  /** After the block. */
   #text = '';
   #block: Buffer | undefined;
   #used = 0;
   #anyLeft = false;
 
-  /** @param failed of the socket, if it stays open for reading. */
+  /** @param failed if the socket stays open for reading. */
   constructor(socket: Socket, failed?: FailedWrite) {
     this.#socket = socket;
     this.#failed = failed;
   }
 
-  /**
-   * Whether the system took any of what was written since `beginMessage`. It refuses writes to a connection
-   * that it knows to be broken.
-   */
+  /** The system took some since `beginMessage`. It refuses writes to a broken connection at once. */
   get anyLeft(): boolean {
     return this.#anyLeft;
   }
@@ -53,7 +50,6 @@ export class GatheredWriter {
   }
 
   bytes(slice: Buffer): void {
-    // Frame headers between payloads are copied as those are.
     if (slice.length <= TEXT_BYTES && this.#block === undefined) {
       this.#text += slice.toString('latin1');
       return;
@@ -69,7 +65,7 @@ export class GatheredWriter {
     this.#used += slice.length;
   }
 
-  /** Says whether the peer keeps up. If not, the socket emits `drain` once it does. */
+  /** False until the socket emits `drain`. */
   flush(): boolean {
     if (this.#block !== undefined) {
       this.#moveText();
@@ -96,12 +92,11 @@ export class GatheredWriter {
       this.#writeText(text);
       return;
     }
-    // First, since it may begin another block.
+    // It may begin another block.
     const block = this.#blockFor(text.length);
     this.#used += block.write(text, this.#used, 'latin1');
   }
 
-  /** A block with room for so many bytes more. */
   #blockFor(bytes: number): Buffer {
     if (this.#used + bytes > BLOCK_BYTES) this.#writeBlock();
     if (this.#block === undefined) {
@@ -124,7 +119,7 @@ export class GatheredWriter {
       this.#write(own);
       return;
     }
-    // Also called if the write fails or the socket is closed.
+    // Also if the write fails.
     this.#write(bytes, () => BLOCKS.giveBack(block));
   }
 

@@ -13,28 +13,25 @@ import { DNS_BOUNDS, SharedLookups, UPSTREAM_BOUNDS } from '../../platform/net/l
 import { findPeers, type Peer } from './peer-socket.ts';
 
 interface ForParty {
-  /** Shares the simultaneous lookups among parties; without it each name has a share. */
+  /** Has a share of simultaneous lookups; without it each name has one. */
   readonly party?: string | undefined;
 }
 
-/** The network as the data path uses it. Tests replace it. */
+/** Tests replace it. */
 export interface Network {
   /** `net.connect`, to the first address that answers. */
   connectTcp(options: TcpNetConnectOpts & ForParty): Socket;
   /** `tls.connect`, to the first address that answers. */
   connectTls(options: ConnectionOptions & ForParty): TLSSocket;
   createServer(options: ServerOpts, onAccepted: (socket: Socket) => void): Server;
-  /**
-   * Whether processes still hold the other ends of accepted connections that have ended their side, in the
-   * given order.
-   */
+  /** In the given order, for connections that have ended their side. */
   findPeers(accepted: readonly Socket[]): Promise<readonly Peer[]>;
 }
 
 export const systemNetwork: Network = networkWithLookup(systemLookup as LookupFunction);
 
 /**
- * The system's network. Connections that wait for one name share its `lookup`.
+ * Connections that wait for one name share its `lookup`.
  * @param byDns names that `lookup` asks DNS for, in lower case.
  */
 export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<string> = new Set()): Network {
@@ -53,7 +50,7 @@ export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<str
 
 type LookupsOf = (hostname: string) => SharedLookups;
 
-/** @param dial has Node ask for the name, if there is one, before it returns. */
+/** @param dial has Node ask for the name before it returns. */
 function dialled<S extends Socket>(
   lookupsOf: LookupsOf,
   party: string | undefined,

@@ -7,15 +7,12 @@ import {
 } from '../../platform/net/socket-tables.ts';
 
 /**
- * Whether a process holds the other end of a connection. `unlisted`: that end is not on this machine.
- * `unasked`: the kernel could not be asked this time. `unknown`: there is no table to ask.
+ * Whether a process holds the other end. `unlisted`: it is not on this machine. `unasked`: the kernel could
+ * not be asked. `unknown`: there is no table.
  */
 export type Peer = 'held' | 'left' | 'unlisted' | 'unasked' | 'unknown';
 
-/**
- * What became of these connections' peers, in order. A FIN does not tell whether a process closed its socket
- * or only its sending side; the kernel knows.
- */
+/** In order. A FIN does not tell a closed socket from a closed sending side; the kernel knows. */
 export async function findPeers(
   accepted: readonly Socket[],
   readTables: ReadSocketTables = readSocketTables,

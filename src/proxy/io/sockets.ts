@@ -1,16 +1,14 @@
-/** How sockets are read, how they end, and what a failed write leaves of them. */
-
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { systemCodeOf } from '../../platform/errors.ts';
 
-/** Clients like to send 64 KiB at once, after a head. */
+/** A head, and 64 KiB as clients like to send. */
 const READ_BYTES = 80 * 1024;
 
-/** Every socket of the data path reads into it, so that reading allocates nothing. */
+/** Sockets of the data path share it, so that reading allocates nothing. */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
-/** Heads and small answers are the most common reads. */
+/** The most common reads. */
 const MAX_VIEW_BYTES = 4096;
 
 const VIEWS: (Buffer | undefined)[] = new Array(MAX_VIEW_BYTES + 1).fill(undefined);
@@ -26,7 +24,7 @@ function sharedView(length: number): Buffer {
   return view;
 }
 
-/** The bytes are valid until it returns: copy them to keep them. */
+/** Copy bytes to keep them beyond the call. */
 export type TakeBytes = (chunk: Buffer) => void;
 
 export function sharedRead(take: TakeBytes): OnReadOpts {
@@ -39,7 +37,6 @@ export function sharedRead(take: TakeBytes): OnReadOpts {
   };
 }
 
-/** Where Node's sockets keep the `onread` option. */
 interface ReadParts {
   readonly buffer: symbol;
   readonly callback: symbol;
@@ -47,12 +44,10 @@ interface ReadParts {
 
 const READ_PARTS = findReadParts();
 
-/**
- * Whether accepted connections are read into the shared buffer, too. If not, they cost more and work as well.
- */
+/** If not, accepted connections cost more and work as well. */
 export const sharesAcceptedReads = READ_PARTS !== undefined;
 
-/** Undefined if this Node keeps them elsewhere. */
+/** Undefined if Node keeps them elsewhere. */
 function findReadParts(): ReadParts | undefined {
   const socket = new Socket(sharedSocket());
   const symbols = Object.getOwnPropertySymbols(socket);
@@ -70,9 +65,8 @@ function sharedSocket(): SocketConstructorOpts {
 }
 
 /**
- * Reads an accepted connection through `take`. Node's servers lack `onread`, so it is set where Node keeps
- * it; if that fails, or over TLS, events are used.
- * @param accepted just now: nothing of it has been read
+ * Node's servers lack `onread`: it is set where Node keeps it. Over TLS, or if that fails, events are used.
+ * @param accepted and not read yet
  */
 export function acceptShared(accepted: Socket, take: TakeBytes): void {
   const handle = (accepted as unknown as { _handle?: { useUserBuffer?(buffer: Buffer): void } | null })
@@ -88,28 +82,27 @@ export function acceptShared(accepted: Socket, take: TakeBytes): void {
   handle.useUserBuffer(SHARED);
 }
 
-/** Resets a connection amid what was written: a clean end would say that this is all. */
+/** A clean end would say that this is all. */
 export function cutOff(socket: Socket): void {
-  // A missing close_notify says so, too (RFC 8446 §6.1).
+  // So does a missing close_notify (RFC 8446 §6.1).
   if (socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
 }
 
-/** Ends a connection at once, cleanly only if the system has taken all that was written. */
+/** Cleanly only if the system has taken all that was written. */
 export function dropConnection(socket: Socket): void {
   if (socket.writableLength > 0) cutOff(socket);
   else socket.destroy();
 }
 
-/** Errors of writes after the peer has closed. */
 const PEER_GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);
 
 type Done = (error?: Error | null) => void;
 
 /**
  * Keeps a socket readable when a write fails because the peer has closed: a server that refuses an upload may
- * answer and reset the connection, and Node would drop the answer. The socket learns of the failure once
- * reading has ended; until then writes are dropped.
+ * answer and reset, and Node would drop the answer. The socket learns of the failure after reading; until
+ * then writes are dropped.
  */
 export class FailedWrite {
   #happened = false;
@@ -117,7 +110,7 @@ export class FailedWrite {
   /** @param socket with no write under way. */
   constructor(socket: Socket) {
     const { _write: write, _writev: writev } = socket;
-    // A stream has one write under way at a time.
+    // At most one write is under way.
     let done: Done = () => {};
     const written: Done = (error) => {
       if (error instanceof Error && PEER_GONE.has(systemCodeOf(error))) {
@@ -131,7 +124,6 @@ export class FailedWrite {
       done = callback;
       write.call(socket, chunk, encoding, written);
     };
-    // A stream that has none says null.
     if (!writev) return;
     socket._writev = (chunks, callback) => {
       done = callback;
@@ -139,13 +131,13 @@ export class FailedWrite {
     };
   }
 
-  /** Then nothing leaves any more. */
+  /** Nothing leaves any more. */
   get happened(): boolean {
     return this.#happened;
   }
 }
 
-/** Calls back before others hear of the end of what the peer sent, or once the socket has closed. */
+/** Before others hear of the end, or once the socket has closed. */
 function afterReading(socket: Socket, callback: () => void): void {
   if (socket.readableEnded) {
     callback();

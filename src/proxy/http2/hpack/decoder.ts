@@ -1,7 +1,6 @@
 /**
- * Decodes field blocks (RFC 7541 §3, §6). Each direction of a connection has one decoder, which must get
- * every block, in order and whole, whatever becomes of its stream. After `too_large` the table is in step and
- * the connection goes on.
+ * RFC 7541 §3, §6. Each direction has one, which must get every block, whole and in order. After `too_large`
+ * the connection can go on.
  */
 
 import { type ConnectionFault, connectionFault, type FaultReason } from '../errors.ts';
@@ -13,31 +12,31 @@ import { type DecodedFields, type KnownBlocks, keyOfBlock } from './known-blocks
 import { STATIC_ENTRIES, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
 export interface FieldSectionLimits {
-  /** Names and values with 32 octets more for each field, as SETTINGS_MAX_HEADER_LIST_SIZE counts. */
+  /** As SETTINGS_MAX_HEADER_LIST_SIZE counts. */
   readonly sectionBytes: number;
   readonly sectionFields: number;
 }
 
 export interface TooLarge {
   readonly kind: 'too_large';
-  /** The fields before the first that is too much. */
+  /** Those before the first that is too much. */
   readonly fields: Fields;
 }
 
 const NONE: readonly string[] = [];
 
-/** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
+/** After the prefix: 2^28 is more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
 
 export class HpackDecoder {
   readonly #limits: FieldSectionLimits;
   readonly #table = new DynamicTable(DEFAULT_HEADER_TABLE_BYTES);
   #limitBytes = DEFAULT_HEADER_TABLE_BYTES;
-  /** Whether the next block has to begin with a table size update. */
+  /** The next block has to begin with a table size update. */
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
-  /** Whether the present block refers to the table, and what it puts there. */
+  /** Of the present block. */
   #refers = false;
   #additions: readonly string[] = NONE;
   readonly #known: KnownBlocks | undefined;
@@ -48,18 +47,18 @@ export class HpackDecoder {
     this.#known = known;
   }
 
-  /** While it is unchanged, a block that changed nothing means the same again. */
+  /** While it is unchanged, a block that changed nothing means the same. */
   get tableVersion(): number {
     return this.#table.version;
   }
 
-  /** The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE (§4.2). */
+  /** The peer has acknowledged the setting (§4.2). */
   setLimit(bytes: number): void {
     this.#limitBytes = bytes;
     this.#updateDue = this.#table.maxBytes > bytes;
   }
 
-  /** After a fault the decoder can no longer be used. */
+  /** Useless after a fault. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     const blocks = this.#known;
     const key = keyOfBlock(block);
@@ -77,7 +76,7 @@ export class HpackDecoder {
     const { version } = table;
     const decoded = this.#decode(block);
     const additions = this.#additions;
-    // Any further version is a change that the block makes beside its additions.
+    // Else the block changes more than it adds.
     const addsOnly = table.version === version + additions.length / 2;
     if (decoded.kind === 'fields' && addsOnly && !(this.#refers && additions.length > 0)) {
       blocks.keep(key, { decoded, additions, refersTo: this.#refers ? version : undefined });
@@ -133,7 +132,7 @@ export class HpackDecoder {
       }
       bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
       fieldsLeft--;
-      // What is too much is decoded and dropped, to keep the table in step.
+      // Decoded all the same, to keep the table in step.
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
     }
     if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
@@ -183,7 +182,7 @@ export class HpackDecoder {
     return decodeHuffman(block, start, end);
   }
 
-  /** An integer whose prefix has the bits of `prefix` (§5.1); −1 is a fault. */
+  /** Its prefix has the bits of `prefix` (§5.1); −1 is a fault. */
   #integer(block: Buffer, prefix: number): number {
     if (this.#at >= block.length) return this.#failedNumber('hpack_truncated');
     let value = (block[this.#at++] as number) & prefix;

@@ -1,14 +1,14 @@
-/** What every entry counts beside its octets (RFC 7541 §4.1). */
+/** Of an entry, beside its octets (RFC 7541 §4.1). */
 export const ENTRY_OVERHEAD_BYTES = 32;
 
 const FIRST_CAPACITY = 16;
 
 /**
- * A decoder's dynamic table (RFC 7541 §2.3.2, §4), the newest entry at index 0. `maxBytes` bounds its memory:
- * entries count as more than they take.
+ * RFC 7541 §2.3.2, §4. The newest entry has index 0. Entries count as more than they take, so `maxBytes`
+ * bounds memory.
  */
 export class DynamicTable {
-  /** While it is the same, the same block means the same fields. */
+  /** While it is unchanged, blocks mean the same. */
   version = 0;
 
   /** Rings; their length is a power of two. */
@@ -27,7 +27,6 @@ export class DynamicTable {
     return this.#maxBytes;
   }
 
-  /** Octets as the RFC counts them. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -46,7 +45,7 @@ export class DynamicTable {
     return this.#values[(this.#newest - index) & (this.#values.length - 1)] as string;
   }
 
-  /** Evicts others as needed; an entry larger than the table leaves it empty (§4.4). */
+  /** An entry larger than the table leaves it empty (§4.4). */
   add(name: string, value: string): void {
     const bytes = name.length + value.length + ENTRY_OVERHEAD_BYTES;
     this.version++;

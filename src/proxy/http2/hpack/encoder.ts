@@ -1,6 +1,6 @@
 /**
- * Encodes field blocks with the static table and literals alone (RFC 7541 §6), so that blocks do not depend
- * on each other. Call `begin` between `FrameOutput`'s `beginHeaders` and `endHeaders`, then give the fields.
+ * Uses the static table and literals alone (RFC 7541 §6), so that blocks are independent. Call `begin` after
+ * `FrameOutput.beginHeaders`.
  */
 
 import { SidecarError } from '../../../platform/errors.ts';
@@ -14,39 +14,34 @@ const TABLE_SIZE_ZERO = 0x20;
 const NEVER_INDEXED = 0x10;
 const WITHOUT_INDEXING = 0x00;
 
-/** The most octets of an integer. */
+/** At most. */
 const INTEGER_BYTES = 6;
 
 const NONE: readonly string[] = [];
 
-/** No peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
+/** No table may hold what could be guessed from it (§7.1.3). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
 
-/** Up to this length, copying chars one by one is as fast as the system's copying. */
+/** Then the system's copying is no faster. */
 const SHORT_CHARS = 32;
 
-/** A block depends on its fields alone. */
 const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly block: Buffer }>();
 
-/** Chars that end a line for some reader, or are no octet. */
+/** They end a line for some reader, or are no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
 
 export class HpackEncoder {
-  /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
+  /** The peer's decoder waits for an update (§4.2). */
   #updateDue = false;
   #emptied = false;
-  /** Whether the block begun last says so. */
+  /** In the block begun last. */
   #updateWritten = false;
 
-  /**
-   * Takes the peer's SETTINGS_HEADER_TABLE_SIZE. A shrunk table must be acknowledged in the next block; this
-   * empties it for good.
-   */
+  /** Acknowledges a shrunk table in the next block, by emptying it for good. */
   setPeerTableSize(bytes: number): void {
     if (bytes < DEFAULT_HEADER_TABLE_BYTES && !this.#emptied) this.#updateDue = true;
   }
 
-  /** Call at the beginning of every block. */
   begin(output: FrameOutput): void {
     this.#updateWritten = this.#updateDue;
     if (!this.#updateDue) return;
@@ -56,7 +51,7 @@ export class HpackEncoder {
     this.#emptied = true;
   }
 
-  /** The block begun last is not sent: its table size update is still due. */
+  /** The block begun last is not sent: its update is still due. */
   abandon(): void {
     if (!this.#updateWritten) return;
     this.#updateWritten = false;
@@ -64,7 +59,7 @@ export class HpackEncoder {
     this.#emptied = false;
   }
 
-  /** Fields as `HpackDecoder` gives them, and names that must not be indexed. */
+  /** @param neverIndexed names. */
   fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = NONE): void {
     const known = BLOCKS.get(fields);
     if (known?.neverIndexed === neverIndexed) {
@@ -74,7 +69,7 @@ export class HpackEncoder {
     const start = output.length;
     this.#fields(output, fields, neverIndexed);
     if (!isLasting(fields)) return;
-    // Memory of its own keeps no larger buffer alive.
+    // A copy keeps no larger buffer alive.
     const block = Buffer.allocUnsafeSlow(output.length - start);
     output.bytes.copy(block, 0, start, output.length);
     BLOCKS.keep(fields, { neverIndexed, block });
@@ -91,8 +86,8 @@ export class HpackEncoder {
 
   /**
    * @param name in lower case
-   * @param neverIndexed credentials never are, whatever it says
-   * @throws {SidecarError} `internal` if anything in it could end a line, or is no octet.
+   * @param neverIndexed credentials never are
+   * @throws {SidecarError} `internal` if it could end a line, or is no octet.
    */
   field(output: FrameOutput, name: string, value: string, neverIndexed: boolean): void {
     output.room(1 + 3 * INTEGER_BYTES + name.length + value.length);

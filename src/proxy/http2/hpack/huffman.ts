@@ -1,9 +1,6 @@
-/**
- * Reads Huffman-coded strings (RFC 7541 §5.2). None is written: on short paths time is worth more than
- * octets.
- */
+/** RFC 7541 §5.2. None is written: on short paths time is worth more than octets. */
 
-/** In bits, for each octet and EOS. They determine the canonical code of Appendix B. */
+/** In bits, of octets and EOS. The canonical code of Appendix B follows from them. */
 export const CODE_LENGTHS: readonly number[] = `
 13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28
  6 10 10 12 13  6  8 11 10 10  8 11  8  6  6  6  5  5  5  6  6  6  6  6  6  6  7  8 15  6 12 10
@@ -20,15 +17,12 @@ export const CODE_LENGTHS: readonly number[] = `
 
 const EOS = 256;
 const MAX_BITS = 30;
-/** Nearly all strings have only codes this short. */
+/** Few strings have longer codes. */
 const SHORT_BITS = 8;
 
-/**
- * By the next eight bits: the code's length in the upper octet, its symbol in the lower; 0 if the code is
- * longer.
- */
+/** By the next eight bits: length in the upper octet, symbol in the lower; 0 for a longer code. */
 const SHORT = new Uint16Array(1 << SHORT_BITS);
-/** By length: the first code, how many there are, and where their symbols begin. */
+/** By length: first code, count, and where symbols begin. */
 const FIRST_CODE = new Uint32Array(MAX_BITS + 1);
 const COUNT = new Uint16Array(MAX_BITS + 1);
 const OFFSET = new Uint16Array(MAX_BITS + 1);
@@ -61,10 +55,7 @@ const FIRST_SCRATCH_BYTES = 4096;
 
 let scratch = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
 
-/**
- * The string coded in `bytes[start..end)`, one char an octet. Undefined if it holds EOS, or its padding is
- * not less than eight bits of EOS.
- */
+/** One char an octet. Undefined if it holds EOS, or padding is not less than eight bits of EOS. */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string | undefined {
   // No code is shorter than five bits.
   const longest = Math.ceil(((end - start) * 8) / 5);
@@ -72,7 +63,7 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
   const out = scratch;
   let length = 0;
   let at = start;
-  /** Its last `bits` bits are still to be decoded. */
+  /** The last `bits` bits are pending. */
   let pending = 0;
   let bits = 0;
 
@@ -110,7 +101,7 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
     out[length++] = symbol;
   }
 
-  // Up to seven bits are left: codes of five to seven, then ones.
+  // Codes of five to seven bits, then ones.
   while (bits > 0) {
     const entry = SHORT[((pending << (SHORT_BITS - bits)) | (0xff >>> bits)) & 0xff] as number;
     if (entry === 0 || entry >>> 8 > bits) break;

@@ -1,13 +1,12 @@
 /**
- * Remembers what blocks of one direction of a connection mean, since peers repeat their heads octet for
- * octet. The key is the block, with the table's version if it refers to the table. All 8 entries are dropped
- * to make room for a ninth.
+ * What blocks of one direction mean, as peers repeat their heads. The key is the block, with the table's
+ * version if it refers to the table. A ninth entry drops all others.
  */
 
 import { makeLasting } from '../../http/lasting-fields.ts';
 import { type Fields, sectionBytes } from '../fields.ts';
 
-/** Heads and trailers of a few calls. Larger ones cost more to keep than they save. */
+/** Larger blocks cost more to keep than they save. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_BYTES = 256;
 /** A few octets can stand for much, through the table. */
@@ -15,24 +14,21 @@ const MAX_SECTION_BYTES = 4096;
 
 export interface DecodedFields {
   readonly kind: 'fields';
-  /**
-   * Unchecked name, value, name, value, …, one char an octet (latin1). A block that has come again gives the
-   * same, lasting array each time.
-   */
+  /** Unchecked, one char an octet (latin1). A block that has come again gives one lasting array. */
   readonly fields: Fields;
-  /** Fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
+  /** To be passed on so (RFC 7541 §6.2.3). */
   readonly neverIndexed: readonly string[];
 }
 
 interface KnownBlock {
   readonly decoded: DecodedFields;
-  /** Name, value, … that it adds to the table, in order. It changes nothing else there. */
+  /** Name, value, … of entries that it adds to the table. It changes nothing else there. */
   readonly additions: readonly string[];
-  /** The version of the table; undefined if the block refers to no entry of it. */
+  /** A version of the table; undefined if it refers to no entry. */
   readonly refersTo: number | undefined;
 }
 
-/** Undefined for a block that is too large to be known. */
+/** Undefined for a larger block. */
 export function keyOfBlock(block: Buffer): string | undefined {
   return block.length > MAX_BLOCK_BYTES ? undefined : block.toString('latin1');
 }
