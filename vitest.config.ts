@@ -29,6 +29,9 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
+    // What was transformed once is not transformed again by the next project, nor by the next run.
+    fsModuleCache: true,
+    fsModuleCachePath: join(import.meta.dirname, '.cache/transformed'),
     // Programs that tests start find their code compiled by the one before.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.cache/compiled') },
     // Much of the time is spent waiting for sockets and child processes: two workers more than there are processors.
