@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 
 /** An API that wants a token, whichever. */
@@ -41,7 +42,7 @@ async function startSidecar() {
   const sidecar = new RunningCommand([], env);
   await sidecar.output(/"msg":"ready"/);
   const check = async (...args: string[]) => {
-    const ended = await runToEnd(['check', ...args], env);
+    const ended = await runHere(['check', ...args], env);
     expect(ended.stdout + ended.stderr).not.toMatch(/S3CRET|token-\d|shop-client/);
     return ended;
   };
@@ -105,7 +106,7 @@ describe('beside a live sidecar', () => {
     await sidecar.output(/the configuration file is not valid/);
 
     // Whoever asks does not read the file that was refused.
-    const { stdout, code } = await runToEnd(['check', '--status', '--admin-listen', admin]);
+    const { stdout, code } = await runHere(['check', '--status', '--admin-listen', admin]);
     expect(stdout).toMatch(
       /^WARN {2}at \S+: configuration in use +the changed configuration file has been refused since .*error\[invalid_url\]: routes\[0\]\.upstream: "nowhere"/m,
     );
@@ -146,7 +147,7 @@ it.runIf(mayMount)(
 it('ends within its time, whoever does not answer', async () => {
   const provider = await ScriptedTokenEndpoint.start(() => undefined);
   const { directory } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
-  const { code, stdout } = await runToEnd(['check', '--check-timeout=1s'], {
+  const { code, stdout } = await runHere(['check', '--check-timeout=1s'], {
     TOKEN_SIDECAR_TOKEN_URL: provider.url,
     TOKEN_SIDECAR_UPSTREAM: await startApi(),
     TOKEN_SIDECAR_CREDENTIALS_DIR: directory,
@@ -168,7 +169,7 @@ describe('flags that do not go together', () => {
     ],
     [['--check-timeout=1h'], '--check-timeout: "1h": expected a duration from 1s to 10m'],
   ])('%j', async (args, expected) => {
-    const { code, stderr } = await runToEnd(['check', ...args], {
+    const { code, stderr } = await runHere(['check', ...args], {
       TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
       TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
     });
@@ -188,7 +189,7 @@ it('calls a usual mistake by its name', async () => {
     TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
   };
   provider.script = answer(404, '{"error":"Realm does not exist"}');
-  const { code, stdout } = await runToEnd(['check'], env);
+  const { code, stdout } = await runHere(['check'], env);
   expect(stdout).toMatch(
     /realms\/shop\/realms\/dx\/.*\n +→ realm in the base URL: .*set it to http:\S+, and realm to shop/,
   );
@@ -196,7 +197,7 @@ it('calls a usual mistake by its name', async () => {
 });
 
 it('--json says what is wrong with a configuration that cannot be used, without its values', async () => {
-  const { code, stdout, stderr } = await runToEnd(['check', '--json', '--upstream', 'ftp://S3CRET'], {});
+  const { code, stdout, stderr } = await runHere(['check', '--json', '--upstream', 'ftp://S3CRET'], {});
 
   expect([code, stderr]).toEqual([78, '']);
   expect(stdout).not.toContain('S3CRET');

@@ -148,11 +148,11 @@ describe('exit status', () => {
     const config = join(await mkdtemp(join(tmpdir(), 'taken-')), 'config.yaml');
     onTestFinished(() => rm(dirname(config), { recursive: true }));
     await writeFile(config, `admin: { listen: "127.0.0.1:${alsoTaken}" }\n`);
-    const both = await runToEnd(['proxy', `--config=${config}`, `--listen=127.0.0.1:${taken}`], env);
+    const both = await runHere(['proxy', `--config=${config}`, `--listen=127.0.0.1:${taken}`], env);
     expect(both.code).toBe(78);
     expect(both.stderr).toContain(`: --listen: "127.0.0.1:${taken}"`);
     expect(both.stderr).toContain(`: admin.listen: "127.0.0.1:${alsoTaken}"`);
-    const one = await runToEnd(['proxy', `--config=${config}`, '--listen=127.0.0.1:0'], env);
+    const one = await runHere(['proxy', `--config=${config}`, '--listen=127.0.0.1:0'], env);
     expect(one.stderr).not.toContain('--listen');
     expect(one.stderr).toContain(` --> ${config}:1:18\n`);
     expect(one.stderr).toContain('1 problem.');
@@ -172,7 +172,7 @@ describe('exit status', () => {
     }[command as 'issuer' | 'injector'];
     const [listen, admin] = [await openPort(), await openPort()];
     const addresses = [`--listen=127.0.0.1:${listen}`, `--admin-listen=127.0.0.1:${admin}`];
-    const { code, stderr } = await runToEnd([command, ...own, ...addresses]);
+    const { code, stderr } = await runHere([command, ...own, ...addresses]);
     expect(stderr).toContain(`address_in_use]: --listen: "127.0.0.1:${listen}"`);
     expect(stderr).toContain(`address_in_use]: --admin-listen: "127.0.0.1:${admin}"`);
     expect(code).toBe(78);
@@ -250,7 +250,7 @@ describe('a file that is none', () => {
   });
 
   it('is read no further than manifests can be long', async () => {
-    const { code, stderr } = await runToEnd(['inject', '-f', '/dev/zero']);
+    const { code, stderr } = await runHere(['inject', '-f', '/dev/zero']);
     expect([code, stderr]).toEqual([78, expect.stringContaining('larger than 67108864 bytes')]);
   });
 });
@@ -293,18 +293,16 @@ describe('the sidecar as a process', () => {
     return { provider, sidecar, admin: `http://${admin}`, proxy: Number(port) };
   }
 
-  it('says when it is ready, how long it took, and how much of that was the provider', async () => {
-    const { sidecar } = await startSidecar();
-    await sidecar.output(/"sinceStartMs":\d+,"tokenRoundTripMs":\d+,"ownMs":\d+,"msg":"ready"/);
-  });
-
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 on %s', async (signal) => {
-    const { sidecar } = await startSidecar();
-    await sidecar.output(/"msg":"ready"/);
-    sidecar.process.kill(signal);
-    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
-    expect(sidecar.stdout).toContain('"msg":"stopped"');
-  });
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'says when it is ready and after how long, and ends with 0 on %s',
+    async (signal) => {
+      const { sidecar } = await startSidecar();
+      await sidecar.output(/"sinceStartMs":\d+,"tokenRoundTripMs":\d+,"ownMs":\d+,"msg":"ready"/);
+      sidecar.process.kill(signal);
+      expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+      expect(sidecar.stdout).toContain('"msg":"stopped"');
+    },
+  );
 
   it('drains on SIGHUP too, however many come', async () => {
     // What is in flight keeps it draining for as long as the signals come.
@@ -526,7 +524,7 @@ describe('wait', () => {
     const provider = await ScriptedTokenEndpoint.start();
     const sidecar = new RunningCommand([], await environment(provider));
     const [, admin] = await sidecar.output(/"admin":"([^"]+)"/);
-    expect(await runToEnd(['wait', `--admin-listen=${admin}`])).toMatchObject({ code: 0 });
+    expect(await runHere(['wait', `--admin-listen=${admin}`])).toMatchObject({ code: 0 });
   });
 
   it('returns 69 when it is not ready in time, with what it last saw', async () => {

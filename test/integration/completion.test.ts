@@ -3,15 +3,15 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { MAIN, runToEnd } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 
 /** The scripts that the program prints, as files. */
 const directory = mkdtempSync(join(tmpdir(), 'completion-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-function scriptFor(shell: string): string {
+async function scriptFor(shell: string): Promise<string> {
   const file = join(directory, shell);
-  if (!existsSync(file)) writeFileSync(file, execFileSync(process.execPath, [MAIN, 'completion', shell]));
+  if (!existsSync(file)) writeFileSync(file, (await runHere(['completion', shell])).stdout);
   return file;
 }
 
@@ -39,13 +39,16 @@ const has = (shell: string): boolean => spawnSync(shell, ['--version']).status =
 describe.each(Object.keys(COMPLETE))('%s', (shell) => {
   const complete = COMPLETE[shell] as (script: string, words: readonly string[]) => string[];
 
-  it.runIf(has(shell))('completes commands, flags of a command, and the words that a flag takes', () => {
-    const script = scriptFor(shell);
-    expect(complete(script, ['che'])).toEqual(['check']);
-    expect(complete(script, ['wait', '--wait'])).toEqual(['--wait-timeout']);
-    expect(complete(script, ['proxy', '--log-level', 'de'])).toEqual(['debug']);
-    expect(complete(script, ['completion', 'z'])).toEqual(['zsh']);
-  });
+  it.runIf(has(shell))(
+    'completes commands, flags of a command, and the words that a flag takes',
+    async () => {
+      const script = await scriptFor(shell);
+      expect(complete(script, ['che'])).toEqual(['check']);
+      expect(complete(script, ['wait', '--wait'])).toEqual(['--wait-timeout']);
+      expect(complete(script, ['proxy', '--log-level', 'de'])).toEqual(['debug']);
+      expect(complete(script, ['completion', 'z'])).toEqual(['zsh']);
+    },
+  );
 });
 
 /** Only a terminal completes: one within the shell is read until the line shows what was not typed. */
@@ -71,13 +74,13 @@ describe('zsh', () => {
     ['token-sidecar wait --wait', '--wait-timeout'],
     ['token-sidecar proxy --log-level de', 'debug'],
     ['token-sidecar completion z', 'zsh'],
-  ])('completes %s to %s', (typed, expected) => {
-    expect(zshShows(scriptFor('zsh'), typed, expected)).toBe('found\n');
+  ])('completes %s to %s', async (typed, expected) => {
+    expect(zshShows(await scriptFor('zsh'), typed, expected)).toBe('found\n');
   });
 });
 
 it('another shell is a mistake that names those that there are', async () => {
-  expect(await runToEnd(['completion', 'tcsh'])).toMatchObject({
+  expect(await runHere(['completion', 'tcsh'])).toMatchObject({
     code: 64,
     stderr: expect.stringContaining('completion takes one word: bash, zsh, fish'),
   });

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 
 /** The file that the kubelet mounts. */
@@ -68,7 +69,7 @@ describe('a sidecar that ends without ever having had a token', () => {
 
   it('ends with 78 for a configuration that is wrong, and leaves what is printed', async () => {
     const file = await terminationLog();
-    const { code } = await runToEnd(['proxy', '--listen=nowhere', `--termination-log=${file}`]);
+    const { code } = await runHere(['proxy', '--listen=nowhere', `--termination-log=${file}`]);
     expect(code).toBe(78);
     expect(await readFile(file, 'utf8')).toContain('--listen: "nowhere"');
   });
@@ -76,7 +77,7 @@ describe('a sidecar that ends without ever having had a token', () => {
   it('needs no file to leave a message in, and makes none', async () => {
     const file = await terminationLog();
     await rm(file);
-    const { code } = await runToEnd(['proxy', '--listen=nowhere', `--termination-log=${file}`]);
+    const { code } = await runHere(['proxy', '--listen=nowhere', `--termination-log=${file}`]);
     expect(code).toBe(78);
     await expect(readFile(file)).rejects.toMatchObject({ code: 'ENOENT' });
   });

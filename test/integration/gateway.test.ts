@@ -5,7 +5,8 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mountGateway, servers, startUpstream, UPSTREAM_TOKEN, web } from '../gateway/running-gateway.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 
 it('serves callers with a certificate, and ends with 0 by SIGTERM', async () => {
   const upstream = await startUpstream();
@@ -51,7 +52,7 @@ it('takes a changed file into use while its certificate on disk is none, and doe
   gateway.process.kill('SIGTERM');
   expect(await gateway.exited).toMatchObject({ code: 0 });
 
-  const { code, stderr } = await runToEnd(['gateway', '--config', path]);
+  const { code, stderr } = await runHere(['gateway', '--config', path]);
   expect(code).toBe(78);
   expect(stderr).toContain('gateway.tls.certFile');
   expect(stderr).toContain('gateway.clientCaFile');
@@ -68,9 +69,9 @@ it('ends with 78 without a file, or with one that says nothing of callers; proxy
     }),
   );
   const ends = await Promise.all([
-    runToEnd(['gateway']),
-    runToEnd(['gateway', '--config', plain]),
-    runToEnd(['proxy', '--config', path, '--termination-log', join(directory, 'none')]),
+    runHere(['gateway']),
+    runHere(['gateway', '--config', plain]),
+    runHere(['proxy', '--config', path, '--termination-log', join(directory, 'none')]),
   ]);
   expect(ends.map(({ code }) => code)).toEqual([78, 78, 78]);
   const said = ends.map(({ stderr }) => stderr);

@@ -13,7 +13,8 @@ import { formatAddress } from '../../src/platform/net/address.ts';
 import { examination, lines } from '../check/examined.ts';
 import { freePort } from '../support/free-port.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 
 const CAN_REDIRECT = process.allowedNodeEnvironmentFlags.has('--experimental-ffi');
@@ -114,7 +115,7 @@ it('each that another program has is named, with the key that says it', async ({
     'capture of api.test: listener',
     'redirected connections: listener',
   ]);
-  const { code, stderr } = await runToEnd(['proxy', ...start(file)]);
+  const { code, stderr } = await runHere(['proxy', ...start(file)]);
   expect(code).toBe(78);
   for (const named of [
     `tokenEndpoint.listen: "127.0.0.1:${ports.tokens}"`,

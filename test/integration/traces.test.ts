@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 import { answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
@@ -224,7 +225,7 @@ it('of variables that cannot be followed each is named once, and the sidecar sta
 it.each(['proxy', 'check'])(
   '%s ends with 78 where a collector would be trusted by no certificate',
   async (command) => {
-    const { code, stderr } = await runToEnd([command], {
+    const { code, stderr } = await runHere([command], {
       TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
       TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector:4318',
@@ -238,7 +239,7 @@ it.each(['proxy', 'check'])(
 );
 
 it('check tells of variables that are ignored', async () => {
-  const { stdout } = await runToEnd(['check', '--offline'], {
+  const { stdout } = await runHere(['check', '--offline'], {
     TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
     TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
     OTEL_TRACES_EXPORTER: 'otlp',

@@ -5,12 +5,13 @@ import type { Exit } from './run-command.ts';
 
 /**
  * Runs a command to its end in the test's own process, which spares the start of a program: for what is told and how it ends.
- * Standard input is empty, and no signal comes.
+ * No signal comes.
  * @throws what is no error of ours, which a program would crash of.
  */
 export async function runHere(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  input = '',
 ): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
   const output = { stdout: '', stderr: '' };
   const stream = (name: 'stdout' | 'stderr') => ({
@@ -26,7 +27,9 @@ export async function runHere(
       stdout: stream('stdout'),
       stderr: stream('stderr'),
       logOutput: { ...stream('stdout'), losses: { output: 0, repeated: 0 } },
-      stdin: (async function* () {})(),
+      stdin: (async function* () {
+        if (input !== '') yield Buffer.from(input);
+      })(),
       shutdown: {
         signal: new AbortController().signal,
         request: () => undefined,
