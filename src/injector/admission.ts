@@ -6,7 +6,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
 import type { InjectorMetrics } from './metrics.ts';
-import { INJECT } from './pod/annotations.ts';
+import { ANNOTATION } from './pod/annotations.ts';
 import type { Cluster } from './pod/cluster.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
 import type { JsonPatch } from './pod/json-patch.ts';
@@ -86,7 +86,7 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
 export function createValidatingWebhook(options: AdmissionOptions): Webhook {
   const { log } = options;
   return answering(options, async ({ uid, namespace, pod }) => {
-    const asked = pod?.metadata?.annotations?.[INJECT] ?? 'false';
+    const asked = pod?.metadata?.annotations?.[ANNOTATION.inject] ?? 'false';
     if (pod === undefined || asked === 'false' || SYSTEM_NAMESPACES.includes(namespace) || hasSidecar(pod)) {
       return { body: admissionResponse(uid, { allowed: true }) };
     }

@@ -17,7 +17,7 @@ import {
   type ManifestOptions,
   readManifestDocuments,
 } from './manifests/inject-manifests.ts';
-import { objectName, PROFILE } from './pod/annotations.ts';
+import { ANNOTATION, objectName } from './pod/annotations.ts';
 import type { ClusterVersion } from './pod/cluster.ts';
 
 const SETTINGS = {
@@ -98,7 +98,7 @@ async function readProfiles(
   namespace: string,
   context: CommandContext,
 ): Promise<Pick<ManifestOptions, 'profilesIn'>> {
-  if (given === undefined && !text.includes(PROFILE)) return {};
+  if (given === undefined && !text.includes(ANNOTATION.profile)) return {};
   const files = given === undefined ? [] : given.text.split(',').map((file) => file.trim());
   const contents: unknown[] = [];
   for (const file of files) {

@@ -9,17 +9,15 @@ import { VERSION } from '../platform/version.ts';
 import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
 import { type AllowLists, allowedHost, allowedImage } from './pod/allow-lists.ts';
 import {
-  DEFAULT_MODES,
   grantValue,
   imageReference,
+  MODES,
   objectName,
   quantity,
-  SIDECAR_MODES,
   type SidecarMode,
-  USUAL_MODES,
 } from './pod/annotations.ts';
 import type { BrokerOfPods } from './pod/cluster.ts';
-import { SIDECAR_USER } from './pod/pod.ts';
+import { USER } from './pod/pod.ts';
 
 /** Checked when the injector starts. */
 export interface InjectionDefaults {
@@ -40,7 +38,7 @@ export interface InjectionDefaults {
   /** In the pod's namespace, with CAs besides the public ones. */
   readonly caConfigMap?: string;
   readonly mode: SidecarMode;
-  /** Besides `mode`; `USUAL_MODES` by default. */
+  /** Besides `mode`; `MODES.usual` by default. */
   readonly allowedModes?: readonly SidecarMode[];
   /** If absent, the cluster's version decides. */
   readonly nativeSidecar?: boolean;
@@ -87,7 +85,7 @@ export const INJECTION_SETTINGS = {
     argument: 'UID',
     description:
       "User and group of the sidecar, and group of the pod's volumes; none where the platform assigns them, as OpenShift does",
-    default: String(SIDECAR_USER),
+    default: String(USER.sidecar),
   },
   'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
   'default-auth-url': { argument: 'URL', description: 'Base URL of the identity provider' },
@@ -108,7 +106,7 @@ export const INJECTION_SETTINGS = {
     description:
       "ConfigMap of the pod's namespace with key ca.crt: CAs in PEM that the sidecar trusts besides the public ones",
   },
-  'default-mode': { argument: 'MODE', description: `One of ${DEFAULT_MODES.join(', ')}`, default: 'reverse' },
+  'default-mode': { argument: 'MODE', description: `One of ${MODES.default.join(', ')}`, default: 'reverse' },
   'default-native-sidecar': {
     argument: 'BOOLEAN',
     description: 'Use native sidecars',
@@ -158,8 +156,8 @@ export const INJECTION_SETTINGS = {
   },
   'allowed-modes': {
     argument: 'MODES',
-    description: `Modes, by commas, that pods may have besides the default, of ${SIDECAR_MODES.join(', ')}: redirect adds an init container with NET_ADMIN`,
-    default: USUAL_MODES.join(),
+    description: `Modes, by commas, that pods may have besides the default, of ${MODES.all.join(', ')}: redirect adds an init container with NET_ADMIN`,
+    default: MODES.usual.join(),
   },
   ...BROKER_OF_PODS_SETTINGS,
 } as const satisfies Settings;
@@ -217,7 +215,7 @@ export function readInjectionDefaults(
   const upstreamHosts = listOf('allowed-upstream-hosts', allowedHost);
   const images = listOf('allowed-images', allowedImage);
   const configMaps = listOf('allowed-config-maps', configMapName);
-  const allowedModes = listOf('allowed-modes', oneOf(SIDECAR_MODES));
+  const allowedModes = listOf('allowed-modes', oneOf(MODES.all));
   const caConfigMap = given['default-ca-config-map'];
   if (caConfigMap !== undefined && (authHosts !== undefined || upstreamHosts !== undefined)) {
     const expected =
@@ -232,7 +230,7 @@ export function readInjectionDefaults(
     image: read('default-image', imageReference) ?? DEFAULT_IMAGE,
     imagePullPolicy: read('default-image-pull-policy', oneOf(PULL_POLICIES)) ?? 'IfNotPresent',
     imagePullSecrets: listOf('default-image-pull-secrets', objectName) ?? [],
-    runAsUser: read('default-run-as-user', userId) ?? SIDECAR_USER,
+    runAsUser: read('default-run-as-user', userId) ?? USER.sidecar,
     ...readText('secret', 'default-secret', objectName),
     ...authUrl,
     realm: read('default-realm', grantValue) ?? 'dx',
@@ -241,7 +239,7 @@ export function readInjectionDefaults(
     ...readText('audience', 'default-audience', grantValue),
     ...readText('upstream', 'default-upstream', upstream),
     ...readText('caConfigMap', 'default-ca-config-map', objectName),
-    mode: read('default-mode', oneOf(DEFAULT_MODES)) ?? 'reverse',
+    mode: read('default-mode', oneOf(MODES.default)) ?? 'reverse',
     ...(allowedModes === undefined ? {} : { allowedModes }),
     ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
     logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',

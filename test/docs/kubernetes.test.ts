@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { readInjectionDefaults } from '../../src/injector/injection-defaults.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
-import { PROFILE, SIDECAR_MODES, unknownAnnotations } from '../../src/injector/pod/annotations.ts';
+import { ANNOTATION, MODES, unknownAnnotations } from '../../src/injector/pod/annotations.ts';
 import { validate } from '../chart/validator.ts';
 import { blocksOfKind } from './blocks.ts';
 
@@ -52,9 +52,9 @@ describe('annotations, which the injector takes', () => {
     const annotations = (block.metadata?.annotations ?? block.annotations) as Record<string, string>;
     expect(unknownAnnotations(annotations)).toEqual([]);
     // A profile is of a cluster, which there is not.
-    if (annotations[PROFILE] !== undefined) return;
+    if (annotations[ANNOTATION.profile] !== undefined) return;
     const { problems, text: injected } = injectManifests(podWith({}, annotations), {
-      defaults: { ...DEFAULTS, allowedModes: SIDECAR_MODES },
+      defaults: { ...DEFAULTS, allowedModes: MODES.all },
       cluster: {},
       namespace: 'shop',
     });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { injectManifests, WORKLOAD_KINDS } from '../../src/injector/manifests/inject-manifests.ts';
-import { SIDECAR_MODES } from '../../src/injector/pod/annotations.ts';
+import { MODES } from '../../src/injector/pod/annotations.ts';
 import { profilesInManifests } from '../../src/injector/profile-rules.ts';
 import { DEFAULTS } from './defaults.ts';
 
@@ -14,7 +14,7 @@ const BROKER_CA = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\
 const options = {
   defaults: {
     ...DEFAULTS,
-    allowedModes: SIDECAR_MODES,
+    allowedModes: MODES.all,
     broker: {
       url: 'https://token-sidecar-broker.tokens.svc:15084',
       audience: 'token-sidecar-broker',

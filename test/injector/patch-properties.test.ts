@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ANNOTATIONS } from '../../src/injector/pod/annotations.ts';
+import { ANNOTATION } from '../../src/injector/pod/annotations.ts';
 import { hasSidecar, inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
@@ -114,7 +114,10 @@ function withoutProxy({ env: _, ...rest }: PatchedContainer): object {
 
 it('whatever the annotations say, there is a verdict, and an injected pod has its sidecar', () => {
   const values = fc.oneof(fc.string(), fc.constantFrom('true', 'false', 'https://x', 'http://x', '10m', 'a'));
-  const annotations = fc.dictionary(fc.constantFrom(...ANNOTATIONS, 'token-sidecar.dev/x'), values);
+  const annotations = fc.dictionary(
+    fc.constantFrom(...Object.values(ANNOTATION), 'token-sidecar.dev/x'),
+    values,
+  );
   fc.assert(
     fc.property(annotations, (given) => {
       const subject = { metadata: { annotations: given }, spec: { containers: [{ name: 'app' }] } };

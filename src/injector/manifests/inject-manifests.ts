@@ -12,7 +12,7 @@ import {
 } from 'yaml';
 import { ALIASES, expectedYaml } from '../../config/yaml.ts';
 import type { InjectionDefaults } from '../injection-defaults.ts';
-import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
+import { ANNOTATION, ANNOTATION_PREFIX } from '../pod/annotations.ts';
 import type { Cluster, Profiles } from '../pod/cluster.ts';
 import { inject } from '../pod/inject.ts';
 import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
@@ -102,7 +102,7 @@ function misplaced({ name, ownAnnotations }: Workload): string[] {
   const own = Object.keys(ownAnnotations).filter((annotation) => annotation.startsWith(ANNOTATION_PREFIX));
   if (own.length === 0) return [];
   return [
-    `${name}: warning: ${own.join(', ')} must stand on the pod template, not on the workload${own.includes(INJECT) ? '' : `; so must ${INJECT}`}`,
+    `${name}: warning: ${own.join(', ')} must stand on the pod template, not on the workload${own.includes(ANNOTATION.inject) ? '' : `; so must ${ANNOTATION.inject}`}`,
   ];
 }
 

@@ -13,13 +13,14 @@ import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults
 /** An unlisted name with this prefix may be mistyped, and is refused. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
 
-export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
-export type SidecarMode = (typeof SIDECAR_MODES)[number];
+export const MODES = {
+  all: ['reverse', 'forward', 'hosts', 'redirect'],
+  /** `redirect` adds a container that changes the pod's network. */
+  usual: ['reverse', 'forward', 'hosts'],
+  default: ['reverse', 'forward'],
+} as const;
 
-/** `redirect` adds a container that changes the pod's network. */
-export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
-
-export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
+export type SidecarMode = (typeof MODES.all)[number];
 
 const MAX_PROFILES = 16;
 
@@ -93,32 +94,32 @@ export const quantity: ValueFormat<Quantity> = {
   },
 };
 
-export const INJECT = 'token-sidecar.dev/inject';
-export const SECRET = 'token-sidecar.dev/secret';
-export const AUTH_URL = 'token-sidecar.dev/auth-url';
-export const REALM = 'token-sidecar.dev/realm';
-export const SCOPE = 'token-sidecar.dev/scope';
-export const AUDIENCE = 'token-sidecar.dev/audience';
-export const UPSTREAM = 'token-sidecar.dev/upstream';
-export const PROTOCOL = 'token-sidecar.dev/protocol';
-export const HOSTS = 'token-sidecar.dev/hosts';
-export const PROFILE = 'token-sidecar.dev/profile';
-export const CONFIG_MAP = 'token-sidecar.dev/config-map';
-export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
-export const MODE = 'token-sidecar.dev/mode';
-export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
-const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
-const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
-const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
-const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
-export const IMAGE = 'token-sidecar.dev/image';
-export const LOG_LEVEL = 'token-sidecar.dev/log-level';
-export const STATUS = 'token-sidecar.dev/status';
-export const CONFIGURATION = 'token-sidecar.dev/configuration';
-export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
-export const BROKER_CA = 'token-sidecar.dev/broker-ca';
-
-export const INJECTED = 'injected';
+export const ANNOTATION = {
+  inject: 'token-sidecar.dev/inject',
+  secret: 'token-sidecar.dev/secret',
+  authUrl: 'token-sidecar.dev/auth-url',
+  realm: 'token-sidecar.dev/realm',
+  scope: 'token-sidecar.dev/scope',
+  audience: 'token-sidecar.dev/audience',
+  upstream: 'token-sidecar.dev/upstream',
+  protocol: 'token-sidecar.dev/protocol',
+  hosts: 'token-sidecar.dev/hosts',
+  profile: 'token-sidecar.dev/profile',
+  configMap: 'token-sidecar.dev/config-map',
+  caConfigMap: 'token-sidecar.dev/ca-config-map',
+  mode: 'token-sidecar.dev/mode',
+  nativeSidecar: 'token-sidecar.dev/native-sidecar',
+  cpuRequest: 'token-sidecar.dev/cpu-request',
+  cpuLimit: 'token-sidecar.dev/cpu-limit',
+  memoryRequest: 'token-sidecar.dev/memory-request',
+  memoryLimit: 'token-sidecar.dev/memory-limit',
+  image: 'token-sidecar.dev/image',
+  logLevel: 'token-sidecar.dev/log-level',
+  status: 'token-sidecar.dev/status',
+  configuration: 'token-sidecar.dev/configuration',
+  profilesInUse: 'token-sidecar.dev/profiles-in-use',
+  brokerCa: 'token-sidecar.dev/broker-ca',
+} as const;
 
 type ProfilePart = 'credential' | 'route' | 'hosts';
 
@@ -142,108 +143,116 @@ interface Told {
 }
 
 export const ANNOTATION_TABLE = {
-  [INJECT]: { text: '`"true"` asks for the sidecar, `"false"` declines it' },
-  [SECRET]: {
+  [ANNOTATION.inject]: { text: '`"true"` asks for the sidecar, `"false"` declines it' },
+  [ANNOTATION.secret]: {
     format: objectName,
     default: 'default-secret',
     overrides: 'credential',
     text: 'name of the Secret with `client_id` and `client_secret`',
   },
-  [AUTH_URL]: {
+  [ANNOTATION.authUrl]: {
     format: serverUrl,
     default: 'default-auth-url',
     variable: 'AUTH_URL',
     overrides: 'credential',
     text: 'base URL of the identity provider; `https`, unless `--default-allow-insecure-token-url`',
   },
-  [REALM]: {
+  [ANNOTATION.realm]: {
     format: grantValue,
     default: 'default-realm',
     variable: 'REALM',
     overrides: 'credential',
     text: 'realm',
   },
-  [SCOPE]: {
+  [ANNOTATION.scope]: {
     format: grantValue,
     default: 'default-scope',
     variable: 'SCOPE',
     overrides: 'credential',
     text: 'sent with the grant',
   },
-  [AUDIENCE]: {
+  [ANNOTATION.audience]: {
     format: grantValue,
     default: 'default-audience',
     variable: 'AUDIENCE',
     overrides: 'credential',
     text: 'sent with the grant',
   },
-  [UPSTREAM]: {
+  [ANNOTATION.upstream]: {
     format: upstream,
     default: 'default-upstream',
     variable: 'UPSTREAM',
     overrides: 'route',
     text: "where the app's requests go",
   },
-  [PROTOCOL]: {
+  [ANNOTATION.protocol]: {
     format: upstreamProtocol,
     variable: 'PROTOCOL',
     overrides: 'route',
     text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` by default, `http1`, `h2` or `h2c`; beside a ConfigMap it is for the upstream of the route named `default`, which must exist',
   },
-  [PROFILE]: {
+  [ANNOTATION.profile]: {
     format: profileNames,
     text: 'names of [profiles](profiles.md), separated by commas: they say all that the annotations above say, and those annotations override them',
   },
-  [CONFIG_MAP]: {
+  [ANNOTATION.configMap]: {
     format: objectName,
     text: 'name of a ConfigMap with the key `token-sidecar.yaml`; [changes of it](reloading.md) reach running pods',
   },
-  [CA_CONFIG_MAP]: {
+  [ANNOTATION.caConfigMap]: {
     format: objectName,
     default: 'default-ca-config-map',
     text: 'name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts for provider and upstream, besides the public ones, from its next start; refused where hosts are limited',
   },
-  [HOSTS]: {
+  [ANNOTATION.hosts]: {
     variable: 'HOSTS',
     overrides: 'hosts',
     text: 'hosts that get the token, separated by commas, each with an optional port; `*.suffix` stands for all names below it: [interception](interception.md#in-an-injected-pod). Needs a native sidecar and the mode `forward`, `redirect` or `hosts` (which takes no `*`); not allowed beside a ConfigMap',
   },
-  [MODE]: {
-    format: oneOf(SIDECAR_MODES),
+  [ANNOTATION.mode]: {
+    format: oneOf(MODES.all),
     default: 'default-mode',
     text: '`reverse`, `forward`, `hosts` or `redirect` ([which one](../how-to/which-mode.md)); `forward` needs the annotation `hosts` or a ConfigMap, [`hosts`](interception.md#without-a-proxy-the-mode-hosts) and [`redirect`](interception.md#by-the-kernel-the-mode-redirect) need the annotation',
   },
-  [NATIVE_SIDECAR]: {
+  [ANNOTATION.nativeSidecar]: {
     format: oneOf(['true', 'false']),
     default: 'default-native-sidecar',
     text: '`"true"` or `"false"`; by default the cluster\'s version decides',
   },
-  [CPU_REQUEST]: { format: quantity, default: 'default-cpu-request', text: 'CPU requested, a quantity' },
-  [CPU_LIMIT]: {
+  [ANNOTATION.cpuRequest]: {
+    format: quantity,
+    default: 'default-cpu-request',
+    text: 'CPU requested, a quantity',
+  },
+  [ANNOTATION.cpuLimit]: {
     format: quantity,
     default: 'default-cpu-limit',
     text: 'CPU limit; none by default, as throttling would delay every request of the app',
   },
-  [MEMORY_REQUEST]: { format: quantity, default: 'default-memory-request', text: 'memory requested' },
-  [MEMORY_LIMIT]: { format: quantity, default: 'default-memory-limit', text: 'memory limit' },
-  [IMAGE]: { format: imageReference, default: 'default-image', text: 'image of the sidecar' },
-  [LOG_LEVEL]: {
+  [ANNOTATION.memoryRequest]: {
+    format: quantity,
+    default: 'default-memory-request',
+    text: 'memory requested',
+  },
+  [ANNOTATION.memoryLimit]: { format: quantity, default: 'default-memory-limit', text: 'memory limit' },
+  [ANNOTATION.image]: { format: imageReference, default: 'default-image', text: 'image of the sidecar' },
+  [ANNOTATION.logLevel]: {
     format: oneOf(LOG_LEVELS),
     default: 'default-log-level',
     variable: 'LOG_LEVEL',
     overrides: 'nothing',
     text: 'log level of the sidecar',
   },
-  [STATUS]: { written: true, text: '`injected`, written by the injector' },
-  [CONFIGURATION]: {
+  [ANNOTATION.status]: { written: true, text: '`injected`, written by the injector' },
+  [ANNOTATION.configuration]: {
     written: true,
     text: 'the configuration file that the profiles resolve to, written by the injector',
   },
-  [PROFILES_IN_USE]: {
+  [ANNOTATION.profilesInUse]: {
     written: true,
     text: 'the profiles that the pod was made with, each with its generation, written by the injector',
   },
-  [BROKER_CA]: {
+  [ANNOTATION.brokerCa]: {
     written: true,
     text: 'CAs in PEM by which the sidecar verifies the broker, written by the injector',
   },
@@ -275,7 +284,7 @@ export type WrittenAnnotation = {
   [Name in Annotation]: Table[Name] extends { written: true } ? Name : never;
 }[Annotation];
 
-export const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[];
+const ANNOTATIONS = Object.keys(ANNOTATION_TABLE) as readonly Annotation[];
 
 export const WRITTEN = ANNOTATIONS.filter((name) => 'written' in ANNOTATION_TABLE[name]);
 
@@ -284,20 +293,15 @@ export function overriding(part: ProfilePart): readonly OverridingAnnotation[] {
   return ANNOTATIONS.filter((name): name is OverridingAnnotation => rows[name].overrides === part);
 }
 
-/** `enabled` or `disabled`. Without it the webhook's selector decides. */
-export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
-
-/** Always `true`, to find pods with resolved profiles. */
-export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
+export const LABEL = {
+  /** `enabled` or `disabled`. Without it the webhook's selector decides. */
+  namespace: 'token-sidecar.dev/injection',
+  /** Always `true`, to find pods with resolved profiles. */
+  profile: 'token-sidecar.dev/has-profile',
+} as const;
 
 /** Set by the kubelet on the API server's copy of a static pod. */
 export const MIRROR_POD = 'kubernetes.io/config.mirror';
-
-export const PROMETHEUS = {
-  scrape: 'prometheus.io/scrape',
-  port: 'prometheus.io/port',
-  path: 'prometheus.io/path',
-} as const;
 
 /** The API server's limit after the prefix. */
 const MAX_OWN_NAME = 63;
@@ -334,7 +338,11 @@ export function unknownAnnotations(annotations: Readonly<Record<string, string>>
   return problems;
 }
 
-type QuantityAnnotation = typeof CPU_REQUEST | typeof CPU_LIMIT | typeof MEMORY_REQUEST | typeof MEMORY_LIMIT;
+type QuantityAnnotation =
+  | typeof ANNOTATION.cpuRequest
+  | typeof ANNOTATION.cpuLimit
+  | typeof ANNOTATION.memoryRequest
+  | typeof ANNOTATION.memoryLimit;
 
 export function resolveResources(
   read: (name: QuantityAnnotation) => Quantity | undefined,
@@ -342,8 +350,8 @@ export function resolveResources(
   problems: Problem[],
 ): SidecarResources {
   const pairs = [
-    ['cpu', CPU_REQUEST, CPU_LIMIT],
-    ['memory', MEMORY_REQUEST, MEMORY_LIMIT],
+    ['cpu', ANNOTATION.cpuRequest, ANNOTATION.cpuLimit],
+    ['memory', ANNOTATION.memoryRequest, ANNOTATION.memoryLimit],
   ] as const;
   const resources: Record<string, string> = {};
   for (const [resource, requestName, limitName] of pairs) {

@@ -3,16 +3,7 @@
 import { TRUST_VARIABLES } from '../../platform/trust-variables.ts';
 import type { SidecarMode } from './annotations.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
-import {
-  type Container,
-  type EnvironmentVariable,
-  itemsOf,
-  PROXY_PORT,
-  TOKENS_DIRECTORY,
-  TOKENS_VOLUME,
-  TRUST_DIRECTORY,
-  TRUST_VOLUME,
-} from './pod.ts';
+import { type Container, type EnvironmentVariable, itemsOf, PORT, TOKENS, TRUST } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
 type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
@@ -26,7 +17,7 @@ export function appEnvironment({
 }: Omit<AppSettings, 'tokenFiles'>): readonly LiteralVariable[] {
   if (mode === 'reverse') return [];
   if (mode === 'hosts' || mode === 'redirect') return intercepts ? trustVariables() : [];
-  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  const proxy = `http://127.0.0.1:${PORT.proxy}`;
   const direct = 'localhost,127.0.0.1,::1';
   return [
     { name: 'HTTP_PROXY', value: proxy },
@@ -80,9 +71,9 @@ function javaPatch({ env }: Container, path: readonly (string | number)[], mode:
 export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
   return [
     ...(mode !== 'reverse' && intercepts
-      ? [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true }]
+      ? [{ name: TRUST.volume, mountPath: TRUST.directory, readOnly: true }]
       : []),
-    ...(tokenFiles ? [{ name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: true }] : []),
+    ...(tokenFiles ? [{ name: TOKENS.volume, mountPath: TOKENS.directory, readOnly: true }] : []),
   ];
 }
 
@@ -102,7 +93,7 @@ const FILES: Readonly<Record<(typeof TRUST_VARIABLES)[number]['effect'], string>
 };
 
 function proxyVariables(): readonly LiteralVariable[] {
-  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  const proxy = `http://127.0.0.1:${PORT.proxy}`;
   return [
     { name: 'HTTPS_PROXY', value: proxy },
     { name: 'https_proxy', value: proxy },
@@ -112,20 +103,20 @@ function proxyVariables(): readonly LiteralVariable[] {
 }
 
 function trustVariables(): readonly LiteralVariable[] {
-  return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` }));
+  return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST.directory}/${FILES[effect]}` }));
 }
 
 /** The JVM ignores other variables, and prints a line about this one. */
 export const JAVA_OPTIONS = 'JAVA_TOOL_OPTIONS';
 
-const TRUST_STORE = `-Djavax.net.ssl.trustStore=${TRUST_DIRECTORY}/truststore.p12`;
+const TRUST_STORE = `-Djavax.net.ssl.trustStore=${TRUST.directory}/truststore.p12`;
 const TRUST_STORE_TYPE = '-Djavax.net.ssl.trustStoreType=PKCS12';
 
 const PROXY_PROPERTIES = [
   '-Dhttp.proxyHost=127.0.0.1',
-  `-Dhttp.proxyPort=${PROXY_PORT}`,
+  `-Dhttp.proxyPort=${PORT.proxy}`,
   '-Dhttps.proxyHost=127.0.0.1',
-  `-Dhttps.proxyPort=${PROXY_PORT}`,
+  `-Dhttps.proxyPort=${PORT.proxy}`,
 ];
 
 export function namesTrustStore(options: string): boolean {

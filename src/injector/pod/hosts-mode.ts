@@ -4,7 +4,7 @@ import { type NamedHost, namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults } from '../injection-defaults.ts';
 import { isAllowedHost } from './allow-lists.ts';
-import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR, type SidecarMode } from './annotations.ts';
+import { ANNOTATION, type SidecarMode } from './annotations.ts';
 import { itemsOf, type Pod, type PodSpec, takenPorts } from './pod.ts';
 
 interface CapturedHost {
@@ -132,36 +132,37 @@ interface BesideHosts {
 }
 
 export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
-  const text = annotations[HOSTS];
+  const text = annotations[ANNOTATION.hosts];
   if (text === undefined) return [];
   const hosts = namedHosts.parse(text);
   const problems: Problem[] = [];
-  if (hosts === undefined) problems.push({ key: HOSTS, value: text, expected: namedHosts.expected });
+  if (hosts === undefined)
+    problems.push({ key: ANNOTATION.hosts, value: text, expected: namedHosts.expected });
   if (mode === 'reverse') {
     problems.push({
-      key: MODE,
+      key: ANNOTATION.mode,
       value: mode,
-      expected: `forward, hosts or redirect, because ${HOSTS} is set`,
+      expected: `forward, hosts or redirect, because ${ANNOTATION.hosts} is set`,
     });
   }
   const wildcard = mode === 'hosts' ? hosts?.find(({ host }) => host.startsWith('*.')) : undefined;
   if (wildcard !== undefined) {
-    const expected = `exact names, because ${MODE} is hosts: a hosts file has no wildcards, which forward and redirect take`;
-    problems.push({ key: HOSTS, value: wildcard.host, expected });
+    const expected = `exact names, because ${ANNOTATION.mode} is hosts: a hosts file has no wildcards, which forward and redirect take`;
+    problems.push({ key: ANNOTATION.hosts, value: wildcard.host, expected });
   }
-  if (annotations[CONFIG_MAP] !== undefined) {
-    const expected = `nothing beside ${CONFIG_MAP}, whose forwardProxy lists the hosts itself`;
-    problems.push({ key: HOSTS, value: text, expected });
+  if (annotations[ANNOTATION.configMap] !== undefined) {
+    const expected = `nothing beside ${ANNOTATION.configMap}, whose forwardProxy lists the hosts itself`;
+    problems.push({ key: ANNOTATION.hosts, value: text, expected });
   }
   if (!native) {
-    const expected = `"true", because ${HOSTS} is set: apps read what to trust when they start, so the sidecar has to be there before`;
-    problems.push({ key: NATIVE_SIDECAR, value: 'false', expected });
+    const expected = `"true", because ${ANNOTATION.hosts} is set: apps read what to trust when they start, so the sidecar has to be there before`;
+    problems.push({ key: ANNOTATION.nativeSidecar, value: 'false', expected });
   }
   for (const { host, port = 443 } of hosts ?? []) {
     const authority = `${host}:${port}`;
     if (isAllowedHost(`https://${authority}`, allowed.upstreamHosts)) continue;
     const expected = `hosts that the operator allows: ${allowed.upstreamHosts?.join(', ') || 'none'}`;
-    problems.push({ key: HOSTS, value: authority, expected });
+    problems.push({ key: ANNOTATION.hosts, value: authority, expected });
   }
   return problems;
 }

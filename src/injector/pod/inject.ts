@@ -1,21 +1,7 @@
 /** The verdict on a pod and its JSON Patch, as pure functions. */
 
 import type { InjectionDefaults } from '../injection-defaults.ts';
-import {
-  BROKER_CA,
-  CONFIGURATION,
-  INJECT,
-  INJECTED,
-  MIRROR_POD,
-  MODE,
-  NAMESPACE_LABEL,
-  PROFILE_LABEL,
-  PROFILES_IN_USE,
-  PROMETHEUS,
-  STATUS,
-  WRITTEN,
-  type WrittenAnnotation,
-} from './annotations.ts';
+import { ANNOTATION, LABEL, MIRROR_POD, WRITTEN, type WrittenAnnotation } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
 import type { Cluster } from './cluster.ts';
 import { captureObstacles, hostAliases, neededSysctl } from './hosts-mode.ts';
@@ -29,20 +15,27 @@ import {
   warningsFor,
 } from './obstacles.ts';
 import {
-  ADMIN_PORT,
-  CONTAINER_NAME,
+  CONTAINER,
   type Container,
   itemsOf,
   type Namespace,
+  PORT,
   type Pod,
   type PodSpec,
-  REDIRECT_CONTAINER_NAME,
-  TOKENS_VOLUME,
-  TRUST_VOLUME,
+  TOKENS,
+  TRUST,
 } from './pod.ts';
 import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirect-mode.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
+
+const INJECTED = 'injected';
+
+const PROMETHEUS = {
+  scrape: 'prometheus.io/scrape',
+  port: 'prometheus.io/port',
+  path: 'prometheus.io/path',
+} as const;
 
 export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
@@ -88,21 +81,24 @@ export function inject(
   cluster: Cluster,
 ): Injection {
   const annotations = pod.metadata?.annotations ?? {};
-  const asked = annotations[INJECT];
+  const asked = annotations[ANNOTATION.inject];
   if (asked === undefined || asked === 'false') return skipped('not_requested');
-  if (SYSTEM_NAMESPACES.includes(namespace.name) || namespace.labels?.[NAMESPACE_LABEL] === 'disabled') {
+  if (SYSTEM_NAMESPACES.includes(namespace.name) || namespace.labels?.[LABEL.namespace] === 'disabled') {
     return skipped('namespace_excluded', `pods of the namespace ${namespace.name} get no sidecar`);
   }
   if (annotations[MIRROR_POD] !== undefined) return skipped('mirror_pod');
-  if (annotations[STATUS] === INJECTED) {
+  if (annotations[ANNOTATION.status] === INJECTED) {
     if (hasSidecar(pod)) return secondPass(pod, defaults);
     return skipped(
       'already_injected',
-      `${STATUS} says that the sidecar is there, but there is no container of its name`,
+      `${ANNOTATION.status} says that the sidecar is there, but there is no container of its name`,
     );
   }
   if (hasSidecar(pod)) {
-    return skipped('container_exists', `there is a container ${CONTAINER_NAME} already; it is left as it is`);
+    return skipped(
+      'container_exists',
+      `there is a container ${CONTAINER.sidecar} already; it is left as it is`,
+    );
   }
 
   const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster, {
@@ -110,7 +106,7 @@ export function inject(
     serviceAccount: pod.spec?.serviceAccountName ?? DEFAULT_SERVICE_ACCOUNT,
   });
   const wrong = [
-    ...(asked === 'true' ? [] : [{ key: INJECT, value: asked, expected: '"true" or "false"' }]),
+    ...(asked === 'true' ? [] : [{ key: ANNOTATION.inject, value: asked, expected: '"true" or "false"' }]),
     ...WRITTEN.flatMap((key) => {
       const value = annotations[key];
       return value === undefined ? [] : [{ key, value, expected: 'nothing: only the injector writes it' }];
@@ -145,7 +141,7 @@ export function hasSidecar({ spec = {} }: Pod): boolean {
 }
 
 function isSidecar({ name }: Container): boolean {
-  return name === CONTAINER_NAME;
+  return name === CONTAINER.sidecar;
 }
 
 function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod {
@@ -158,7 +154,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   const annotations = metadata?.annotations ?? {};
   const mode = modeOf(annotations, defaults);
   const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
-  const settings = { mode, intercepts: has(TRUST_VOLUME), tokenFiles: has(TOKENS_VOLUME) };
+  const settings = { mode, intercepts: has(TRUST.volume), tokenFiles: has(TOKENS.volume) };
   const obstacles = [
     ...tooManyContainers(spec),
     ...(mode === 'redirect' ? laterClashes(spec) : []),
@@ -174,7 +170,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
       'initContainers',
       spec.initContainers,
       settings,
-      ({ name }, before) => name !== REDIRECT_CONTAINER_NAME && before.some(isSidecar),
+      ({ name }, before) => name !== CONTAINER.redirect && before.some(isSidecar),
     ),
   ];
   const dropped = droppedPolicy(spec);
@@ -192,7 +188,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
 }
 
 const DROPPED =
-  `another webhook dropped restartPolicy: Always from the container ${CONTAINER_NAME}, and it was put back: ` +
+  `another webhook dropped restartPolicy: Always from the container ${CONTAINER.sidecar}, and it was put back: ` +
   'that webhook goes by API types of before Kubernetes 1.28 and wants an upgrade';
 
 /**
@@ -233,13 +229,13 @@ function patchFor(
     ...securityContextPatch(pod, settings),
     ...pullSecretsPatch(pod, settings),
     ...addMembers(annotations, ['metadata', 'annotations'], {
-      [STATUS]: INJECTED,
+      [ANNOTATION.status]: INJECTED,
       ...profileAnnotations(settings),
       ...prometheusAnnotations(annotations, settings),
     }),
     ...(settings.profiles === undefined
       ? []
-      : addMembers(pod.metadata?.labels, ['metadata', 'labels'], { [PROFILE_LABEL]: 'true' })),
+      : addMembers(pod.metadata?.labels, ['metadata', 'labels'], { [LABEL.profile]: 'true' })),
   ];
 }
 
@@ -285,13 +281,13 @@ function profileAnnotations({
   profiles,
   brokerAuthorities,
   mode,
-}: SidecarSettings): Readonly<Partial<Record<WrittenAnnotation | typeof MODE, string>>> {
+}: SidecarSettings): Readonly<Partial<Record<WrittenAnnotation | typeof ANNOTATION.mode, string>>> {
   if (profiles === undefined) return {};
   return {
-    [MODE]: mode,
-    [CONFIGURATION]: profiles.configuration,
-    [PROFILES_IN_USE]: profiles.inUse,
-    ...(brokerAuthorities === undefined ? {} : { [BROKER_CA]: brokerAuthorities }),
+    [ANNOTATION.mode]: mode,
+    [ANNOTATION.configuration]: profiles.configuration,
+    [ANNOTATION.profilesInUse]: profiles.inUse,
+    ...(brokerAuthorities === undefined ? {} : { [ANNOTATION.brokerCa]: brokerAuthorities }),
   };
 }
 
@@ -304,7 +300,7 @@ function prometheusAnnotations(
   if (!prometheusAnnotations || marked) return {};
   return {
     [PROMETHEUS.scrape]: 'true',
-    [PROMETHEUS.port]: String(ADMIN_PORT),
+    [PROMETHEUS.port]: String(PORT.admin),
     [PROMETHEUS.path]: '/metrics',
   };
 }

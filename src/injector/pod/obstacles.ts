@@ -10,16 +10,14 @@ import {
   sidecarMounts,
 } from './app-containers.ts';
 import {
-  ADMIN_PORT,
   ADMIN_PORT_NAME,
+  CONTAINER,
   type Container,
   containersOf,
   itemsOf,
+  PORT,
   type Pod,
   type PodSpec,
-  PROXY_PORT,
-  REDIRECT_CONTAINER_NAME,
-  TOKEN_ENDPOINT_PORT,
   takenPort,
   takenPorts,
 } from './pod.ts';
@@ -48,8 +46,8 @@ export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly P
     ...takenVolumeNames(spec),
     ...takenMounts(spec),
     ...takenPorts(spec, (port) =>
-      port === PROXY_PORT || port === ADMIN_PORT
-        ? `a port other than the sidecar's, ${PROXY_PORT} and ${ADMIN_PORT}`
+      port === PORT.proxy || port === PORT.admin
+        ? `a port other than the sidecar's, ${PORT.proxy} and ${PORT.admin}`
         : undefined,
     ),
     ...takenPortNames(spec),
@@ -215,7 +213,7 @@ export function refusal(problems: readonly Problem[]): string {
 /** Only in a first pass. */
 export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
   return [
-    ...(settings.tokenEndpoint ? takenPort(spec, TOKEN_ENDPOINT_PORT, 'where the sidecar gives tokens') : []),
+    ...(settings.tokenEndpoint ? takenPort(spec, PORT.tokenEndpoint, 'where the sidecar gives tokens') : []),
     ...(settings.redirected === undefined ? [] : takenNames(spec)),
     ...takenPaths(spec, settings),
   ];
@@ -241,7 +239,7 @@ function withoutSlash(path: unknown): string | undefined {
 
 function takenNames(spec: PodSpec): readonly Problem[] {
   return containersOf(spec).flatMap(({ path, container: { name } }) =>
-    name === REDIRECT_CONTAINER_NAME
+    name === CONTAINER.redirect
       ? [{ key: `${path}.name`, value: name, expected: 'another name: the container that redirects has it' }]
       : [],
   );

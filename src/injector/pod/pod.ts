@@ -96,49 +96,57 @@ export function controllerOf(pod: Pod): OwnerReference | undefined {
   return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);
 }
 
-// Also of a sidecar written by hand.
+export const CONTAINER = {
+  sidecar: 'token-sidecar',
+  /** Ends once the system sends connections to the sidecar. */
+  redirect: 'token-sidecar-redirect',
+} as const;
 
-export const CONTAINER_NAME = 'token-sidecar';
+export const CREDENTIALS = {
+  volume: 'token-sidecar-credentials',
+  directory: '/var/run/secrets/token-sidecar',
+} as const;
 
-/** Ends once the system sends connections to the sidecar. */
-export const REDIRECT_CONTAINER_NAME = 'token-sidecar-redirect';
+export const CONFIG = {
+  volume: 'token-sidecar-config',
+  directory: '/etc/token-sidecar',
+  key: 'token-sidecar.yaml',
+} as const;
 
-export const CREDENTIALS_VOLUME = 'token-sidecar-credentials';
-export const CREDENTIALS_PATH = '/var/run/secrets/token-sidecar';
-
-export const CONFIG_VOLUME = 'token-sidecar-config';
-export const CONFIG_DIRECTORY = '/etc/token-sidecar';
-export const CONFIG_KEY = 'token-sidecar.yaml';
-
-export const CA_VOLUME = 'token-sidecar-ca';
-export const CA_DIRECTORY = '/etc/token-sidecar-ca';
-export const CA_KEY = 'ca.crt';
-
-export const AUTHORITIES_PATH = '/etc/token-sidecar-authorities';
+export const CA = {
+  volume: 'token-sidecar-ca',
+  directory: '/etc/token-sidecar-ca',
+  key: 'ca.crt',
+} as const;
 
 /** In memory: the sidecar writes it, the app's containers read it. */
-export const TRUST_VOLUME = 'token-sidecar-trust';
-export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
+export const TRUST = {
+  volume: 'token-sidecar-trust',
+  directory: '/var/run/token-sidecar/trust',
+} as const;
 
-/** On loopback. */
-export const PROXY_PORT = 15_080;
+export const PORT = {
+  /** On loopback. */
+  proxy: 15_080,
+  admin: 15_081,
+  tokenEndpoint: 15_082,
+  redirect: 15_083,
+} as const;
+
 /** PodMonitors select by this name. */
-export const ADMIN_PORT = 15_081;
-export const TOKEN_ENDPOINT_PORT = 15_082;
-export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';
 
 /** In memory: the sidecar writes it, the app's containers read it. */
-export const TOKENS_VOLUME = 'token-sidecar-tokens';
-export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
+export const TOKENS = {
+  volume: 'token-sidecar-tokens',
+  directory: '/var/run/token-sidecar/tokens',
+} as const;
 
-export const SIDECAR_USER = 65_532;
-
-/** Redirection recognizes the sidecar by its user, and many app images have the usual one. Below 65536, for user namespaces. */
-export const REDIRECT_USER = 15_083;
-
-/** The kubelet mounts it even if the rest is read-only. */
-export const TERMINATION_LOG = '/dev/termination-log';
+export const USER = {
+  sidecar: 65_532,
+  /** Redirection recognizes the sidecar by its user, and many app images have the usual one. Below 65536, for user namespaces. */
+  redirect: 15_083,
+} as const;
 
 /**
  * Ports that the sidecar needs.

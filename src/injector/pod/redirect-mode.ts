@@ -2,20 +2,19 @@
 
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
-import { MODE } from './annotations.ts';
+import { ANNOTATION } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
 import {
-  CONTAINER_NAME,
+  CONTAINER,
   type Container,
   containersOf,
   itemsOf,
   type Namespace,
+  PORT,
   type Pod,
   type PodSpec,
-  REDIRECT_CONTAINER_NAME,
-  REDIRECT_PORT,
-  REDIRECT_USER,
   takenPort,
+  USER,
 } from './pod.ts';
 import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
@@ -49,7 +48,7 @@ export function capturedPorts(hosts: string): string {
 export function redirectContainer(settings: SidecarSettings & { readonly redirected: string }): object {
   const { redirectImage: image, imagePullPolicy, runAsUser, redirected } = settings;
   return {
-    name: REDIRECT_CONTAINER_NAME,
+    name: CONTAINER.redirect,
     image,
     imagePullPolicy,
     args: ['redirect', '--ports', capturedPorts(redirected), '--exempt-user', String(runAsUser)],
@@ -86,7 +85,7 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
   const standard = FORBIDDING.find((one) => known?.[ENFORCED_STANDARD] === one);
   if (standard === undefined) return [];
   const expected = `hosts or forward: redirect needs an init container with NET_ADMIN, and the namespace ${name} enforces the Pod Security Standard ${standard} (label ${ENFORCED_STANDARD}), which forbids it`;
-  return [{ key: MODE, value: 'redirect', expected }];
+  return [{ key: ANNOTATION.mode, value: 'redirect', expected }];
 }
 
 /** Other webhooks may run later. */
@@ -94,12 +93,12 @@ function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readon
   return [
     ...meshObstacles(spec),
     ...sharedUsers(spec, runAsUser),
-    ...takenPort(spec, REDIRECT_PORT, 'to which connections are redirected'),
+    ...takenPort(spec, PORT.redirect, 'to which connections are redirected'),
   ];
 }
 
 export function laterClashes(spec: PodSpec): readonly Problem[] {
-  const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER_NAME);
+  const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER.sidecar);
   const user = sidecar && userOf(sidecar);
   return user === undefined ? meshObstacles(spec) : clashes(spec, user);
 }
@@ -108,7 +107,7 @@ function meshObstacles(spec: PodSpec): readonly Problem[] {
   return containersOf(spec).flatMap(({ path, container: { name } }) => {
     const mesh = Object.hasOwn(MESHES, name) ? MESHES[name] : undefined;
     if (mesh === undefined) return [];
-    const expected = `no container of ${mesh}, because ${MODE} is redirect: both would take the same connections; the modes hosts and forward go with it`;
+    const expected = `no container of ${mesh}, because ${ANNOTATION.mode} is redirect: both would take the same connections; the modes hosts and forward go with it`;
     return [{ key: `${path}.name`, value: name, expected }];
   });
 }
@@ -118,9 +117,9 @@ function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Pr
   if (runAsUser === 'none') {
     const expected =
       'another, where the platform assigns users: the connections of the sidecar are told by its user';
-    return [{ key: MODE, value: 'redirect', expected }];
+    return [{ key: ANNOTATION.mode, value: 'redirect', expected }];
   }
-  const expected = `another user than the sidecar's, because ${MODE} is redirect: its connections would pass for those of the sidecar`;
+  const expected = `another user than the sidecar's, because ${ANNOTATION.mode} is redirect: its connections would pass for those of the sidecar`;
   const ofPod = spec.securityContext?.runAsUser;
   const apps = appContainers(spec);
   const own = apps.filter(({ container }) => userOf(container) === runAsUser);
@@ -141,7 +140,7 @@ export function redirectWarnings(
   { runAsUser, redirected }: SidecarSettings,
 ): readonly string[] {
   const isOfPod = typeof spec.securityContext?.runAsUser === 'number';
-  if (redirected === undefined || runAsUser === REDIRECT_USER || isOfPod) return [];
+  if (redirected === undefined || runAsUser === USER.redirect || isOfPod) return [];
   return appContainers(spec)
     .filter(({ container }) => userOf(container) === undefined)
     .map(
@@ -152,7 +151,7 @@ export function redirectWarnings(
 
 function appContainers(spec: PodSpec): ReturnType<typeof containersOf> {
   return containersOf(spec).filter(
-    ({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME,
+    ({ container: { name } }) => name !== CONTAINER.sidecar && name !== CONTAINER.redirect,
   );
 }
 

@@ -1,7 +1,10 @@
 /** charts/token-sidecar/templates/_sidecar.tpl does this for charts. */
 
-import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './pod.ts';
+import { ADMIN_PORT_NAME, CONTAINER, PORT } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+
+/** The kubelet mounts it even if the rest is read-only. */
+const TERMINATION_LOG = '/dev/termination-log';
 
 const DEFAULT_GRACE_SECONDS = 30;
 
@@ -11,13 +14,13 @@ const LINGER_SECONDS = 5;
 /** @param graceSeconds the pod's `terminationGracePeriodSeconds`. */
 export function sidecarContainer(settings: SidecarSettings, graceSeconds?: number | null): object {
   return {
-    name: CONTAINER_NAME,
+    name: CONTAINER.sidecar,
     image: settings.image,
     imagePullPolicy: settings.imagePullPolicy,
     args: ['proxy'],
     ...(settings.native ? { restartPolicy: 'Always' } : {}),
     env: settings.environment,
-    ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
+    ports: [{ name: ADMIN_PORT_NAME, containerPort: PORT.admin, protocol: 'TCP' }],
     // Holds back the app until there is a token. An earlier probe would report a healthy pod as failing.
     startupProbe: {
       ...probe('/startupz'),

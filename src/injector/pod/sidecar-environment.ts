@@ -2,7 +2,7 @@ import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../platform/log/logger.ts';
 import type { AnnotationVariable } from './annotations.ts';
 import { captureSetting } from './hosts-mode.ts';
-import { CA_DIRECTORY, CA_KEY, type EnvironmentVariable, TRUST_DIRECTORY } from './pod.ts';
+import { CA, type EnvironmentVariable, TRUST } from './pod.ts';
 
 /** The image disables Node's foreign-function interface by default. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
@@ -51,7 +51,7 @@ export function sidecarEnvironment(
     HOSTS: told.hosts,
     CAPTURE_HOSTS: told.captured === undefined ? undefined : captureSetting(told.captured),
     REDIRECT_HOSTS: told.redirected,
-    TRUST_DIR: intercepts ? TRUST_DIRECTORY : undefined,
+    TRUST_DIR: intercepts ? TRUST.directory : undefined,
     SCOPE: told.scope,
     AUDIENCE: told.audience,
     LOG_LEVEL: logLevel,
@@ -60,7 +60,7 @@ export function sidecarEnvironment(
     value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
   );
   // Node reads it at its start.
-  const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
+  const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA.directory}/${CA.key}` };
   return [
     ...own,
     ...(trustsOwnAuthorities ? [authorities] : []),

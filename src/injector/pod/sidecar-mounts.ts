@@ -1,19 +1,6 @@
 /** The sidecar's mounts, each a volume of its own. */
 
-import {
-  CA_DIRECTORY,
-  CA_KEY,
-  CA_VOLUME,
-  CONFIG_DIRECTORY,
-  CONFIG_KEY,
-  CONFIG_VOLUME,
-  CREDENTIALS_PATH,
-  CREDENTIALS_VOLUME,
-  TOKENS_DIRECTORY,
-  TOKENS_VOLUME,
-  TRUST_DIRECTORY,
-  TRUST_VOLUME,
-} from './pod.ts';
+import { CA, CONFIG, CREDENTIALS, TOKENS, TRUST } from './pod.ts';
 
 export interface SidecarMount {
   readonly name: string;
@@ -29,7 +16,7 @@ const CREDENTIALS_MODE = 0o440;
 const TRUST_SIZE = '8Mi';
 
 export function secretMount(secret: string): SidecarMount {
-  return credentialsMount(CREDENTIALS_VOLUME, CREDENTIALS_PATH, [
+  return credentialsMount(CREDENTIALS.volume, CREDENTIALS.directory, [
     { secret: { name: secret, optional: false } },
   ]);
 }
@@ -46,25 +33,25 @@ export function credentialsMount(name: string, mountPath: string, sources: reado
 
 export function configMapMount(configMap: string): SidecarMount {
   const volume = { configMap: { name: configMap, optional: false } };
-  return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
+  return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
 }
 
 export function configurationMount(annotation: string): SidecarMount {
   const fieldRef = { fieldPath: `metadata.annotations['${annotation}']` };
-  const volume = { downwardAPI: { items: [{ path: CONFIG_KEY, fieldRef }] } };
-  return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
+  const volume = { downwardAPI: { items: [{ path: CONFIG.key, fieldRef }] } };
+  return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
 }
 
 export function authoritiesMount(configMap: string): SidecarMount {
-  const items = [{ key: CA_KEY, path: CA_KEY }];
+  const items = [{ key: CA.key, path: CA.key }];
   const volume = { configMap: { name: configMap, optional: false, items } };
-  return { name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true, volume };
+  return { name: CA.volume, mountPath: CA.directory, readOnly: true, volume };
 }
 
 /** Memory for public certificates; apps mount it, too. */
 export function trustMount(): SidecarMount {
   const volume = { emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
-  return { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: false, volume };
+  return { name: TRUST.volume, mountPath: TRUST.directory, readOnly: false, volume };
 }
 
 /** 32 tokens of 64 KiB, twice while replaced, with overhead. */
@@ -72,20 +59,20 @@ const TOKENS_SIZE = '8Mi';
 
 export function tokensMount(): SidecarMount {
   const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
-  return { name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: false, volume };
+  return { name: TOKENS.volume, mountPath: TOKENS.directory, readOnly: false, volume };
 }
 
 /** Possibly in another pod. */
 export function isSidecarVolume(name: string): boolean {
   return (
-    [CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME, TOKENS_VOLUME].some((own) => isNumbered(name, own)) ||
+    [CONFIG.volume, CA.volume, TRUST.volume, TOKENS.volume].some((own) => isNumbered(name, own)) ||
     isCredentialsVolume(name)
   );
 }
 
 /** Secrets that no app may see. */
 export function isCredentialsVolume(name: string): boolean {
-  return isNumbered(name, CREDENTIALS_VOLUME);
+  return isNumbered(name, CREDENTIALS.volume);
 }
 
 /** Alone, or numbered. */

@@ -4,41 +4,19 @@ import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults, SidecarResources } from '../injection-defaults.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import {
+  ANNOTATION,
   ANNOTATION_TABLE,
   type Annotation,
   type AnnotationValue,
-  AUDIENCE,
-  AUTH_URL,
-  CA_CONFIG_MAP,
-  CONFIG_MAP,
-  CONFIGURATION,
-  HOSTS,
-  IMAGE,
-  LOG_LEVEL,
-  MODE,
-  NATIVE_SIDECAR,
-  PROFILE,
-  PROTOCOL,
-  REALM,
+  MODES,
   type ReadAnnotation,
   resolveResources,
-  SCOPE,
-  SECRET,
-  SIDECAR_MODES,
   type SidecarMode,
-  UPSTREAM,
-  USUAL_MODES,
   unknownAnnotations,
 } from './annotations.ts';
 import type { Cluster, ProfileOverrides, ProfileRequest, ResolvedProfiles } from './cluster.ts';
 import { endsTls, hostsProblems } from './hosts-mode.ts';
-import {
-  CONFIG_DIRECTORY,
-  CONFIG_KEY,
-  type EnvironmentVariable,
-  REDIRECT_USER,
-  SIDECAR_USER,
-} from './pod.ts';
+import { CONFIG, type EnvironmentVariable, USER } from './pod.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
   authoritiesMount,
@@ -113,98 +91,110 @@ export function resolveSettings(
     return read(name) === undefined ? undefined : annotations[name];
   }
 
-  const configMap = read(CONFIG_MAP);
-  const names = read(PROFILE);
-  const hasFile = annotations[CONFIG_MAP] !== undefined;
-  const hasProfile = annotations[PROFILE] !== undefined;
+  const configMap = read(ANNOTATION.configMap);
+  const names = read(ANNOTATION.profile);
+  const hasFile = annotations[ANNOTATION.configMap] !== undefined;
+  const hasProfile = annotations[ANNOTATION.profile] !== undefined;
   if (hasFile && hasProfile) {
-    problems.push({ key: CONFIG_MAP, expected: `nothing beside ${PROFILE}, which says it all` });
+    problems.push({
+      key: ANNOTATION.configMap,
+      expected: `nothing beside ${ANNOTATION.profile}, which says it all`,
+    });
   }
   // A default upstream would add a route to a file or profile, and a default provider would replace its own.
   const general: Partial<InjectionDefaults> = hasFile || hasProfile ? {} : defaults;
 
-  const secret = read(SECRET) ?? (hasProfile ? undefined : defaults.secret);
-  if (secret === undefined && annotations[SECRET] === undefined && !hasProfile) {
-    problems.push({ key: SECRET, expected: 'the name of the Secret with client_id and client_secret' });
+  const secret = read(ANNOTATION.secret) ?? (hasProfile ? undefined : defaults.secret);
+  if (secret === undefined && annotations[ANNOTATION.secret] === undefined && !hasProfile) {
+    problems.push({
+      key: ANNOTATION.secret,
+      expected: 'the name of the Secret with client_id and client_secret',
+    });
   }
-  const authUrl = readText(AUTH_URL) ?? general.authUrl;
-  if (authUrl === undefined && annotations[AUTH_URL] === undefined && !hasFile && !hasProfile) {
-    problems.push({ key: AUTH_URL, expected: 'the URL of the identity provider' });
+  const authUrl = readText(ANNOTATION.authUrl) ?? general.authUrl;
+  if (authUrl === undefined && annotations[ANNOTATION.authUrl] === undefined && !hasFile && !hasProfile) {
+    problems.push({ key: ANNOTATION.authUrl, expected: 'the URL of the identity provider' });
   }
-  if (authUrl !== undefined && annotations[AUTH_URL] !== undefined && travelsInClear(authUrl)) {
+  if (authUrl !== undefined && annotations[ANNOTATION.authUrl] !== undefined && travelsInClear(authUrl)) {
     const message = 'https, because the client secret travels there';
-    if (defaults.allowInsecureTokenUrl) warnings.push(`${AUTH_URL}: http carries the client secret in clear`);
-    else problems.push({ key: AUTH_URL, value: authUrl, expected: message });
+    if (defaults.allowInsecureTokenUrl)
+      warnings.push(`${ANNOTATION.authUrl}: http carries the client secret in clear`);
+    else problems.push({ key: ANNOTATION.authUrl, value: authUrl, expected: message });
   }
-  const hosts = annotations[HOSTS];
+  const hosts = annotations[ANNOTATION.hosts];
   // With hosts, a default upstream would be one more place for the token.
-  const target = readText(UPSTREAM) ?? (hosts === undefined ? general.upstream : undefined);
-  const saysWhere = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
+  const target = readText(ANNOTATION.upstream) ?? (hosts === undefined ? general.upstream : undefined);
+  const saysWhere = [ANNOTATION.upstream, ANNOTATION.hosts].some((name) => annotations[name] !== undefined);
   if (target === undefined && !saysWhere && !hasFile && !hasProfile) {
-    problems.push({ key: UPSTREAM, expected: "the URL where the app's requests go" });
+    problems.push({ key: ANNOTATION.upstream, expected: "the URL where the app's requests go" });
   }
   if (target !== undefined && travelsInClear(target)) {
-    warnings.push(`${UPSTREAM}: http carries the access token in clear`);
+    warnings.push(`${ANNOTATION.upstream}: http carries the access token in clear`);
   }
-  const protocol = read(PROTOCOL);
+  const protocol = read(ANNOTATION.protocol);
   const parsedTarget = target === undefined ? undefined : upstream.parse(target);
-  if (parsedTarget !== undefined) problems.push(...protocolProblems(PROTOCOL, protocol, parsedTarget));
+  if (parsedTarget !== undefined)
+    problems.push(...protocolProblems(ANNOTATION.protocol, protocol, parsedTarget));
   const told = {
     authUrl,
-    realm: read(REALM) ?? general.realm,
+    realm: read(ANNOTATION.realm) ?? general.realm,
     upstream: target,
     protocol,
     hosts,
-    scope: read(SCOPE) ?? general.scope,
-    audience: read(AUDIENCE) ?? general.audience,
+    scope: read(ANNOTATION.scope) ?? general.scope,
+    audience: read(ANNOTATION.audience) ?? general.audience,
   };
   const overrides: ProfileOverrides = {
-    [SECRET]: secret,
-    [AUTH_URL]: authUrl,
-    [REALM]: told.realm,
-    [SCOPE]: told.scope,
-    [AUDIENCE]: told.audience,
-    [UPSTREAM]: target,
-    [PROTOCOL]: protocol,
-    [HOSTS]: hosts,
+    [ANNOTATION.secret]: secret,
+    [ANNOTATION.authUrl]: authUrl,
+    [ANNOTATION.realm]: told.realm,
+    [ANNOTATION.scope]: told.scope,
+    [ANNOTATION.audience]: told.audience,
+    [ANNOTATION.upstream]: target,
+    [ANNOTATION.protocol]: protocol,
+    [ANNOTATION.hosts]: hosts,
   };
   const profiles = names && resolveProfiles(names, cluster, owner, overrides, defaults, problems, warnings);
-  const mode = read(MODE) ?? profiles?.mode ?? defaults.mode;
+  const mode = read(ANNOTATION.mode) ?? profiles?.mode ?? defaults.mode;
   problems.push(...forbiddenMode(mode, defaults));
   const isNamed = mode === 'hosts' || mode === 'redirect';
   if (isNamed && hosts === undefined && !hasProfile) {
-    problems.push({ key: HOSTS, expected: `the hosts that get the token, because the mode is ${mode}` });
+    problems.push({
+      key: ANNOTATION.hosts,
+      expected: `the hosts that get the token, because the mode is ${mode}`,
+    });
   }
   if (isNamed && hasProfile) {
     problems.push({
-      key: MODE,
+      key: ANNOTATION.mode,
       value: mode,
-      expected: `forward, because ${PROFILE} says which hosts there are`,
+      expected: `forward, because ${ANNOTATION.profile} says which hosts there are`,
     });
   }
   if (mode === 'forward' && !hasFile && !hasProfile && hosts === undefined) {
     problems.push({
-      key: CONFIG_MAP,
+      key: ANNOTATION.configMap,
       expected:
         'the name of a ConfigMap whose forwardProxy lists the hosts allowed, because the mode is forward',
     });
   }
-  const native = resolveNative(read(NATIVE_SIDECAR), defaults, cluster, problems);
+  const native = resolveNative(read(ANNOTATION.nativeSidecar), defaults, cluster, problems);
   problems.push(...hostsProblems({ annotations, mode, native, allowed: defaults.allowed }));
   if (profiles !== undefined && hosts === undefined)
     problems.push(...profileHostsProblems(profiles, mode, native));
-  const image = read(IMAGE) ?? defaults.image;
-  if (annotations[IMAGE] !== undefined && !/@|:[^/]+$/.test(image)) {
-    warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
+  const image = read(ANNOTATION.image) ?? defaults.image;
+  if (annotations[ANNOTATION.image] !== undefined && !/@|:[^/]+$/.test(image)) {
+    warnings.push(`${ANNOTATION.image}: without a tag or digest the image may change under the pod`);
   }
 
-  const caConfigMap = read(CA_CONFIG_MAP) ?? defaults.caConfigMap;
-  if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
+  const caConfigMap = read(ANNOTATION.caConfigMap) ?? defaults.caConfigMap;
+  const asked = annotations[ANNOTATION.caConfigMap];
+  if (asked !== undefined && limitsHosts(defaults.allowed ?? {})) {
     // With CAs of their own and hostAliases, any server can pass for an allowed one.
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
-    problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
+    problems.push({ key: ANNOTATION.caConfigMap, value: asked, expected });
   }
-  const logLevel = read(LOG_LEVEL) ?? defaults.logLevel;
+  const logLevel = read(ANNOTATION.logLevel) ?? defaults.logLevel;
   const captured = mode === 'hosts' ? hosts : undefined;
   const redirected = mode === 'redirect' ? hosts : undefined;
   const intercepts =
@@ -212,7 +202,7 @@ export function resolveSettings(
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   const mayBeInsecure = defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl);
-  const config = `${CONFIG_DIRECTORY}/${CONFIG_KEY}`;
+  const config = `${CONFIG.directory}/${CONFIG.key}`;
   return {
     settings: {
       image,
@@ -239,7 +229,7 @@ export function resolveSettings(
       mounts: [
         ...(profiles === undefined
           ? [secretMount(secret as string)]
-          : [...profiles.mounts, configurationMount(CONFIGURATION)]),
+          : [...profiles.mounts, configurationMount(ANNOTATION.configuration)]),
         ...(configMap === undefined ? [] : [configMapMount(configMap)]),
         ...(caConfigMap === undefined ? [] : [authoritiesMount(caConfigMap)]),
         ...(intercepts ? [trustMount()] : []),
@@ -275,7 +265,7 @@ function resolveProfiles(
 ): ResolvedProfiles | undefined {
   if (cluster.profiles === undefined) {
     const expected = 'nothing, as profiles are switched off here (--watch-profiles)';
-    problems.push({ key: PROFILE, value: names.join(', '), expected });
+    problems.push({ key: ANNOTATION.profile, value: names.join(', '), expected });
     return undefined;
   }
   const resolution = cluster.profiles.resolve({ names, ...owner, overrides, defaults });
@@ -306,11 +296,11 @@ function profileHostsProblems(
     const expected = intercepts
       ? 'another than reverse, because a profile names hosts'
       : 'reverse, as no profile names hosts';
-    problems.push({ key: MODE, value: mode, expected });
+    problems.push({ key: ANNOTATION.mode, value: mode, expected });
   }
   if (intercepts && !native) {
     const expected = '"true", because a profile names hosts: apps read what to trust when they start';
-    problems.push({ key: NATIVE_SIDECAR, value: 'false', expected });
+    problems.push({ key: ANNOTATION.nativeSidecar, value: 'false', expected });
   }
   return problems;
 }
@@ -333,33 +323,33 @@ function forbidden(
     problems.push({ key, value, expected: `${what} that the operator allows: ${list.join(', ') || 'none'}` });
   };
   if (authUrl !== undefined && authUrl !== defaults.authUrl && !isAllowedHost(authUrl, allowed.authHosts))
-    refuse(AUTH_URL, authUrl, 'a host', allowed.authHosts);
+    refuse(ANNOTATION.authUrl, authUrl, 'a host', allowed.authHosts);
   if (target !== undefined && target !== defaults.upstream && !isAllowedHost(target, allowed.upstreamHosts))
-    refuse(UPSTREAM, target, 'a host', allowed.upstreamHosts);
+    refuse(ANNOTATION.upstream, target, 'a host', allowed.upstreamHosts);
   if (image !== defaults.image && !isAllowedImage(image, allowed))
-    refuse(IMAGE, image, 'an image', allowed.images);
+    refuse(ANNOTATION.image, image, 'an image', allowed.images);
   if (configMap !== undefined && !isAllowedConfigMap(configMap, allowed))
-    refuse(CONFIG_MAP, configMap, 'a ConfigMap', allowed.configMaps);
+    refuse(ANNOTATION.configMap, configMap, 'a ConfigMap', allowed.configMaps);
   return problems;
 }
 
 function forbiddenMode(
   mode: SidecarMode,
-  { mode: usual, allowedModes = USUAL_MODES }: InjectionDefaults,
+  { mode: usual, allowedModes = MODES.usual }: InjectionDefaults,
 ): Problem[] {
   if (mode === usual || allowedModes.includes(mode)) return [];
   const all = [...new Set([usual, ...allowedModes])].join(', ');
-  return [{ key: MODE, value: mode, expected: `a mode that the operator allows: ${all}` }];
+  return [{ key: ANNOTATION.mode, value: mode, expected: `a mode that the operator allows: ${all}` }];
 }
 
 /** App images may have the image's user. */
-function userFor(mode: SidecarMode, { runAsUser = SIDECAR_USER }: InjectionDefaults): number | 'none' {
-  return mode === 'redirect' && runAsUser === SIDECAR_USER ? REDIRECT_USER : runAsUser;
+function userFor(mode: SidecarMode, { runAsUser = USER.sidecar }: InjectionDefaults): number | 'none' {
+  return mode === 'redirect' && runAsUser === USER.sidecar ? USER.redirect : runAsUser;
 }
 
 /** The default if the annotations name no known one. */
 export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
-  return SIDECAR_MODES.find((mode) => mode === annotations[MODE]) ?? defaults.mode;
+  return MODES.all.find((mode) => mode === annotations[ANNOTATION.mode]) ?? defaults.mode;
 }
 
 function travelsInClear(url: string): boolean {
@@ -376,7 +366,7 @@ function resolveNative(
   const supported = version === undefined || hasNativeSidecars(version);
   if (asked === 'true' && !supported) {
     problems.push({
-      key: NATIVE_SIDECAR,
+      key: ANNOTATION.nativeSidecar,
       value: asked,
       expected: `"false", because the cluster is Kubernetes ${version.major}.${version.minor} and native sidecars came with 1.29`,
     });

@@ -1,7 +1,7 @@
 import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
 import { isObject } from '../manifests/inject-manifests.ts';
-import { PROFILE } from '../pod/annotations.ts';
+import { ANNOTATION } from '../pod/annotations.ts';
 import type { ProfileRequest } from '../pod/cluster.ts';
 import type { Namespace } from '../pod/pod.ts';
 import { judgeProfile } from './judge-profile.ts';
@@ -26,7 +26,7 @@ export function findProfiles(
   const unread = source.unread();
   if (unread !== undefined) {
     problems.push({
-      key: PROFILE,
+      key: ANNOTATION.profile,
       value: names.join(', '),
       expected: `profiles that can be read: ${unread}`,
     });
@@ -36,19 +36,19 @@ export function findProfiles(
     const found = source.namespaced(namespace.name, name) ?? source.cluster(name);
     if (found === undefined) {
       const expected = `the name of a TokenProfile in the namespace ${namespace.name}, or of a ClusterTokenProfile`;
-      problems.push({ key: PROFILE, value: name, expected });
+      problems.push({ key: ANNOTATION.profile, value: name, expected });
       return [];
     }
     // Checked first: a profile's mistakes do not concern those who may not use it.
     if (!isAdmitted(found, namespace, source)) {
       const expected = `a ClusterTokenProfile that admits the namespace ${namespace.name}, by its name or its labels`;
-      problems.push({ key: PROFILE, value: name, expected });
+      problems.push({ key: ANNOTATION.profile, value: name, expected });
       return [];
     }
     if (found.state === 'valid' && found.serviceAccounts?.includes(serviceAccount) === false) {
       // The broker would refuse it, too, but unseen.
       const expected = `a ClusterTokenProfile that admits the service account ${serviceAccount}, which the pod runs as`;
-      problems.push({ key: PROFILE, value: name, expected });
+      problems.push({ key: ANNOTATION.profile, value: name, expected });
       return [];
     }
     if (found.state === 'valid') return [found];

@@ -3,18 +3,13 @@ import type { CredentialConfig } from '../../config/config.ts';
 import type { credential } from '../../config/credential-schema.ts';
 import type { allowedDestination, fileSchema, route } from '../../config/file-schema.ts';
 import type { Problem } from '../../platform/problems.ts';
-import { BROKER_CA } from '../pod/annotations.ts';
-import {
-  AUTHORITIES_PATH,
-  CA_KEY,
-  CA_VOLUME,
-  CREDENTIALS_PATH,
-  CREDENTIALS_VOLUME,
-  TOKENS_DIRECTORY,
-} from '../pod/pod.ts';
+import { ANNOTATION } from '../pod/annotations.ts';
+import { CA, CREDENTIALS, TOKENS } from '../pod/pod.ts';
 import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
 import type { ValidProfile } from './profile.ts';
 import type { ProfileSpec } from './profile-schema.ts';
+
+const AUTHORITIES_PATH = '/etc/token-sidecar-authorities';
 
 type CredentialSpec = ProfileSpec['credentials'][number];
 type RouteSpec = NonNullable<ProfileSpec['routes']>[number];
@@ -103,7 +98,7 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
 }
 
 function placed({ file, ...output }: NonNullable<CredentialSpec['output']>): FileCredential['output'] {
-  return file === undefined ? output : { ...output, file: `${TOKENS_DIRECTORY}/${file}` };
+  return file === undefined ? output : { ...output, file: `${TOKENS.directory}/${file}` };
 }
 
 /** After the pod's annotations: what the pod does not use need not exist. */
@@ -197,7 +192,7 @@ export interface ProfileMounts {
 }
 
 function credentialDirectory(name: string): string {
-  return `${CREDENTIALS_PATH}/${name}`;
+  return `${CREDENTIALS.directory}/${name}`;
 }
 
 export function planMounts(): ProfileMounts {
@@ -220,8 +215,8 @@ export function planMounts(): ProfileMounts {
   function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
     secrets.add(secret);
     return once(`${use} ${secret}`, () => {
-      const volume = nextVolume(CREDENTIALS_VOLUME);
-      const mountPath = `${CREDENTIALS_PATH}-${use}/${volume.slice(CREDENTIALS_VOLUME.length + 1)}`;
+      const volume = nextVolume(CREDENTIALS.volume);
+      const mountPath = `${CREDENTIALS.directory}-${use}/${volume.slice(CREDENTIALS.volume.length + 1)}`;
       const items = keys.map((key) => ({ key, path: key }));
       all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
       return mountPath;
@@ -230,10 +225,10 @@ export function planMounts(): ProfileMounts {
 
   function placeAuthorities(what: string, source: object): string {
     return once(what, () => {
-      const volume = nextVolume(CA_VOLUME);
-      const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA_VOLUME.length + 1)}`;
+      const volume = nextVolume(CA.volume);
+      const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA.volume.length + 1)}`;
       all.push(credentialsMount(volume, mountPath, [source]));
-      return `${mountPath}/${CA_KEY}`;
+      return `${mountPath}/${CA.key}`;
     });
   }
 
@@ -241,17 +236,17 @@ export function planMounts(): ProfileMounts {
     all,
     secrets,
     authorities({ configMap, secret }) {
-      const { name, key = CA_KEY } = configMap ?? secret ?? { name: '' };
+      const { name, key = CA.key } = configMap ?? secret ?? { name: '' };
       if (secret !== undefined) secrets.add(name);
-      const source = { name, optional: false, items: [{ key, path: CA_KEY }] };
+      const source = { name, optional: false, items: [{ key, path: CA.key }] };
       return placeAuthorities(
         JSON.stringify([configMap === undefined, name, key]),
         configMap === undefined ? { secret: source } : { configMap: source },
       );
     },
     brokerAuthorities() {
-      const fieldRef = { fieldPath: `metadata.annotations['${BROKER_CA}']` };
-      return placeAuthorities('broker', { downwardAPI: { items: [{ path: CA_KEY, fieldRef }] } });
+      const fieldRef = { fieldPath: `metadata.annotations['${ANNOTATION.brokerCa}']` };
+      return placeAuthorities('broker', { downwardAPI: { items: [{ path: CA.key, fieldRef }] } });
     },
     certificate(secret) {
       const directory = keysOf(secret, 'tls', ['tls.crt', 'tls.key']);
@@ -259,7 +254,7 @@ export function planMounts(): ProfileMounts {
     },
     proxyCredentials: (secret) => keysOf(secret, 'proxy', ['username', 'password']),
     credential(directory, sources) {
-      all.push(credentialsMount(nextVolume(CREDENTIALS_VOLUME), directory, sources));
+      all.push(credentialsMount(nextVolume(CREDENTIALS.volume), directory, sources));
     },
     needs: (secret) => void secrets.add(secret),
   };

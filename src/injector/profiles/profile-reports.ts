@@ -5,7 +5,7 @@ import { watchAsLeader } from '../../platform/kubernetes/leadership.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { describeProblem } from '../../platform/problems.ts';
 import { type BackoffOptions, doublingMs } from '../../platform/time/async.ts';
-import { PROFILE_LABEL, PROFILES_IN_USE } from '../pod/annotations.ts';
+import { ANNOTATION, LABEL } from '../pod/annotations.ts';
 import {
   type JudgedProfile,
   keptStatus,
@@ -28,7 +28,7 @@ interface ProfileReportsOptions extends BackoffOptions {
 const PODS = '/api/v1/pods';
 /** A pod may have 1.5 MiB, and takes sevenfold while decoded. */
 const QUERY = {
-  labelSelector: `${PROFILE_LABEL}=true`,
+  labelSelector: `${LABEL.profile}=true`,
   fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
   limit: 10,
 };
@@ -202,7 +202,7 @@ export function createProfileUsage(): ProfileUsage {
 
   return {
     seen({ metadata: { uid = '', namespace = '', annotations = {}, deletionTimestamp } }) {
-      const inUse = annotations[PROFILES_IN_USE];
+      const inUse = annotations[ANNOTATION.profilesInUse];
       if (inUse === undefined || deletionTimestamp !== undefined) {
         pods.delete(uid);
         return;

@@ -5,7 +5,7 @@ import { credential, output } from '../../config/credential-schema.ts';
 import type { StandIns } from '../../config/file.ts';
 import { allowedDestination, injection, route } from '../../config/file-schema.ts';
 import { fileName } from '../../config/value-schemas.ts';
-import { DEFAULT_MODES } from '../pod/annotations.ts';
+import { MODES } from '../pod/annotations.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
 const objectName = v.pipe(
@@ -161,13 +161,13 @@ const profileHost = v.strictObject(
   'a mapping',
 );
 
-const MODE = `one of ${DEFAULT_MODES.join(', ')}`;
+const MODE = `one of ${MODES.default.join(', ')}`;
 
 const profile = {
   credentials: listOf(profileCredential, 16, 'credentials'),
   routes: v.optional(listOf(profileRoute, 64, 'routes')),
   hosts: v.optional(listOf(profileHost, 100, 'hosts')),
-  mode: v.optional(v.picklist(DEFAULT_MODES, MODE)),
+  mode: v.optional(v.picklist(MODES.default, MODE)),
   imagePullSecrets: v.optional(listOf(objectName, 8, 'names of Secrets')),
 };
 

@@ -6,17 +6,7 @@ import { fileSchema } from '../../config/file-schema.ts';
 import { resolveConfig } from '../../config/resolve-config.ts';
 import { namedHosts } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
-import {
-  AUDIENCE,
-  AUTH_URL,
-  HOSTS,
-  overriding,
-  PROTOCOL,
-  REALM,
-  SCOPE,
-  SECRET,
-  UPSTREAM,
-} from '../pod/annotations.ts';
+import { ANNOTATION, overriding } from '../pod/annotations.ts';
 import type { ProfileOverrides } from '../pod/cluster.ts';
 import {
   type File,
@@ -152,7 +142,10 @@ export function overridden(
   refuseUnless(entries.credentials.length === 1, ofCredential, 'credential');
   const whole = wholeProvider(credential, overrides);
   if (whole !== undefined) {
-    problems.push({ key: REALM, expected: `nothing beside a profile with ${whole}, which names the realm` });
+    problems.push({
+      key: ANNOTATION.realm,
+      expected: `nothing beside a profile with ${whole}, which names the realm`,
+    });
   }
   refuseUnless(entries.credentials.length === 1 || entries.routes.length === 1, ofRoute, 'credential');
   refuseUnless(entries.routes.length <= 1, ofRoute, 'route');
@@ -165,9 +158,9 @@ export function overridden(
     routes: ofRoute.length > 0 ? routesWith(entries, credential, overrides, problems) : entries.routes,
     hosts:
       ofHosts.length > 0
-        ? (namedHosts.parse(overrides[HOSTS] ?? '') ?? []).map((host) => ({
+        ? (namedHosts.parse(overrides[ANNOTATION.hosts] ?? '') ?? []).map((host) => ({
             profile: credential.profile,
-            key: HOSTS,
+            key: ANNOTATION.hosts,
             entry: { ...host, credential: credential.entry.name },
           }))
         : entries.hosts,
@@ -182,7 +175,7 @@ export function overridden(
 
 function wholeProvider(
   { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
-  { [AUTH_URL]: authUrl, [REALM]: realm }: ProfileOverrides,
+  { [ANNOTATION.authUrl]: authUrl, [ANNOTATION.realm]: realm }: ProfileOverrides,
 ): 'tokenUrl' | 'issuerUrl' | undefined {
   if (realm === undefined || authUrl !== undefined) return undefined;
   if (tokenUrl !== undefined) return 'tokenUrl';
@@ -192,11 +185,11 @@ function wholeProvider(
 function withCredential(
   owned: OwnedCredential,
   {
-    [SECRET]: secret,
-    [AUTH_URL]: authUrl,
-    [REALM]: realm,
-    [SCOPE]: scope,
-    [AUDIENCE]: audience,
+    [ANNOTATION.secret]: secret,
+    [ANNOTATION.authUrl]: authUrl,
+    [ANNOTATION.realm]: realm,
+    [ANNOTATION.scope]: scope,
+    [ANNOTATION.audience]: audience,
   }: ProfileOverrides,
   allowInsecureTokenUrl: boolean,
 ): OwnedCredential {
@@ -224,7 +217,7 @@ function withCredential(
 function routesWith(
   { routes }: ProfileEntries,
   credential: OwnedCredential,
-  { [UPSTREAM]: upstream, [PROTOCOL]: protocol }: ProfileOverrides,
+  { [ANNOTATION.upstream]: upstream, [ANNOTATION.protocol]: protocol }: ProfileOverrides,
   problems: Problem[],
 ): ProfileEntries['routes'] {
   const own = {
@@ -234,11 +227,11 @@ function routesWith(
   if (routes.length > 0) return routes.map((route) => ({ ...route, entry: { ...route.entry, ...own } }));
   if (upstream === undefined) {
     problems.push({
-      key: PROTOCOL,
-      expected: `nothing beside profiles without a route, unless ${UPSTREAM} adds one`,
+      key: ANNOTATION.protocol,
+      expected: `nothing beside profiles without a route, unless ${ANNOTATION.upstream} adds one`,
     });
     return routes;
   }
   const entry: FileRoute = { name: OWN_ROUTE, credential: credential.entry.name, ...own };
-  return [{ profile: credential.profile, key: UPSTREAM, entry }];
+  return [{ profile: credential.profile, key: ANNOTATION.upstream, entry }];
 }

@@ -3,7 +3,7 @@ import { LruMap } from '../../platform/limits/lru-map.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
-import { HOSTS, PROFILE, SECRET, type SidecarMode, UPSTREAM } from '../pod/annotations.ts';
+import { ANNOTATION, type SidecarMode } from '../pod/annotations.ts';
 import type { ProfileRequest, ProfileResolution, Profiles } from '../pod/cluster.ts';
 import { throughBroker } from './broker-credentials.ts';
 import { findProfiles } from './find-profiles.ts';
@@ -87,7 +87,7 @@ function resolveProfiles(
   const configuration = JSON.stringify(file);
   if (configuration.length > MAX_CONFIGURATION_LENGTH) {
     const expected = `profiles of at most ${MAX_CONFIGURATION_LENGTH} characters together`;
-    problems.push({ key: PROFILE, value: String(configuration.length), expected });
+    problems.push({ key: ANNOTATION.profile, value: String(configuration.length), expected });
   }
   if (problems.length > 0) return { state: 'refused', problems };
   return {
@@ -119,7 +119,7 @@ function tooManyTogether(entries: ProfileEntries): readonly Problem[] {
     const count = entries[list].length;
     if (count <= MAX_TOGETHER[list]) return [];
     const expected = `profiles with at most ${MAX_TOGETHER[list]} ${list} together`;
-    return [{ key: PROFILE, value: String(count), expected }];
+    return [{ key: ANNOTATION.profile, value: String(count), expected }];
   });
 }
 
@@ -185,7 +185,11 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
 /** A static token is the Secret itself. A limit on providers alone would not restrain it. */
 function forbiddenStatic(
   { credentials }: ProfileEntries,
-  { [SECRET]: secret, [UPSTREAM]: upstream, [HOSTS]: hosts }: ProfileRequest['overrides'],
+  {
+    [ANNOTATION.secret]: secret,
+    [ANNOTATION.upstream]: upstream,
+    [ANNOTATION.hosts]: hosts,
+  }: ProfileRequest['overrides'],
   { allowed = {} }: Limits,
 ): readonly Problem[] {
   if (allowed.authHosts === undefined || allowed.upstreamHosts !== undefined) return [];
@@ -207,7 +211,7 @@ function forbiddenStatic(
 /** If hosts are limited, no token goes to the app, which could send it anywhere. */
 function forbiddenOutputs(
   { credentials }: ProfileEntries,
-  { [SECRET]: secret }: ProfileRequest['overrides'],
+  { [ANNOTATION.secret]: secret }: ProfileRequest['overrides'],
   { allowed = {} }: Limits,
 ): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];

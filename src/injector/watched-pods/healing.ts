@@ -7,7 +7,7 @@ import type { ApiObject, KubernetesApi } from '../../platform/kubernetes/api.ts'
 import { LruMap } from '../../platform/limits/lru-map.ts';
 import { doublingMs } from '../../platform/time/async.ts';
 import { ownerPath, readOwner } from '../cluster/owner-events.ts';
-import { NAMESPACE_LABEL } from '../pod/annotations.ts';
+import { LABEL } from '../pod/annotations.ts';
 import type { Injection } from '../pod/inject.ts';
 import { controllerOf, type Namespace, type Pod } from '../pod/pod.ts';
 import { whyUnanswered } from '../webhook-check.ts';
@@ -146,7 +146,7 @@ export function createReplacements(
         { accept: METADATA_ONLY },
       );
       const { labels = {} } = metadata;
-      if (labels[NAMESPACE_LABEL] === 'disabled') return `the namespace ${name} is switched off`;
+      if (labels[LABEL.namespace] === 'disabled') return `the namespace ${name} is switched off`;
       const found = await verdict(pod, { name, labels });
       if (found === undefined) return 'its owner is not there';
       const obstacle = obstacleIn(found);

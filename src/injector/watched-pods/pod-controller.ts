@@ -20,7 +20,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { Finding, Subject, TellEvent } from '../cluster/owner-events.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import type { InjectorMetrics } from '../metrics.ts';
-import { NAMESPACE_LABEL } from '../pod/annotations.ts';
+import { LABEL } from '../pod/annotations.ts';
 import { hasSidecar, SYSTEM_NAMESPACES } from '../pod/inject.ts';
 import { controllerOf } from '../pod/pod.ts';
 import { createHealing, type Replacements } from './healing.ts';
@@ -318,7 +318,7 @@ export function createServedPods(
         const labels = await labelsOf(metadata.namespace);
         if (labels === 'unread') return 'unread';
         if (labels === undefined) return 'unknown';
-        if (labels[NAMESPACE_LABEL] === 'disabled') return 'disabled';
+        if (labels[LABEL.namespace] === 'disabled') return 'disabled';
         if (configuration === undefined) return 'served';
         const webhooks = await readSelectors();
         if (webhooks === undefined || labelsLeftOut === true) return 'unknown';

@@ -1,8 +1,8 @@
 import { EXIT_STATUS_OF } from '../../platform/exit-status.ts';
 import type { OwnerReference } from '../../platform/kubernetes/api.ts';
-import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
+import { ANNOTATION, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
-import { CONTAINER_NAME, controllerOf, type Pod } from '../pod/pod.ts';
+import { CONTAINER, controllerOf, type Pod } from '../pod/pod.ts';
 
 export interface WatchedPod extends Pod {
   /** It has more labels than are kept. */
@@ -68,7 +68,7 @@ export function reduced(pod: WatchedPod): WatchedPod {
 /** Also before the pod runs. */
 export function lacksSidecar(pod: WatchedPod): boolean {
   const { annotations, deletionTimestamp } = pod.metadata;
-  const asked = annotations?.[INJECT] ?? 'false';
+  const asked = annotations?.[ANNOTATION.inject] ?? 'false';
   if (asked === 'false' || annotations?.[MIRROR_POD] !== undefined) return false;
   const isOver = deletionTimestamp !== undefined || ['Succeeded', 'Failed'].includes(pod.status?.phase ?? '');
   return !isOver && !hasSidecar(pod);
@@ -78,7 +78,7 @@ export function lacksSidecar(pod: WatchedPod): boolean {
 export function tokenFailure({ metadata, status }: WatchedPod): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  const sidecar = statuses.find(({ name }) => name === CONTAINER_NAME);
+  const sidecar = statuses.find(({ name }) => name === CONTAINER.sidecar);
   if (sidecar === undefined || sidecar.started === true) return undefined;
   const { exitCode, message } = sidecar.state?.terminated ?? sidecar.lastState?.terminated ?? { exitCode: 0 };
   return NO_TOKEN.includes(exitCode) ? shortened(message ?? `it ended with ${exitCode}`) : undefined;

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TRUST_DIRECTORY } from '../../../src/injector/pod/pod.ts';
+import { TRUST } from '../../../src/injector/pod/pod.ts';
 import { startWorld, type World } from '../interception/start-world.ts';
 import { API, API_ADDRESS, OTHER_PORT, type WorldMode } from '../interception/surroundings.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { GO_CLIENT, startGoServer } from './grpc-interop.ts';
 import { startReferenceServer } from './reference-server.ts';
 
-const AUTHORITY = join(TRUST_DIRECTORY, 'ca.crt');
+const AUTHORITY = join(TRUST.directory, 'ca.crt');
 
 describe('connectconformance in the mode hosts', () => {
   let world: World;

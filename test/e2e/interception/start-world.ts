@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { appContainersPatch } from '../../../src/injector/pod/app-containers.ts';
-import { TRUST_DIRECTORY } from '../../../src/injector/pod/pod.ts';
+import { TRUST } from '../../../src/injector/pod/pod.ts';
 import {
   API,
   API_ADDRESS,
@@ -94,7 +94,7 @@ export async function startWorld(mode: WorldMode): Promise<World> {
     Object.fromEntries(
       Object.entries(appVariables(mode)).map(([name, value]) => [
         name,
-        value.replaceAll(TRUST_DIRECTORY, trust),
+        value.replaceAll(TRUST.directory, trust),
       ]),
     );
   const enter = ['nsenter', '--target', String(child.pid), '--net', '--mount', `--wd=${directory}`, '--'];
@@ -117,7 +117,7 @@ export async function startWorld(mode: WorldMode): Promise<World> {
     enter,
     identity: { cert: join(directory, 'api.crt'), key: join(directory, 'api.key') },
     sidecar,
-    client: runIn(trusting(TRUST_DIRECTORY)),
+    client: runIn(trusting(TRUST.directory)),
     deceived: runIn(trusting(join(directory, FORGER_TRUST))),
     async stop() {
       await ended(child);
@@ -156,7 +156,7 @@ async function writeFiles(directory: string, mode: WorldMode): Promise<void> {
     hosts: local + lines[mode],
     'resolv.conf': `nameserver ${mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1'}\n`,
     // What wget of GnuTLS trusts is in no variable.
-    wgetrc: `ca_certificate = ${TRUST_DIRECTORY}/bundle.pem\n`,
+    wgetrc: `ca_certificate = ${TRUST.directory}/bundle.pem\n`,
     'wgetrc-deceived': `ca_certificate = ${join(directory, FORGER_TRUST)}/bundle.pem\n`,
     'sidecar.json': JSON.stringify(configuration(directory, mode)),
     'secret/client_id': 'shop',
@@ -203,7 +203,7 @@ function configuration(directory: string, mode: WorldMode): object {
         dir: join(directory, 'secret'),
       },
     ],
-    interception: { directory: TRUST_DIRECTORY },
+    interception: { directory: TRUST.directory },
     ...listed[mode],
   };
 }

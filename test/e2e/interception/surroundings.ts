@@ -1,6 +1,6 @@
 /** What the world and those that look at it have in common. */
 
-import { SIDECAR_USER as OF_IMAGE, REDIRECT_USER } from '../../../src/injector/pod/pod.ts';
+import { USER } from '../../../src/injector/pod/pod.ts';
 
 /**
  * `forward`: clients know a proxy by their environment. `hosts`: names lead to the sidecar by the hosts file. `redirect`: the
@@ -28,9 +28,9 @@ export const OUTSIDE = { ipv4: '10.99.1.1', ipv6: 'fd99::1', onLink: 'fe80::99' 
 export const INSIDE = { ipv4: '10.99.1.2', ipv6: 'fd99::2' } as const;
 
 /** The sidecar's user as the injector sets it in the mode redirect: its connections go where they were going. */
-export const SIDECAR_USER = String(REDIRECT_USER);
+export const SIDECAR_USER = String(USER.redirect);
 /** User and group of the sidecar's image, and of many images of apps. */
-export const IMAGE_USER = String(OF_IMAGE);
+export const IMAGE_USER = String(USER.sidecar);
 
 /** Makes the pod's network, and the way from there to here. */
 export const MAKE_POD = `
