@@ -1,4 +1,4 @@
-/** Finds addresses that cannot be listened on, and who holds them. Loaded only after a failure. */
+/** Who holds an address that cannot be listened on. Loaded only after a failure. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, isIP } from 'node:net';
@@ -13,11 +13,11 @@ import { WITHOUT_FAMILY } from './sidecar-listeners.ts';
 export interface NamedAddress {
   readonly key: string;
   readonly address: ListenAddress;
-  /** A machine without its address family is no conflict. */
+  /** That is no conflict. */
   readonly mayLack?: true;
 }
 
-/** As far as this process may see it. */
+/** If this process may see it. */
 export interface Holder {
   readonly pid: number;
   /** Never shown: arguments may hold anything. */
@@ -32,7 +32,7 @@ export interface ReadFile {
 }
 
 /**
- * Explains why an address could not be listened on; returns if `error` has another cause.
+ * Returns if `error` has another cause.
  * @param file shows where in it an address stands.
  * @throws {ConfigurationError} with every address that cannot be had.
  */
@@ -54,7 +54,7 @@ function isOfAddress(cause: unknown): boolean {
 
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
-  /** By the demo's process, so that each demo is reported once. */
+  /** Each demo is reported once. */
   const ofDemos = new Map<number, { readonly keys: string[]; readonly index: number }>();
   for (const { key, address, mayLack } of addresses) {
     const code = await refusalOf(address);
@@ -93,7 +93,7 @@ function remedyFor({ pid }: Holder, keys: readonly string[]): string {
   return `A demo is running already: end process ${pid} by Ctrl-C, or choose ${others}.`;
 }
 
-/** The command of this program, `proxy` if it names none; undefined for other programs. */
+/** `proxy` by default; undefined for other programs. */
 export function commandOf({ commandLine }: Holder): string | undefined {
   const [whole, word = ''] =
     /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(commandLine) ?? [];
@@ -103,14 +103,14 @@ export function commandOf({ commandLine }: Holder): string | undefined {
 
 const THIS_PROGRAM = /^(?:\S*\/)?node(?: -\S+)* (?:\S*\/)?token-sidecar(?:\.js)?(?: |$)/;
 
-/** Only the program: `nginx (process 123)`. This one goes by its own name, not Node's. */
+/** `nginx (process 123)`; this program by its own name, not Node's. */
 export function nameOf({ pid, commandLine }: Holder): string {
   if (THIS_PROGRAM.test(commandLine)) return `token-sidecar (process ${pid})`;
   const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
   return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
 }
 
-/** The system's error code if an address cannot be listened on now. */
+/** The system's error code. */
 export async function refusalOf(address: ListenAddress): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -125,8 +125,8 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
 }
 
 /**
- * Who listens at an address of this network, by proc(5), if that can be seen.
- * @param signal stops the search, which is long with very many descriptors.
+ * By proc(5), in this network.
+ * @param signal stops the search: descriptors may be very many.
  */
 export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
   const sockets = new Set(await socketsListeningAt(address));
@@ -145,7 +145,7 @@ export async function holderOf(address: ListenAddress, signal?: AbortSignal): Pr
   return undefined;
 }
 
-/** As descriptors' links name them: `socket:[12345]`. */
+/** As links of descriptors: `socket:[12345]`. */
 async function socketsListeningAt({ host, port }: ListenAddress): Promise<string[]> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),
@@ -161,8 +161,8 @@ async function socketsListeningAt({ host, port }: ListenAddress): Promise<string
 }
 
 /**
- * Whether a socket at `local` keeps others from `host`, which as a name may be any address. A socket at all
- * IPv6 addresses takes the IPv4 ones too, unless set otherwise, which its table does not show.
+ * A name may be any address. A socket at all IPv6 addresses takes the IPv4 ones too, unless set otherwise,
+ * which its table does not show.
  */
 function isInTheWay(local: string, host: string): boolean {
   if (isIP(host) === 0) return true;

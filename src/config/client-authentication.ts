@@ -1,5 +1,5 @@
 /**
- * How a client proves itself, as the file says it. What a method reads, sends and is called is a row in
+ * Settings of client authentication. What a method reads, sends and is called is a row in
  * `src/token/client/client-authentication.ts`. A new key is listed in `credential-schema.ts` and, for
  * profiles, in `src/injector/profiles/profile-schema.ts`.
  */
@@ -26,21 +26,21 @@ export interface PrivateKeyJwt {
   readonly keyFile: string;
   /** PEM. Its thumbprint names the key. */
   readonly certificateFile?: string;
-  /** Overrides the JWK's own, and the key's thumbprint. */
+  /** By default the JWK's own, or the key's thumbprint. */
   readonly keyId?: string;
-  /** Overrides the JWK's own, and the usual one for the key's type. */
+  /** By default the JWK's own, or the usual one for the key. */
   readonly algorithm?: AssertionAlgorithm;
-  /** The assertion's `aud`; the token endpoint's URL by default. */
+  /** `aud`; the token endpoint's URL by default. */
   readonly audience?: string;
 }
 
 type MethodName = ClientAuthentication['method'];
 
 interface Method<M extends MethodName> {
-  /** By their keys; with another method they are a mistake. */
+  /** Mistakes with another method. */
   readonly settings: Readonly<Record<string, (entry: Entry) => string | undefined>>;
   resolve(entry: Entry): Extract<ClientAuthentication, { readonly method: M }>;
-  /** What would be right if the method cannot work. */
+  /** What would be right instead. */
   misfit?(use: Use): string | undefined;
 }
 
@@ -102,7 +102,7 @@ const METHOD_NAMES = Object.keys(METHODS) as MethodName[];
 
 const DEFAULT_METHOD: MethodName = 'client_secret_basic';
 
-/** Grants that carry their own proof. */
+/** Grants with a proof of their own. */
 const SELF_PROVING: ReadonlySet<string> = new Set(['jwt_bearer', 'static']);
 
 /** @param key names the entry in messages. */

@@ -11,18 +11,17 @@ export interface CommandContext {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): void };
-  /** Whether standard output is a terminal that wants colours. */
+  /** For a terminal that wants colours. */
   readonly colour?: boolean;
   readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
-  /** For commands whose output is read by programs. */
+  /** If programs read the output. */
   readonly stderr: { write(text: string): void };
   readonly stdin: AsyncIterable<Buffer>;
   readonly shutdown: Shutdown;
-  /** For broker, issuer and injector; the system's by default. */
+  /** The system's by default. */
   readonly clock?: Clock;
 }
 
-/** A subcommand, which builds and wires things. */
 export interface Command {
   /** One line for the list of commands. */
   readonly summary: string;
@@ -31,13 +30,13 @@ export interface Command {
   readonly settings: Settings;
   readonly examples: readonly (readonly [line: string, does: string])[];
   /**
-   * Runs until done or asked to end; resolves to the exit status.
+   * Resolves to the exit status.
    * @throws {SidecarError} whose `exitCode` becomes the process's.
    */
   run(context: CommandContext): Promise<number>;
 }
 
-/** @throws the error of `run`; or {ConfigurationError} if other programs hold any of these addresses. */
+/** @throws what `run` throws; {ConfigurationError} if other programs hold addresses. */
 export async function explainingConflicts<Result>(
   run: () => Promise<Result>,
   addresses: readonly NamedAddress[],
@@ -46,7 +45,6 @@ export async function explainingConflicts<Result>(
   try {
     return await run();
   } catch (error) {
-    // Loaded only after a failure.
     const { explainConflicts } = await import('./address-conflicts.ts');
     await explainConflicts(error, addresses, file);
     throw error;

@@ -1,12 +1,10 @@
-/** Named entries of the file's lists, and what a problem with one makes doubtful. */
-
 import { codeOf, type Problem } from '../platform/problems.ts';
 import type { Config, ForwardingPolicy } from './config.ts';
 
-/** Flags and environment describe it; routes that name none use it. */
+/** Of flags and environment, and of routes that name none. */
 export const DEFAULT_NAME = 'default';
 
-/** An entry with the key that names it in messages. */
+/** With its key for messages. */
 export interface Keyed<Entry> {
   readonly key: string;
   readonly entry: Entry;
@@ -44,10 +42,10 @@ export function policiesOf({
   return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? []), ...(redirect?.hosts ?? [])];
 }
 
-/** Nobody mends more at once, and each is compared with the others. */
+/** Each is compared with all others. */
 const MAX_PROBLEMS = 1000;
 
-/** Leaves out follow-ups: a setting that was misspelt or not understood is not missing as well. */
+/** A setting that was misspelt or not understood is not missing as well. */
 export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
   const seen = new Set<string>();
@@ -62,7 +60,7 @@ export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** Whether an entry, or a part of it, was not understood. */
+/** Or only a part of the entry. */
 export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
   return problems.some(({ key, meant }) =>
     [key, meant].some(

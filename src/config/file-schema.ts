@@ -276,7 +276,7 @@ export const fileSchema = v.strictObject(
           http2: v.optional(
             v.strictObject(
               {
-                // A connection has no more stream identifiers (RFC 9113 §5.1.1).
+                // RFC 9113 §5.1.1: no connection has more.
                 streams: v.optional(wholeNumber(1, 2 ** 31 - 1)),
                 streamWindow: v.optional(formatted(windowSize)),
                 connectionWindow: v.optional(formatted(windowSize)),

@@ -1,7 +1,4 @@
-/**
- * Reads a YAML or JSON configuration file into a checked value and all its problems. Loaded only if there is
- * one.
- */
+/** Reads YAML or JSON, with all mistakes at once. Loaded only if there is a file. */
 
 import * as v from 'valibot';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
@@ -15,25 +12,25 @@ import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './values.ts';
 import { parseShortJson, parseYaml } from './yaml.ts';
 
-/** Each round finds at least one mistake; a file with more is not worth understanding. */
+/** Each finds at least one mistake. */
 const MAX_ROUNDS = 200;
 
-/** What could be understood; the rest is in `problems`. */
+/** The rest is in `problems`. */
 export interface FileReading {
   readonly config: FileConfig;
-  /** False if missing settings cannot be told from those not understood. */
+  /** Whether it is known which settings are missing. */
   readonly understood: boolean;
-  /** Finds settings. Absent if the text could not be parsed. */
+  /** Absent if the text could not be parsed. */
   readonly source?: () => Promise<SourceText | undefined>;
 }
 
-/** Keys whose values may be shown in messages. */
+/** Messages may show their values. */
 const FILE_KEYS = keysOf(fileSchema);
 
 const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
 
 /**
- * @param key the flag or variable that names the file.
+ * @param key that names the file.
  * @param known its text, if already read.
  */
 export async function readConfigFile(
@@ -53,11 +50,11 @@ export async function readConfigFile(
   return await parseConfig(text, path, problems);
 }
 
-/** @param path names the file in messages. */
+/** @param path for messages. */
 export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
   const short = await readShortJson(text);
   if (short !== undefined) {
-    // Parsed only to say where something is wrong.
+    // Only for places of problems.
     const source = async () => (await parseYaml(text, path, FILE_KEYS, []))?.source;
     return { config: short, understood: true, source };
   }
@@ -79,7 +76,7 @@ export async function parseConfig(text: string, path: string, problems: Problem[
   return config === undefined ? { ...NOTHING_UNDERSTOOD, source } : { config, understood: true, source };
 }
 
-/** Undefined for other text, and if anything is wrong with it. */
+/** Undefined for other text, and for mistakes. */
 async function readShortJson(text: string): Promise<FileConfig | undefined> {
   const value = parseShortJson(text);
   if (value === undefined) return undefined;
@@ -89,9 +86,9 @@ async function readShortJson(text: string): Promise<FileConfig | undefined> {
 }
 
 /**
- * What a schema understands of a value; undefined if nothing can be said of the rest.
- * @param value is changed: mistakes are mended, so that checks across settings report in the same run.
- * @param standIns for required values other than the names of entries.
+ * Undefined if nothing can be said of the rest.
+ * @param value is mended, so that checks across settings report in the same run.
+ * @param standIns for required values other than entries' names.
  */
 export function readShape<const Schema extends v.GenericSchema>(
   schema: Schema,
@@ -110,7 +107,7 @@ export function readShape<const Schema extends v.GenericSchema>(
   return undefined;
 }
 
-/** For required settings of entries that were not understood; never an allowed value. */
+/** Not allowed as values. */
 const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
   name: (index) => `not-understood-${index}`,
   host: (index) => `not-understood-${index}.invalid`,
@@ -118,12 +115,10 @@ const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
 };
 
 /**
- * By mapping and setting, `secret.name`, or by list and setting of each entry, `routes[].upstream`. None is
- * an allowed value.
+ * By mapping and setting, `secret.name`, or by list and setting, `routes[].upstream`. Not allowed as values.
  */
 export type StandIns = Readonly<Record<string, (index: number) => unknown>>;
 
-/** For every entry in these lists. */
 const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
   credentials: 'name',
   routes: 'name',
@@ -131,8 +126,7 @@ const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Removes a wrong setting, or replaces a required one, so that the rest can be understood. The changed value
- * is only used to find further problems.
+ * The rest can then be understood. The value only serves to find more problems.
  * @returns false if nothing can replace what is missing.
  */
 function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: StandIns = {}): boolean {
@@ -155,7 +149,7 @@ function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: St
   return true;
 }
 
-/** A replaced entry keeps its place, so that the others keep theirs; other lists are dropped as a whole. */
+/** The other entries keep their places. */
 function mendEntry(file: unknown, keys: readonly (string | number)[], list: unknown[], index: number): void {
   const name = String(keys.at(-2));
   const required = Object.hasOwn(REQUIRED_OF_ENTRIES, name) ? REQUIRED_OF_ENTRIES[name] : undefined;
@@ -186,7 +180,6 @@ function at(value: unknown, keys: readonly (string | number)[]): unknown {
   return found;
 }
 
-/** What tells which settings exist. */
 interface SchemaShape {
   readonly type: string;
   readonly message?: string;
@@ -197,13 +190,13 @@ interface SchemaShape {
   readonly options?: readonly SchemaShape[];
 }
 
-/** Settings with a value of their own, at any depth. Text after the name of a mapping may be anything. */
+/** Of settings with a value of their own. Below a mapping, keys may be anything. */
 function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
   const settings = settingsOf(schema).filter(({ shape }) => !holdsMappings(shape));
   return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
 }
 
-/** Whether only mappings, or lists of mappings, belong there. */
+/** Or lists of mappings. */
 function holdsMappings(shape: SchemaShape | undefined): boolean {
   const inner = unwrap(shape);
   if (inner?.options !== undefined) return inner.options.every(holdsMappings);
@@ -216,7 +209,7 @@ interface Setting {
   readonly shape: SchemaShape;
 }
 
-/** As messages name them, without list indices: `routes.match.host`. */
+/** Without list indices: `routes.match.host`. */
 function settingsOf(schema: v.GenericSchema): Setting[] {
   return settingsBelow(shapeOf(schema), '');
 }
@@ -225,18 +218,18 @@ function shapeOf(schema: v.GenericSchema): SchemaShape {
   return schema as unknown as SchemaShape;
 }
 
-/** Schemas that judge only the kind of a value. */
+/** Of a value, not its content. */
 const OF_KINDS = new Set(['string', 'number', 'boolean', 'array', 'record', 'strict_object', 'union']);
 
 const YES_AND_NO = 'Write true or false without quotes: in YAML 1.2 yes, no, on and off are text.';
 
-/** Names that people give to values that belong in the mounted Secret. */
+/** They belong in the mounted Secret. */
 const SECRET_NAMES = /secret|password|passwd|private_?key$|^token$|api_?key/i;
 
 const NO_SECRETS =
   "Put it into the Secret that is mounted at the credential's dir: this file holds no secrets.";
 
-/** Uses the issues of the union's member that understood the value's kind. */
+/** If one member understood the value's kind. */
 function withInsideOfUnion(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown>[] {
   const { type, issues, path, input } = issue;
   if (type !== 'union' || path === undefined || issues === undefined) return [issue];
@@ -274,7 +267,7 @@ function remedyFor({ type, input, message }: v.BaseIssue<unknown>): string | und
   return type === 'string' && isQuotable ? 'Put quotes around it: without them it is no text.' : undefined;
 }
 
-/** `a text`, `a list`: the kind of a value that may be secret. */
+/** `a text`, `a list` */
 function kindOfValue(input: unknown): string {
   if (Array.isArray(input)) return 'a list';
   if (input === null) return 'nothing';
@@ -285,13 +278,13 @@ function kindOfValue(input: unknown): string {
   );
 }
 
-/** Mappings and lists only by kind, since their content may be anything. */
+/** Mappings and lists by kind: they may hold anything. */
 function describeInput(input: unknown): string {
   return typeof input === 'object' ? kindOfValue(input) : String(input);
 }
 
 function codeFor({ type, input, message }: v.BaseIssue<unknown>): ProblemCode {
-  // A number without its unit, or a port without its host.
+  // A missing unit, or a missing host.
   if (typeof input === 'number' && codeOfExpectation(message) !== undefined) {
     return codeOfExpectation(message) as ProblemCode;
   }
@@ -333,7 +326,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
 
 const MAX_KEY_LENGTH = 40;
 
-/** Listed beside the one that was probably meant. */
+/** Beside the probable one. */
 const MAX_KEYS = 8;
 
 function nameOf(path: readonly v.IssuePathItem[]): string {
@@ -343,7 +336,7 @@ function nameOf(path: readonly v.IssuePathItem[]): string {
     .replace(/^\./, '');
 }
 
-/** Whether the value stands under a name that the provider defines. */
+/** Under a name that the provider defines. */
 function isFreeForm(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): boolean {
   return path.slice(0, -1).some((_, index) => schemaAt(schema, path.slice(0, index + 1))?.type === 'record');
 }
@@ -360,7 +353,7 @@ function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): Sc
   return shape;
 }
 
-/** Ignores what every object inherits. */
+/** Nothing inherited. */
 function ownEntry(entries: SchemaShape['entries'], name: string): SchemaShape | undefined {
   return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }

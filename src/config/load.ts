@@ -1,4 +1,4 @@
-/** Flags, environment and file, in this order of precedence, to one frozen Config. */
+/** Flags win over environment and file. */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
@@ -15,8 +15,8 @@ import { resolveConfig } from './resolve-config.ts';
 import type { SourceText } from './source-text.ts';
 
 /**
- * Checks everything, certificate files included.
- * @param found problems so far, to be reported with the rest.
+ * Reads certificate files, too.
+ * @param found problems so far.
  * @param text of the file, if already read.
  * @throws {ConfigurationError} with every problem.
  */
@@ -49,7 +49,7 @@ async function readFile(
   return readConfigFile(config.text, config.key, problems, text);
 }
 
-/** Adds places to problems found later, if the file can be read. */
+/** If the file can be read. */
 export async function placedInFile(
   problems: readonly Problem[],
   { path, text }: { readonly path: string; readonly text: string | undefined },
@@ -74,13 +74,12 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value);
 }
 
-/** Entries whose files are read in one turn. */
 const ENTRIES_AT_ONCE = 20;
 
-/** Files that are `followed` report their content themselves. */
+/** `followed` files report their content themselves. */
 type GatewayFiles = 'judged' | 'followed';
 
-/** A wrong path stops the start, not the first request. */
+/** At the start, not with the first request. */
 async function checkTlsFiles(
   file: FileConfig,
   problems: Problem[],
@@ -104,7 +103,7 @@ async function checkTlsFiles(
   if (file.gateway !== undefined && gatewayFiles === 'judged') checkGateway(file.gateway, problems);
 }
 
-/** Judged in full: no mistake would show before a caller comes. */
+/** No mistake would show before a caller comes. */
 function checkGateway({ tls, clientCaFile }: NonNullable<FileConfig['gateway']>, problems: Problem[]): void {
   if (tls !== undefined) {
     const { cert, key } = checkFiles('gateway.tls', tls, problems);
@@ -148,8 +147,8 @@ function checkKey(key: string, path: string, problems: Problem[]): KeyObject | u
 const OF_CERTIFICATES: Pick<Problem, 'expected' | 'remedy'> = { expected: 'a file of PEM certificates' };
 
 /**
- * Undefined if unusable, which is added to `problems`.
- * @param parse throws if the text is wrong.
+ * Undefined if unusable, which joins `problems`.
+ * @param parse throws for wrong text.
  */
 export function checkPem<Parsed>(
   key: string,

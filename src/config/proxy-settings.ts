@@ -2,7 +2,7 @@ import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { GivenValues, Settings } from './settings.ts';
 import { ACCESS_LOGS, UPSTREAM_PROTOCOLS } from './values.ts';
 
-/** Flags and environment of `proxy`; the rest is set in the configuration file. */
+/** Flags and environment of `proxy`. */
 export const PROXY_SETTINGS = {
   'auth-url': {
     argument: 'URL',

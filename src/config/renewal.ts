@@ -1,6 +1,6 @@
 /**
- * When a token is renewed: policy, defaults and settings. `src/token/schedule.ts` computes by it; the
- * broker's rules are in `src/broker/brokered-tokens.ts`.
+ * When a token is renewed. `src/token/schedule.ts` computes by it; the broker's rules are in
+ * `src/broker/brokered-tokens.ts`.
  */
 
 import * as v from 'valibot';
@@ -10,19 +10,19 @@ import { duration, recoveryTime } from './values.ts';
 export interface RenewalPolicy {
   /** Fraction of the lifetime. */
   readonly at: number;
-  /** At most this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
+  /** Subtracted at random, at most, so that a fleet does not move in step. */
   readonly jitter: number;
-  /** The first grant is delayed by a random time up to this. */
+  /** At most, at random, before the first grant. */
   readonly startupJitterMs: number;
   /** Since the last grant. */
   readonly minIntervalMs: number;
-  /** The longest time between attempts while no token is held, unless credentials were rejected. */
+  /** At most, between attempts without a token, unless credentials were rejected. */
   readonly recoveryMs: number;
-  /** From a failure to the next attempt, jitter included; no bound by default. */
+  /** Unbounded by default. */
   readonly shortestRetryMs?: number;
-  /** For a token that states none and is no JWT. */
+  /** If a token states none and is no JWT. */
   readonly defaultLifetimeMs: number;
-  /** Refused as no lifetime by default. */
+  /** Refused by default. */
   readonly zeroLifetime?: 'endless';
 }
 

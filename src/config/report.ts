@@ -1,5 +1,3 @@
-/** Shows a person all that is wrong with a configuration. */
-
 import { styleText } from 'node:util';
 import { codeOf, describeProblem, type Place, type Problem, remedyOf } from '../platform/problems.ts';
 
@@ -10,7 +8,7 @@ type Paint = (style: Style, text: string) => string;
 const PLAIN: Paint = (_style, text) => text;
 const COLOURED: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
-/** Beyond this, problems are only counted. */
+/** The others are counted. */
 const MAX_SHOWN = 50;
 
 export function reportProblems(problems: readonly Problem[], { colour }: { colour: boolean }): string {

@@ -1,4 +1,4 @@
-/** Combines file, flags and environment. Pure, so that it can be checked without the files it names. */
+/** Pure: named files need not exist. */
 
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
@@ -38,7 +38,7 @@ import {
   upstreamProtocol,
 } from './values.ts';
 
-/** Mistakes are added to `problems`; the result is right only if there are none. */
+/** Right only if `problems` stay empty. */
 export function resolveConfig(
   { config: read, understood }: FileReading,
   given: ProxyValues,
@@ -135,7 +135,7 @@ function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
 function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): ProxyLimits['http2'] {
   const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
   const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
-  // As large as all streams together, so that slow upstreams' streams leave room for the others.
+  // Slow upstreams' streams then leave room for the others.
   const enough = Math.min(maxStreams * streamWindowBytes, MAX_WINDOW_BYTES);
   return {
     maxStreams,
@@ -162,8 +162,7 @@ function resolveAccessLog(
 }
 
 /**
- * `upstream` and `protocol` override the route named `default`; if the file has none, `upstream` adds it at
- * the end.
+ * `upstream` and `protocol` override the route named `default`, which `upstream` adds at the end if missing.
  */
 function resolveRoutes(file: FileConfig, given: ProxyValues, problems: Problem[]): Keyed<RouteConfig>[] {
   const simple = readValue(given.upstream, upstream, problems);
@@ -225,7 +224,7 @@ function isDefault({ entry }: Keyed<RouteEntry>): boolean {
   return entry.name === DEFAULT_NAME;
 }
 
-/** Whether its token serves more than requests through the proxy. */
+/** Beyond requests through the proxy. */
 function givesOut({ output }: CredentialEntry): boolean {
   return output?.file !== undefined || output?.endpoint === true;
 }
@@ -272,7 +271,7 @@ function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[])
   });
 }
 
-/** Every match that covers all requests of this one: any host or its own, with each prefix of its path. */
+/** Any host or its own, with each prefix of its path. */
 function coveringMatches({ host, pathPrefix }: RouteConfig['match']): string[] {
   const path = withoutSlash(pathPrefix);
   const prefixes = [path];
@@ -295,7 +294,7 @@ function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
   return `${host ?? ''}${pathPrefix}`;
 }
 
-/** The sidecar's temporary files, before they replace the target. */
+/** Of files that will replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
 const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
@@ -326,7 +325,7 @@ function checkOutputs(
   });
 }
 
-/** Undefined if no credential hands its tokens out there. */
+/** Undefined if no token is handed out there. */
 function resolveTokenEndpoint(
   entry: FileConfig['tokenEndpoint'],
   credentials: readonly Keyed<Pick<CredentialConfig, 'output'>>[],

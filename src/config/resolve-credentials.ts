@@ -1,5 +1,3 @@
-/** Credentials of the file, and the one of flags and environment. */
-
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
 import { resolveClientAuthentication } from './client-authentication.ts';
@@ -17,10 +15,7 @@ import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
 
 type CredentialUser = Keyed<{ readonly credential: string }>;
 
-/**
- * Flags and environment override the credential named `default`, or add it if there is none or something uses
- * it.
- */
+/** Flags and environment override `default`, or add it if there is none or something uses it. */
 export function resolveCredentials(
   file: FileConfig,
   users: readonly CredentialUser[],
@@ -84,7 +79,6 @@ function isClear(provider: ProviderAddress | undefined): boolean {
   return (provider?.tokenUrl ?? provider?.issuerUrl)?.startsWith('http:') === true;
 }
 
-/** Flags that set only the credential named `default`. */
 const OF_DEFAULT = ['auth-url', 'token-url', 'credentials-dir', 'scope', 'audience'] as const;
 
 /** A flag or variable without effect is a mistake. */
@@ -111,13 +105,13 @@ export function checkCredentials(
   problems: Problem[],
 ): void {
   checkUnique(credentials, problems);
-  // A credential that could not be resolved still has its name.
+  // One that could not be resolved still has its name.
   const declared = keyed('credentials', file.credentials);
   if (declared.some(({ key }) => isDoubtful(problems, key, 'name')) || isDoubtful(problems, 'credentials'))
     return;
   const names = [...new Set([...declared, ...credentials].map(({ entry }) => entry.name))];
   for (const { key, entry } of users) {
-    // A `default` that could not be resolved has been reported.
+    // Reported if it could not be resolved.
     if (names.includes(entry.credential) || entry.credential === DEFAULT_NAME) continue;
     problems.push({
       key: `${key}.credential`,
@@ -151,7 +145,7 @@ export function checkSubjects(
 /** Readable by its owner and group. */
 const DEFAULT_MODE = 0o640;
 
-/** @param key names the setting in messages. */
+/** @param key for messages. */
 function resolveOutput(
   key: string,
   entry: CredentialEntry['output'],
@@ -176,25 +170,24 @@ function resolveOutput(
   return { endpoint, file: group === undefined ? own : { ...own, group } };
 }
 
-/** For the credential that is not in the file; messages name its variables. */
+/** For flags and environment; messages name the variables. */
 const MADE_UP_KEY = 'environment';
 
-/** For every service account (accounts.google.com/.well-known/openid-configuration). */
+/** accounts.google.com/.well-known/openid-configuration */
 const GOOGLE = 'https://oauth2.googleapis.com/token';
 
-/** Other settings that would name a provider, or a credential with one. */
+/** For a provider, or a credential with one. */
 const INSTEAD_OF_VARIABLES = ['credentials', 'TOKEN_SIDECAR_CONFIG', 'TOKEN_SIDECAR_TOKEN_URL'];
 
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
 
-/** One setting that names the provider. */
 interface Said {
   readonly way: Way;
   readonly key: string;
   readonly text: string;
 }
 
-/** Undefined if no setting names a provider, or none is understood; either has been reported. */
+/** Undefined if none is named or understood; both are reported. */
 function resolveProvider(
   key: string,
   entry: CredentialEntry,
@@ -218,7 +211,7 @@ function resolveProvider(
     });
     return undefined;
   }
-  // If a flag overrides the file, the file's realm belongs to the overridden setting.
+  // The file's realm belongs to the overridden setting.
   if (said === inFile && said.way !== 'authUrl') {
     refuseRealm(key, entry, `nothing beside ${said.way}, which names the realm`, problems);
   }
@@ -226,7 +219,7 @@ function resolveProvider(
   if (base === undefined) return undefined;
   const insecure = given['allow-insecure-token-url'];
   const permitted = readValue(insecure, oneOf(['true', 'false']), problems);
-  // A value that was not understood may have been a permission.
+  // It may have been a permission.
   const mayBeInsecure =
     (insecure !== undefined && permitted !== 'false') || entry.allowInsecureTokenUrl === true;
   if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
@@ -275,7 +268,7 @@ function saidInFile(key: string, entry: CredentialEntry): Said[] {
   });
 }
 
-/** The first of several; each other is a mistake. */
+/** The others are mistakes. */
 function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   const [first, ...others] = ways;
   if (first === undefined) return undefined;
@@ -290,7 +283,7 @@ function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   return first;
 }
 
-/** The grant itself sets these: a repetition would leave the meaning to the provider. */
+/** A repetition would leave the meaning to the provider. */
 const OWN_PARAMETERS = [
   'grant_type',
   'client_id',
@@ -307,10 +300,10 @@ const OWN_PARAMETERS = [
   'audience',
 ];
 
-/** Some providers have a type of their own, so the query may replace the grant's type. */
+/** The query may have a provider's own type. */
 const OWN_OF_QUERY = 'grant_type';
 
-/** @param key names the setting in messages. */
+/** @param key for messages. */
 function resolveParameters(
   key: string,
   parameters: CredentialConfig['parameters'],
@@ -337,7 +330,7 @@ function resolveParameters(
   return parameters;
 }
 
-/** @param key names the setting of the URL. */
+/** @param key of the URL. */
 function checkQuery(key: string, tokenUrl: string, problems: Problem[]): void {
   for (const name of namesIn(tokenUrl)) {
     if (name === OWN_OF_QUERY || !OWN_PARAMETERS.includes(name)) continue;

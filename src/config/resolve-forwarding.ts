@@ -42,11 +42,11 @@ export function resolvePolicy(
 const AUTHORIZATION = 'Authorization';
 const BEARER = 'Bearer';
 
-/** Fields that frame or route a message, apply to one hop, belong to the sidecar, or hold several values. */
+/** They frame or route a message, apply to one hop, belong to the sidecar, or hold several values. */
 const NOT_FOR_TOKENS =
   /^(?:connection|cookie|expect|forwarded|host|keep-alive|max-forwards|te|trailer|transfer-encoding|upgrade|via|(?:content|if|proxy|sec|token-sidecar|access-control)-.*)$/;
 
-/** Undefined for `Authorization: Bearer`, explicit or not. @param key names the setting in messages. */
+/** Undefined for `Authorization: Bearer`. @param key for messages. */
 function resolveInjections(
   key: string,
   entry: InjectionEntry | readonly InjectionEntry[] | undefined,
@@ -77,7 +77,7 @@ function resolveInjection(key: string, entry: InjectionEntry, problems: Problem[
     return { into: 'query', parameter: query };
   }
   if (header === undefined && scheme === undefined && placeholder === undefined) {
-    // If it was there and wrong, it has been reported and removed.
+    // Reported and removed if it was wrong.
     if (problems.some((problem) => problem.key.startsWith(`${key}.`))) return undefined;
     problems.push({
       key,
@@ -114,7 +114,7 @@ function refuse(
   }
 }
 
-/** Two tokens in one place would give two answers to who is asking. */
+/** Two tokens there would give two identities. */
 function checkPlaces(injections: readonly Keyed<Injection>[], problems: Problem[]): void {
   injections.forEach(({ key, entry }, index) => {
     const earlier = injections.slice(0, index).find((one) => placeOf(one.entry) === placeOf(entry));
@@ -130,7 +130,7 @@ function placeOf(injection: Injection): string {
   return `header ${injection.header.toLowerCase().replaceAll('_', '-')}`;
 }
 
-/** A placeholder within another would also be found where only the other is meant. */
+/** A placeholder within another would be found in its place, too. */
 export function checkPlaceholders(
   users: readonly Keyed<{ readonly inject?: readonly Injection[] }>[],
   problems: Problem[],
@@ -154,13 +154,12 @@ const URL_REMEDY = 'Write http://, host and port alone; user and password are fi
 const EXPECTED_HOST =
   'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
 
-/** A proxy would see secrets in clear text. */
 export const SEEN_BY_PROXY = {
   code: 'conflicting_settings',
   remedy: 'Have it leave over TLS, or remove egressProxy.',
 } as const;
 
-/** @param key names the setting in messages. */
+/** @param key for messages. */
 export function resolveEgressProxy(
   key: string,
   entry: CredentialEntry['egressProxy'],
@@ -174,7 +173,7 @@ export function resolveEgressProxy(
   }
   const url = serverUrl.parse(text);
   if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
-    // Not shown: a URL may contain a password.
+    // A URL may contain a password.
     problems.push({ key: `${key}.url`, expected: EXPECTED_URL, code: 'invalid_url', remedy: URL_REMEDY });
     return undefined;
   }

@@ -1,4 +1,4 @@
-/** How callers of other pods connect, and which routes they may use. */
+/** Callers of other pods, and their routes. */
 
 import { dirname } from 'node:path';
 import { EVERY_ADDRESS } from '../platform/net/address.ts';
@@ -7,14 +7,14 @@ import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConf
 import { checkUnique, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
 
-/** Of all in-flight requests, for one caller by default. */
+/** Of requests in flight, for one caller. */
 const PART_OF_ALL = 1 / 4;
 
 const DEFAULT_AUDIENCE = 'token-sidecar-gateway';
 
 const DEFAULT_DRAIN_DELAY_MS = 5000;
 
-/** Ways to a token that a gateway must not have: anyone who reached it could use them. */
+/** Anyone who reached a gateway could use them. */
 const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
 
 interface GatewayNeighbours {
@@ -75,10 +75,10 @@ export function resolveGateway(
   };
 }
 
-/** What entries may name, indexed, as there may be thousands. */
+/** Indexed: entries may be thousands. */
 interface Allowable {
   readonly names: ReadonlySet<string>;
-  /** Names of routes, by credential. */
+  /** Of routes. */
   readonly byCredential: ReadonlyMap<string, readonly string[]>;
 }
 

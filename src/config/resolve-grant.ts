@@ -8,7 +8,7 @@ type JwtBearerEntry = NonNullable<CredentialEntry['jwtBearer']>;
 
 export const DEFAULT_GRANT: Grant = 'client_credentials';
 
-/** With another grant they are a mistake. */
+/** Mistakes with another grant. */
 const GRANT_SETTINGS = [
   { name: 'jwtBearer', grant: 'jwt_bearer' },
   { name: 'tokenExchange', grant: 'token_exchange' },
@@ -28,7 +28,7 @@ const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'key
   permissions: ['github_app'],
 };
 
-/** Useless for a mounted token, for which no provider is asked. */
+/** Useless for a mounted token. */
 const OF_REQUESTS = [
   'authUrl',
   'realm',
@@ -44,7 +44,7 @@ const OF_REQUESTS = [
   'egressProxy',
 ] as const satisfies readonly (keyof CredentialEntry)[];
 
-/** Undefined for the client credentials grant. @param key names the entry in messages. */
+/** Undefined for client credentials. @param key for messages. */
 export function resolveGrant(
   key: string,
   entry: CredentialEntry,
@@ -180,7 +180,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
   }
 }
 
-/** Claims that say who, for whom and when. */
+/** Who, for whom and when. */
 const OWN_CLAIMS = ['iss', 'sub', 'aud', 'jti', 'iat', 'nbf', 'exp'];
 
 /** Expands short names (RFC 8693 §3). */

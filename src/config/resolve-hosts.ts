@@ -1,4 +1,4 @@
-/** Hosts of the forward proxy, of capture and of redirection, and interception. */
+/** Hosts of forward proxy, capture and redirection. */
 
 import { formatAddress, isLoopbackHost, isName } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -17,7 +17,7 @@ import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwar
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';
 
-/** Destinations with the keys that name them in messages. */
+/** With keys for messages. */
 interface ResolvedForwardProxy {
   readonly config: ForwardProxyConfig;
   readonly destinations: readonly Keyed<AllowedDestination>[];
@@ -70,7 +70,7 @@ function resolveDestination(
   };
 }
 
-/** An `http://` request leaves over TLS or in clear, and HTTP/2 has a name for each. */
+/** HTTP/2 has a name for each: over TLS, and in clear. */
 function checkDestinationProtocol(
   key: string,
   { protocol }: Pick<AllowedDestinationEntry, 'protocol'>,
@@ -90,9 +90,7 @@ function checkDestinationProtocol(
   });
 }
 
-/**
- * A token leaves over TLS unless the configuration permits otherwise, which `upgradeToTls: false` does too.
- */
+/** TLS is required unless the configuration permits otherwise, as `upgradeToTls: false` does. */
 function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: Problem[]): boolean {
   const { host, allowClearText, upgradeToTls } = entry;
   if (allowClearText !== undefined && allowClearText === upgradeToTls) {
@@ -124,7 +122,7 @@ function checkReachable(destinations: readonly Keyed<AllowedDestination>[], prob
   });
 }
 
-/** Whether every request that matches `later` also matches `earlier`. */
+/** All of `later`'s requests match `earlier`. */
 function covers(earlier: AllowedDestination, later: AllowedDestination): boolean {
   if (earlier.port !== later.port) return false;
   if (earlier.host === later.host) return true;
@@ -134,13 +132,13 @@ function covers(earlier: AllowedDestination, later: AllowedDestination): boolean
 /** For a host that names no ports. */
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };
 
-/** Hosts with the keys that name them in messages. */
+/** With keys for messages. */
 interface ResolvedCapture {
   readonly config: CaptureConfig;
   readonly hosts: readonly Keyed<CapturedHost>[];
 }
 
-/** The hosts of the file, or those that `capture-hosts` names. */
+/** Of the file, or of `capture-hosts`. */
 export function resolveCapture(
   entry: FileConfig['capture'],
   given: ProxyValues,
@@ -166,7 +164,7 @@ function namesOverTls({ hosts }: CaptureConfig): readonly string[] {
   return hosts.filter(({ ports }) => ports.length > 0).map(({ host }) => host);
 }
 
-/** One entry per host and address: port 80 in clear, others over TLS; without any, both usual ports. */
+/** Port 80 in clear, others over TLS; both usual ports by default. */
 function withPorts(named: readonly AddressedHost[]): readonly CapturedHostEntry[] {
   const keys = [...new Set(named.map(({ host, address }) => `${host}=${address}`))];
   return keys.map((key) => {
@@ -227,13 +225,13 @@ function portsOf({ ports, clearPorts }: CapturedHost): readonly number[] {
   return [...ports, ...clearPorts];
 }
 
-/** Hosts with the keys that name them in messages. */
+/** With keys for messages. */
 interface ResolvedRedirect {
   readonly config: RedirectConfig;
   readonly hosts: readonly Keyed<AllowedDestination>[];
 }
 
-/** The hosts of the file, or those that `redirect-hosts` names. */
+/** Of the file, or of `redirect-hosts`. */
 export function resolveRedirect(
   entry: FileConfig['redirect'],
   given: ProxyValues,
@@ -281,7 +279,7 @@ function resolveRedirectedHost(
   return resolveDestination(key, entry, 'intercept', problems);
 }
 
-/** The file's forward proxy, or one that intercepts `hosts` and passes all else. */
+/** `hosts` are intercepted, and all else passes. */
 export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: Problem[]): FileConfig {
   const hosts = readValue(given.hosts, namedHosts, problems);
   if (given.hosts === undefined) return file;
@@ -294,7 +292,7 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
     });
     return file;
   }
-  // Nothing more is said of hosts that were not understood.
+  // They were not understood: say nothing more.
   const allow = (hosts ?? [{ host: 'not-understood.invalid' }]).map((host) => ({ ...host }));
   return { ...file, forwardProxy: { allow, connect: 'intercept', otherHosts: 'pass' } };
 }
@@ -311,7 +309,7 @@ export function resolveInterception(
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {
-    // Setting `tunnel` switches interception off in a hurry.
+    // A quick way to switch interception off.
     if (interceptors.forwardProxy?.connect === 'tunnel') return undefined;
     const expected = 'forwardProxy.connect: intercept beside it, or captured or redirected hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });
@@ -330,12 +328,12 @@ export function resolveInterception(
   if (directory !== undefined && !directory.text.startsWith('/')) {
     problems.push({ key: directory.key, value: directory.text, expected: 'an absolute path' });
   }
-  // Hosts captured only in clear need no trust.
+  // Only captured in clear.
   if (names.length === 0) return undefined;
   return { directory: directory?.text ?? entry?.directory ?? PROXY_SETTINGS['trust-dir'].default };
 }
 
-/** Names, or `*.suffix`, whose TLS may be intercepted. */
+/** Or `*.suffix`. */
 export function interceptedNames({ forwardProxy, capture, redirect }: Interceptors): readonly string[] {
   const listed = forwardProxy?.connect === 'intercept' ? forwardProxy.allow.map(({ host }) => host) : [];
   const captured = capture === undefined ? [] : namesOverTls(capture);

@@ -1,4 +1,4 @@
-/** Whether spans are exported, by OpenTelemetry's standard environment variables. */
+/** By OpenTelemetry's standard environment variables. */
 
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
@@ -18,34 +18,31 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
-/** The exporter reads endpoint, headers, service and resource itself. */
+/** The exporter reads the other variables. */
 export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
   readonly files: CollectorFiles;
   readonly sampler: (typeof SAMPLERS)[number];
-  /** The part of traces that the ratio samplers keep, from 0 to 1. */
+  /** Of traces kept by ratio samplers, from 0 to 1. */
   readonly ratio: number;
   /** Between two exports. */
   readonly delayMs: number;
-  /** For one export, to the end of the answer. */
+  /** To the answer's end. */
   readonly timeoutMs: number;
-  /** Further waiting spans are dropped. */
+  /** Others are dropped. */
   readonly mostWaiting: number;
   /** Spans in one export. */
   readonly mostAtOnce: number;
 }
 
-/** Paths of PEM files, by the options of `tls.connect`. */
+/** PEM files, by options of `tls.connect`. */
 export interface CollectorFiles {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
-/**
- * An impossible value counts as unset, with a warning (OpenTelemetry specification, *Type-specific
- * guidance*).
- */
+/** Such a value counts as unset (OpenTelemetry specification, *Type-specific guidance*). */
 export interface IgnoredVariable {
   readonly key: string;
   readonly value: string;
@@ -63,8 +60,8 @@ const FILES = { ca: 'CERTIFICATE', cert: 'CLIENT_CERTIFICATE', key: 'CLIENT_KEY'
 
 /**
  * Undefined if nobody asks for traces.
- * @param problems gets what is wrong about where spans go and who is trusted with them.
- * @param ignored gets what else cannot be followed.
+ * @param problems of where spans go and who is trusted with them.
+ * @param ignored all other mistakes.
  */
 export function resolveTracing(
   env: Environment,
@@ -76,7 +73,7 @@ export function resolveTracing(
   const endpoints = ENDPOINTS.filter((name) => given(env, name) !== undefined);
   if (exporter === 'none' || (exporter === undefined && endpoints.length === 0)) return undefined;
   for (const name of endpoints) {
-    // Not shown: a URL may have a password in it.
+    // A URL may have a password.
     if (!isHttpUrl(env[name] as string)) {
       problems.push({ key: name, expected: 'an http:// or https:// URL', code: 'invalid_value' });
     }
@@ -92,7 +89,7 @@ export function resolveTracing(
     protocol,
     files,
     sampler,
-    // Other samplers take no argument, or another kind.
+    // Other samplers need none, or another kind.
     ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
     delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, ignored),
     timeoutMs: Math.min(
@@ -111,7 +108,7 @@ function given(env: Environment, key: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-/** Variables for traces win. An unreadable file is a problem: without it others would be trusted. */
+/** Variables for traces win. Without an unreadable file, others would be trusted. */
 function checkFiles(env: Environment, problems: Problem[]): CollectorFiles {
   const check = (name: keyof typeof FILES): CollectorFiles => {
     const key = [`OTEL_EXPORTER_OTLP_TRACES_${FILES[name]}`, `OTEL_EXPORTER_OTLP_${FILES[name]}`].find(
@@ -142,7 +139,7 @@ function word<Word extends string>(
   return found;
 }
 
-/** @param standard if unset, and no more than `most`. */
+/** @param standard if unset, at most `most`. */
 function count(
   env: Environment,
   key: string,
@@ -153,7 +150,7 @@ function count(
   return wholeNumber(env, key, most, ignored) ?? Math.min(standard, most);
 }
 
-/** From 1 to `most`; undefined if unset. */
+/** Up to `most`; undefined if unset. */
 function wholeNumber(
   env: Environment,
   key: string,
@@ -181,7 +178,6 @@ function isHttpUrl(text: string): boolean {
   return protocol === 'http:' || protocol === 'https:';
 }
 
-/** The program goes on without them. */
 export function tellIgnored(ignored: readonly IgnoredVariable[], log: Logger): void {
   for (const { key, value, expected } of ignored) {
     log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');

@@ -1,6 +1,6 @@
 /**
- * Settings of commands: flags and environment twins (`--auth-url`, `TOKEN_SIDECAR_AUTH_URL`). One table a
- * command drives parsing, `--help` and the reference page.
+ * Flags and their environment twins (`TOKEN_SIDECAR_AUTH_URL`). A command's table drives parsing, `--help`
+ * and the reference page.
  */
 
 import { dirname } from 'node:path';
@@ -13,22 +13,22 @@ import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
 interface Setting {
-  /** Stands for the value in `--help`. A setting without one is a switch. */
+  /** Of the value in `--help`. Without one it is a switch. */
   readonly argument?: string;
   readonly description: string;
   /** `f` for `-f`. */
   readonly letter?: string;
-  /** Shells complete them. */
+  /** For shells to complete. */
   readonly words?: readonly string[];
-  /** Only for `--help`: whoever reads the setting applies it. */
+  /** For `--help`; readers apply it. */
   readonly default?: string;
 }
 
-/** By flag name, without the dashes. */
+/** Without the dashes. */
 export type Settings = Readonly<Record<string, Setting>>;
 
 export interface GivenValue {
-  /** `--auth-url` or `TOKEN_SIDECAR_AUTH_URL`, for messages. */
+  /** For messages. */
   readonly key: string;
   readonly text: string;
 }
@@ -47,7 +47,7 @@ export function environmentName(flag: string): string {
 }
 
 /**
- * A flag wins over its environment twin. An empty variable counts as absent.
+ * Flags win over the environment. Empty variables count as absent.
  * @throws {SidecarError} `usage` for an unknown or repeated flag, or a flag without its value.
  */
 export function readSettings<S extends Settings>(
@@ -60,7 +60,7 @@ export function readSettings<S extends Settings>(
     const text = env[environmentName(flag)];
     if (text !== undefined && text !== '') given[flag] = { key: environmentName(flag), text };
   }
-  // Not strict: its errors would suggest no flag.
+  // Its errors would suggest no flag.
   const { tokens } = parseArgs({
     args: [...args],
     options: optionsOf(settings),
@@ -82,7 +82,7 @@ export function readSettings<S extends Settings>(
     }
     if (seen.has(name)) throw new SidecarError('usage', `--${name} is given more than once`);
     seen.add(name);
-    // The next word was taken as the value, and is a flag.
+    // A flag was taken as the value.
     const isFlag = !token.inlineValue && value?.startsWith('--') === true;
     if (setting.argument !== undefined && (value === undefined || isFlag)) {
       throw new SidecarError('usage', `--${name} needs a value: ${setting.argument}`);
@@ -107,7 +107,7 @@ function optionsOf(settings: Settings): NonNullable<ParseArgsConfig['options']> 
 
 /**
  * For a command without other words.
- * @throws {SidecarError} `usage`, also for such a word: perhaps a flag without dashes, or a switch's value.
+ * @throws {SidecarError} `usage`, also for other words.
  */
 export function readFlags<S extends Settings>(
   settings: S,
@@ -122,7 +122,7 @@ export function readFlags<S extends Settings>(
   throw new SidecarError('usage', `unexpected argument ${shownValue(word) ?? MASK}${hint}`);
 }
 
-/** Undefined if absent or wrong; what is wrong joins `problems`. */
+/** Undefined if absent, or wrong, which joins `problems`. */
 export function readValue<T>(
   value: GivenValue | undefined,
   format: ValueFormat<T>,
@@ -153,11 +153,11 @@ export function describeSettings(settings: Settings): string {
 
 const PREFIX = 'TOKEN_SIDECAR_';
 
-/** Kubernetes sets them for a Service with such a name: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
+/** Of a Kubernetes Service: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
 const OF_SERVICES =
   /^TOKEN_SIDECAR_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Misspelt, or meant for another command. */
+/** Or meant for another command. */
 export function unknownVariables(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -167,7 +167,7 @@ export function unknownVariables(
     (name) => name.startsWith(PREFIX) && env[name] !== '' && !known.includes(name) && !OF_SERVICES.test(name),
   );
   return names.sort().map((name) => {
-    // The common prefix would make all names alike.
+    // The prefix would make all names alike.
     const own = name.slice(PREFIX.length);
     const nearest = nearestName(
       own,
@@ -184,7 +184,7 @@ export function unknownVariables(
   });
 }
 
-/** Undefined if they are in two directories, which joins `problems`. */
+/** Undefined, with a problem, if directories differ. */
 export function readCertificatePair(
   cert: GivenValue,
   key: GivenValue,

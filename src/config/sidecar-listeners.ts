@@ -1,4 +1,4 @@
-/** The only list of the addresses that a sidecar or a gateway listens on. */
+/** The only list of listeners' addresses. */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -16,17 +16,16 @@ export interface SidecarListener {
   readonly key: string;
   /** Can set it instead. */
   readonly flag?: keyof typeof PROXY_SETTINGS;
-  /** On a machine without its address family the sidecar starts without it. */
+  /** The sidecar then starts without it. */
   readonly mayLack?: true;
 }
 
 type WithListeners = Pick<Config, 'listen' | 'admin' | 'gateway' | 'tokenEndpoint' | 'capture' | 'redirect'>;
 
-/** Port 0 stands for one that the system picks. */
+/** Port 0: the system picks one. */
 export function sidecarListeners(config: WithListeners): readonly SidecarListener[] {
   const { listen, admin, gateway, tokenEndpoint, capture, redirect } = config;
   return [
-    // Callers connect there instead: nothing listens for an app.
     gateway === undefined
       ? { what: 'proxy', address: listen, key: 'listen', flag: 'listen' }
       : { what: 'gateway', address: gateway.listen, key: 'gateway.listen' },
@@ -60,7 +59,7 @@ function captureListeners({
   return [...ports, ...clearPorts].map((port) => ({ host, port }));
 }
 
-/** Where the kernel redirects to: loopback, in either family. */
+/** Loopback, in either family. */
 export function redirectListeners(port: number): readonly [ListenAddress, ListenAddress] {
   return [
     { host: '127.0.0.1', port },
@@ -68,10 +67,10 @@ export function redirectListeners(port: number): readonly [ListenAddress, Listen
   ];
 }
 
-/** Of a machine that lacks an address family. */
+/** The machine lacks the address family. */
 export const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
-/** Undefined if none of the addresses is the sidecar's. */
+/** Undefined if none is the sidecar's. */
 export function sidecarListenerAt(
   config: Config,
   addresses: readonly string[],
@@ -82,22 +81,19 @@ export function sidecarListenerAt(
   );
 }
 
-/**
- * With two listeners at one address the sidecar could not start. Captured hosts were compared with each other
- * before.
- */
+/** The sidecar could not start otherwise. Captured hosts have been compared with each other. */
 export function checkListeners(config: WithListeners, given: ProxyValues, problems: Problem[]): void {
   const named = sidecarListeners(config).map(({ key, flag, ...listener }) => ({
     ...listener,
     key: (flag && given[flag]?.key) ?? key,
     isCaptured: flag === 'capture-hosts',
   }));
-  // A setting that was not understood has its default here.
+  // It has its default here.
   const doubtful = new Set(
     [...new Set(named.map(({ key }) => key))].filter((key) => isDoubtful(problems, key)),
   );
   const known = named.filter(({ key }) => !doubtful.has(key));
-  // Captured hosts may be many; they are compared only with the few others.
+  // Captured hosts are compared only with the few others.
   const before: (typeof known)[number][] = [];
   const fewBefore: (typeof known)[number][] = [];
   for (const one of known) {
@@ -111,7 +107,7 @@ export function checkListeners(config: WithListeners, given: ProxyValues, proble
   }
 }
 
-/** A listener at every address leaves none of that port to others. */
+/** Listening at every address takes the port. */
 function isShared(a: ListenAddress, b: ListenAddress): boolean {
   if (a.port !== b.port || a.port === 0) return false;
   return takes(a.host, b.host) || takes(b.host, a.host);
@@ -123,10 +119,10 @@ function takes(host: string, other: string): boolean {
   return isAt(host, other);
 }
 
-/** Names both loopback addresses, on every machine. */
+/** On every machine. */
 const LOCALHOST = ['127.0.0.1', '::1'];
 
-/** @param listening an address, a name of this machine, or every address. */
+/** @param listening an address, a name, or every address. */
 function isAt(listening: string, address: string): boolean {
   if (address === 'localhost') return LOCALHOST.some((one) => isAt(listening, one));
   if (listening === address) return true;

@@ -1,13 +1,12 @@
-/** Finds settings in the text of a configuration file. */
+/** Places of settings in a file. */
 
 import type { Document, Node, Pair } from 'yaml';
 import { shownLine } from '../platform/log/shown-text.ts';
 import type { Place } from '../platform/problems.ts';
 
-/** In characters. Wider lines are cut around the place. */
+/** In characters; wider lines are cut. */
 const FRAME_WIDTH = 100;
 
-/** Keys deeper than this are not searched for. */
 const DEEPEST = 50;
 
 interface Range {
@@ -19,11 +18,10 @@ export class SourceText {
   readonly #file: string;
   readonly #isKnown: (key: string) => boolean;
   readonly #lines: readonly string[];
-  /** Where each line begins in the text. */
   readonly #starts: readonly number[];
   #document: Document | undefined;
 
-  /** @param isKnown whether a key's values are no secrets. */
+  /** @param isKnown a key's values are no secrets. */
   constructor(file: string, text: string, isKnown: (key: string) => boolean) {
     this.#file = file;
     this.#isKnown = isKnown;
@@ -41,7 +39,7 @@ export class SourceText {
     this.#document = document;
   }
 
-  /** For an unknown structure: shows no value. */
+  /** Shows no value. */
   amongUnknown(from: number, to = from + 1): Place {
     return this.#place(from, to, () => false);
   }
@@ -73,8 +71,8 @@ export class SourceText {
   }
 
   /**
-   * A missing setting is placed at the mapping that lacks it. Undefined if the document says nothing of it.
-   * @param key as in messages: `routes[0].upstream`.
+   * A missing setting is placed at its mapping. Undefined if the document says nothing of it.
+   * @param key as `routes[0].upstream`.
    * @param of the wrong part.
    */
   find(key: string, of: 'key' | 'value'): Place | undefined {
@@ -84,11 +82,11 @@ export class SourceText {
   }
 }
 
-/** By the line's indentation. */
+/** By indentation. */
 function keyAbove(lines: readonly string[], index: number): string | undefined {
   const indentation = (line: string) => /^[\s-]*/.exec(line)?.[0].length ?? 0;
   const own = lines[index] ?? '';
-  // An entry of a list may be indented as deep as the list's key.
+  // An entry may be indented as its list's key.
   const depth = /^\s*-/.test(own) ? (/^\s*/.exec(own)?.[0].length ?? 0) + 1 : indentation(own);
   for (let above = index - 1; above >= 0 && index - above < 1000; above--) {
     const line = lines[above] as string;
@@ -98,7 +96,7 @@ function keyAbove(lines: readonly string[], index: number): string | undefined {
   return undefined;
 }
 
-/** Follows `key` from `node` as far as the document goes. */
+/** As far as the document goes. */
 function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined {
   let current: Node = node;
   let found: Range | undefined;
@@ -114,7 +112,6 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
       continue;
     }
     const pair = pairFor(current, rest);
-    // For a missing key, the first key of the mapping that lacks it.
     if (pair === undefined) return depth === 0 ? undefined : (firstKey(current) ?? found);
     const name = nameOf(pair);
     rest = rest.slice(name.length).replace(/^\./, '');
@@ -127,7 +124,7 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
   return found;
 }
 
-/** Of a mapping or list only the beginning. */
+/** Only where a mapping or list begins. */
 function leafRange(node: Node | null): Range | undefined {
   const range = node === null ? undefined : rangeOf(node);
   if (node === null || range === undefined || range.from === range.to) return undefined;

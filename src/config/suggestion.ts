@@ -1,7 +1,4 @@
-/**
- * How many characters must be inserted, removed, replaced or swapped with their neighbour to turn `a` into
- * `b` (optimal string alignment).
- */
+/** Insertions, removals, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -22,7 +19,7 @@ function editDistance(a: string, b: string): number {
   return last[b.length] as number;
 }
 
-/** Longer texts resemble no name, and would take long to compare. */
+/** No name is longer. */
 const MAX_NAME_LENGTH = 100;
 
 /** From earlier builds. */
@@ -32,7 +29,7 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
   TOKEN_SIDECAR_CAPTURED_PORTS: 'TOKEN_SIDECAR_PORTS',
 };
 
-/** The known name that `wrong` was once, or is close to: one in three characters may differ. */
+/** Renamed, or close: one in three characters may differ. */
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
   const renamed = Object.hasOwn(FORMER_NAMES, wrong) ? FORMER_NAMES[wrong] : undefined;
   if (renamed !== undefined && known.includes(renamed)) return renamed;

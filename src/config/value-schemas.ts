@@ -1,5 +1,3 @@
-/** What the file's schemas are made of. */
-
 import * as v from 'valibot';
 import { serverUrl, type ValueFormat } from './values.ts';
 
@@ -51,7 +49,7 @@ export const flag = v.boolean('true or false');
 export const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 export const path = v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path'));
 
-/** Names become metric labels and log fields: short and plain. */
+/** For metric labels and log fields. */
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
 export const name = v.pipe(v.string(NAME), v.regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, NAME));
 
@@ -70,7 +68,7 @@ export const parameterValue = v.union(
   PARAMETER_VALUE,
 );
 
-/** A key of a Secret, which becomes a file in its volume. */
+/** A key of a Secret. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
 export const fileName = v.pipe(
   v.string(FILE_NAME),

@@ -21,7 +21,7 @@ export interface ValueFormat<T> {
 const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE_UNITS_BYTES = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 } as const;
 
-/** In milliseconds. A bare number is refused: its unit would be a guess. */
+/** In ms. A bare number's unit would be a guess. */
 export const duration: ValueFormat<number> = {
   expected: 'a duration such as 500ms, 30s, 5m, 1h or 7d',
   parse(text) {
@@ -31,10 +31,7 @@ export const duration: ValueFormat<number> = {
   },
 };
 
-/**
- * The longest pause before a pod without a token retries: a shorter one would be useless load, a longer one
- * an outage.
- */
+/** Between attempts. Shorter pauses are useless load, longer ones an outage. */
 export const recoveryTime: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {
@@ -43,7 +40,7 @@ export const recoveryTime: ValueFormat<number> = {
   },
 };
 
-/** With Kubernetes' binary suffixes: `65536`, `64Ki`, `10Mi`. */
+/** With Kubernetes' suffixes: `64Ki`, `10Mi`. */
 export const size: ValueFormat<number> = {
   expected: 'a size in bytes such as 65536, 64Ki or 10Mi',
   parse(text) {
@@ -53,7 +50,7 @@ export const size: ValueFormat<number> = {
   },
 };
 
-/** A peer may send 65 535 bytes before it learns of a smaller window (RFC 9113 §6.9.2). */
+/** A peer may send 65 535 bytes before it learns of a smaller one (RFC 9113 §6.9.2). */
 export const windowSize: ValueFormat<number> = {
   expected: 'a size in bytes from 64Ki to 1Gi',
   parse(text) {
@@ -67,7 +64,7 @@ export const serverUrl: ValueFormat<URL> = {
   parse: (text) => (text.includes('?') ? undefined : tokenEndpointUrl.parse(text)),
 };
 
-/** A token endpoint may have a query (RFC 6749 §3.2). */
+/** It may have a query (RFC 6749 §3.2). */
 export const tokenEndpointUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials or fragment',
   parse(text) {
@@ -78,7 +75,7 @@ export const tokenEndpointUrl: ValueFormat<URL> = {
   },
 };
 
-/** A name is allowed as host. */
+/** Or a name and port. */
 export const listenAddress: ValueFormat<ListenAddress> = {
   expected: 'host:port with a port from 0 to 65535, such as 127.0.0.1:15080 or [::1]:0',
   parse(text) {
@@ -110,10 +107,10 @@ export interface NamedHost {
   readonly port?: number;
 }
 
-/** With more name constraints a certificate grows too large for clients. */
+/** More would make a certificate too large for clients. */
 export const MAX_NAMED_HOSTS = 100;
 
-/** Names whose TLS may be intercepted; in the result more specific ones first, each once. */
+/** More specific ones first, each once. */
 export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   expected: `1 to ${MAX_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
   parse(text) {
@@ -130,7 +127,7 @@ export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   },
 };
 
-/** For a hosts file. Lower-case in the result. */
+/** Lower-case in the result. */
 export const exactName: ValueFormat<string> = {
   expected:
     'an exact host name such as api.example.com: a hosts file has no wildcards, for which there is forwardProxy',
@@ -140,13 +137,11 @@ export const exactName: ValueFormat<string> = {
   },
 };
 
-/** Where the sidecar may listen in place of a host. */
 export const loopbackAddress: ValueFormat<string> = {
   expected: 'an address of loopback such as 127.0.0.2, or ::1',
   parse: (text) => (isIP(text) !== 0 && isLoopbackHost(text) ? text : undefined),
 };
 
-/** With the address at which it is captured. */
 export interface AddressedHost extends NamedHost {
   readonly address: string;
 }
@@ -161,7 +156,7 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
       return isUsable && loopbackAddress.parse(address) !== undefined ? { ...named, address } : undefined;
     });
     const usable = hosts.filter((host) => host !== undefined);
-    // A host may have an entry for each of its ports, which are two if none is named.
+    // A host may have an entry for each port.
     const isFew = new Set(usable.map(({ host }) => host)).size <= MAX_NAMED_HOSTS;
     return usable.length === hosts.length && isFew && hosts.length <= 2 * MAX_NAMED_HOSTS
       ? usable
@@ -169,7 +164,7 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
   },
 };
 
-/** URLs take them for addresses (WHATWG URL, "ends in a number"). */
+/** URLs take them for addresses (WHATWG URL). */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 
 function parseNamedHost(text: string): NamedHost | undefined {
@@ -181,7 +176,6 @@ function parseNamedHost(text: string): NamedHost | undefined {
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-/** With an optional base path. */
 export const upstream: ValueFormat<Upstream> = {
   expected: serverUrl.expected,
   parse(text) {
@@ -216,8 +210,8 @@ export const UPSTREAM_PROTOCOLS = [
 export const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
 
 /**
- * HTTP/2 is `h2` over TLS and `h2c` over TCP: the other name is a mistake about the upstream.
- * @param key names where the word stands.
+ * `h2` is over TLS, `h2c` over TCP.
+ * @param key of the word.
  */
 export function protocolProblems(
   key: string,
@@ -252,7 +246,7 @@ const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
   CODES.map(([{ expected }, code]) => [expected, code]),
 );
 
-/** The kind of problem, if the format implies one. */
+/** If the format implies one. */
 export function codeOfExpectation(expected: string): ProblemCode | undefined {
   return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
 }

@@ -1,7 +1,4 @@
-/**
- * Parses YAML, which includes JSON, in parts while requests are served, and reports each mistake at its
- * place.
- */
+/** Parses YAML and JSON in parts, while requests are served. */
 
 import type { Alias, CST, Document, YAMLParseError } from 'yaml';
 import type { Place, Problem, ProblemCode } from '../platform/problems.ts';
@@ -14,12 +11,12 @@ interface ParsedText {
   readonly source: SourceText;
 }
 
-/** Aliases of aliases expand beyond any memory. */
+/** Aliases of aliases expand without bound. */
 const MAX_ALIASES = 100;
 
 const ANCHOR = 'an anchor of this name before it, or quotes around text that begins with *';
 
-/** Deeper nesting would overflow the parser's stack. */
+/** Beyond it the parser's stack overflows. */
 const DEEPEST = 200;
 
 const CODES: Readonly<Record<string, ProblemCode>> = {
@@ -30,9 +27,9 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
 };
 
 /**
- * Undefined if the text cannot be parsed; `problems` then says why.
- * @param path names the file in messages.
- * @param keys those whose values may be shown.
+ * Undefined, with problems, if the text cannot be parsed.
+ * @param path for messages.
+ * @param keys whose values may be shown.
  */
 export async function parseYaml(
   text: string,
@@ -40,7 +37,7 @@ export async function parseYaml(
   keys: ReadonlySet<string>,
   problems: Problem[],
 ): Promise<ParsedText | undefined> {
-  // A sidecar without a file does not load the parser.
+  // Only a sidecar with a file loads the parser.
   const { isAlias, visit } = await import('yaml');
   const source = new SourceText(path, text, (key) => keys.has(key));
   const report = (at: Place, code: ProblemCode, expected: string): void => {
@@ -62,7 +59,7 @@ export async function parseYaml(
   try {
     document = await parseInParts(text);
   } catch {
-    // Usually its stack: a list of a list of a list.
+    // Usually its stack.
     report(source.at(0), 'too_deep', 'a file that the parser can take apart');
     return undefined;
   }
@@ -103,20 +100,20 @@ function rangeOf(range: Alias['range']): [number, number] {
   return range == null ? [0, 1] : [range[0], range[1]];
 }
 
-/** After the first syntax error the parser guesses; duplicate keys are all reported. */
+/** After the first syntax error the parser guesses. */
 function worthReporting(errors: readonly YAMLParseError[]): YAMLParseError[] {
   const first = errors.find(({ code }) => code !== 'DUPLICATE_KEY');
   return errors.filter((error) => error === first || error.code === 'DUPLICATE_KEY');
 }
 
-/** A tab before the line's first word is the mistake, whatever the parser calls it. */
+/** The mistake is the tab, whatever the parser calls it. */
 function codeFor({ code, pos: [from] }: YAMLParseError, text: string): ProblemCode {
   const lineStart = text.lastIndexOf('\n', Math.max(0, from - 1)) + 1;
   if (/^ *\t/.test(text.slice(lineStart))) return 'tab_indentation';
   return (Object.hasOwn(CODES, code) ? CODES[code] : undefined) ?? 'invalid_yaml';
 }
 
-/** A guard that ignores quotes and comments: no real file opens as many brackets. */
+/** Ignores quotes and comments: no real file opens as many brackets. */
 function tooDeep(text: string): number | undefined {
   let depth = 0;
   for (let index = 0; index < text.length; index++) {
@@ -130,12 +127,12 @@ function tooDeep(text: string): number | undefined {
 
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Lexemes read in one turn: a few milliseconds. */
+/** A few milliseconds. */
 const LEXEMES_AT_ONCE = 2000;
 
 /**
- * Replaces the library's `parseDocument`. Errors in the text are in the document.
- * @throws {RangeError} if the text overflows the parser's stack.
+ * The library's `parseDocument`, in turns.
+ * @throws {RangeError} if the parser's stack overflows.
  */
 async function parseInParts(text: string): Promise<Document.Parsed> {
   const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');
@@ -149,7 +146,7 @@ async function parseInParts(text: string): Promise<Document.Parsed> {
   }
   for (const token of parser.end()) tokens.push(token);
   await nextTurn();
-  // Its warnings would go to standard error and quote the text.
+  // They would quote the text on standard error.
   const composer = new Composer({ uniqueKeys: true, strict: true, prettyErrors: false, logLevel: 'error' });
   const [document, second] = composer.compose(tokens, true, text.length);
   if (document === undefined) throw new RangeError('a text without a document');
@@ -161,14 +158,14 @@ async function parseInParts(text: string): Promise<Document.Parsed> {
   return document as Document.Parsed;
 }
 
-/** Control characters, and what stands for octets that are not UTF-8. */
+/** Control characters, or no UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
 
 /**
- * JSON without spaces, each value in its usual form, as the injector writes it. YAML's parser would cost a
- * start 20 ms and 2 MB. Re-serialized, a duplicate key differs and is refused.
- * @returns undefined for any other text.
+ * Compact JSON, as the injector writes it. YAML's parser costs a start 20 ms and 2 MB. A duplicate key is
+ * refused.
+ * @returns undefined for other text.
  */
 export function parseShortJson(text: string): object | undefined {
   if (NOT_TEXT.test(text)) return undefined;

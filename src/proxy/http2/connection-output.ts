@@ -10,6 +10,7 @@ import { HpackEncoder } from './hpack/encoder.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
 import { ENDED, newWindows, RESET_SENT, type Stream, Streams } from './streams.ts';
 
+/** How a stream ended, if not by itself. */
 export type Broken =
   | { readonly kind: 'reset'; readonly code: ErrorCode }
   /** The peer broke a rule, and this side reset it. */
@@ -106,7 +107,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return this.sendWindow.available <= 0;
   }
 
-  /** `bytes` octets of payload, at most `sendable`, must follow at once. */
+  /** Only the header: `bytes` octets of payload, at most `sendable`, must follow at once. */
   sendData(stream: S, bytes: number, endStream: boolean): void {
     this.streams.send(stream, 'data', endStream);
     this.sendWindow.take(bytes);

@@ -47,7 +47,7 @@ export class FrameReader {
   #type = 0;
   #flags = 0;
   #streamId = 0;
-  /** Undefined content if the frame is not held. */
+  /** A payload in pieces; if it is not held, only `#taken` counts it. */
   #held = NOTHING;
   #taken = 0;
   /** −1 until known. */

@@ -6,10 +6,10 @@ import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection, OutgoingRequest } from './contract.ts';
 import { placeAuthorization } from './token-placement.ts';
 
-/** Says why an answer is the proxy's own; no upstream answer carries it. */
+/** Only on the proxy's own answers: says why. */
 export const ERROR_FIELD = 'token-sidecar-error';
 
-/** Meant for the next hop alone (RFC 9110 §7.6.1); remade if this hop needs them. */
+/** For one hop (RFC 9110 §7.6.1); remade if the next needs them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'http2-settings',
@@ -24,10 +24,10 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /** Options that name no field that would pass. */
 const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
 
-/** If `Connection` could name these away, a client could strip the token, the framing or the loop guard. */
+/** A client could strip the token, the framing or the loop guard by `Connection`. */
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
-/** Avoids most lower-case copies of names: 1 if a name of that length and first letter must be compared. */
+/** Names of these lengths and first letters must be compared, the others not. */
 const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
 const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
@@ -37,8 +37,8 @@ type UpstreamFieldRules = Pick<
 >;
 
 /**
- * How a request's body leaves: `chunked` (or otherwise followed by trailers), `empty` (no body though the
- * method anticipates one, so that `content-length: 0` may be added, RFC 9110 §8.6), or `plain`.
+ * `chunked` if trailers may follow; `empty` if the method anticipates a body, so that `content-length: 0` may
+ * be added (RFC 9110 §8.6); else `plain`.
  */
 export type RequestBodyForm = 'chunked' | 'empty' | 'plain';
 
@@ -113,7 +113,7 @@ function makeUpstreamFields(
         passed.push(name, value);
         break;
       case 'trailer':
-        // Trailers exist only behind chunked framing (RFC 9112 §7.1.2); announcing them elsewhere is a lie.
+        // Trailers exist only behind chunks (RFC 9112 §7.1.2).
         if (body === 'chunked' && nominated?.has(key) !== true) passed.push(name, value);
         break;
       default:
@@ -135,14 +135,14 @@ function makeUpstreamFields(
   return passed;
 }
 
-/** Whether the request has already passed the sidecar `instanceId`. */
+/** The loop guard. */
 export function hasPassed(fields: Fields, instanceId: string): boolean {
   return hasField(fields, HOP_FIELD) && listMembers(fields, HOP_FIELD).includes(instanceId);
 }
 
 /**
- * The protocols offered in Upgrade (RFC 9110 §7.8), if Connection names it. `h2c` is left out (RFC 9113
- * §3.1): its requests would bypass routes, tokens and policy.
+ * In Upgrade (RFC 9110 §7.8), if Connection names it. Requests of `h2c` (RFC 9113 §3.1) would bypass routes,
+ * tokens and policy.
  */
 export function offeredProtocols({ fields, connectionOptions }: FieldSection): string | undefined {
   if (!connectionOptions.includes('upgrade')) return undefined;
@@ -156,13 +156,13 @@ export function offersWebSocket(protocols: string | undefined): boolean {
 
 interface AnswerFieldRules {
   readonly status: number;
-  /** Trailers may follow chunks, or the frames of another version. */
+  /** Trailers may follow all but `plain`. */
   readonly body: 'chunked' | 'framed' | 'plain';
 }
 
 const ANSWERS = new MadeOf<{ readonly rules: AnswerFieldRules; readonly passed: Fields }>();
 
-/** Includes framing, but no connection options. */
+/** Without connection options. */
 export function answerFields(section: FieldSection, rules: AnswerFieldRules): Fields {
   const known = ANSWERS.get(section.fields);
   if (known?.rules.status === rules.status && known.rules.body === rules.body) return known.passed;
@@ -181,7 +181,7 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
       const key = lowerCaseName(name);
       if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
       if (key === 'trailer' && rules.body === 'plain') continue;
-      // A server must not send it there (RFC 9110 §8.6); a client that believed it would wait for a body.
+      // Forbidden there (RFC 9110 §8.6): a client could wait for a body.
       if (key === 'content-length' && hasNoLength(rules.status)) continue;
     }
     passed.push(name, fields[index + 1] as string);
@@ -191,12 +191,12 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
   return passed;
 }
 
-/** For a 1xx, including a 101 without its connection options. */
+/** Of a 1xx, and of a 101 without its connection options. */
 export function informationFields(section: FieldSection): Fields {
   return answerFields(section, { status: 100, body: 'plain' });
 }
 
-/** In lower case; undefined if Connection names only the usual ones. */
+/** In lower case; undefined if all are usual ones. */
 function nominatedNames({ connectionOptions }: FieldSection): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const option of connectionOptions) {

@@ -1,8 +1,8 @@
 /**
- * After which of the route's times a stalled request fails, and in whose name. The statuses, 408 and 504, are
- * in `src/platform/errors.ts`, default times in `src/config/resolve-forwarding.ts`, and whether the
- * connection ends in `../transaction/local-reply.ts`. Each byte restarts the clock: `touch` in
- * `../upstream/http1/connection.ts` and `../upstream/http2/carried-request.ts`.
+ * When a stalled request fails, and in whose name. Statuses are in `src/platform/errors.ts`, default times in
+ * `src/config/resolve-forwarding.ts`, the connection's end in `../transaction/local-reply.ts`. Each byte
+ * restarts the clock: `touch` in `../upstream/http1/connection.ts` and
+ * `../upstream/http2/carried-request.ts`.
  */
 
 import type { RouteTimeouts } from '../../config/config.ts';
@@ -15,7 +15,7 @@ export function isAnswerDue(requestWhole: boolean, answered: boolean): boolean {
   return requestWhole && !answered;
 }
 
-/** How long nothing may move. */
+/** Without a byte. */
 export function stallTimeoutMs(
   { responseMs, idleMs }: StallTimeouts,
   requestWhole: boolean,
@@ -24,15 +24,15 @@ export function stallTimeoutMs(
   return isAnswerDue(requestWhole, answered) ? responseMs : idleMs;
 }
 
-/** A request in which nothing has moved, and whose answer is not due. */
+/** Its answer is not due. */
 interface Stalled {
-  /** Its answer has begun. */
+  /** Of the answer. */
   readonly begun: boolean;
-  /** Part of the answer waits for the app to read on. */
+  /** The app has to read on. */
   readonly appIsBehind: boolean;
-  /** The upstream has taken all that the app has sent. */
+  /** Of what the app has sent. */
   readonly allTaken: boolean;
-  /** The app sends its body after 100 (Continue), which has not come. */
+  /** For 100 (Continue), which has not come. */
   readonly awaitsContinue: boolean;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Places a token in a request: as `Authorization: Bearer`, or in other fields, for a placeholder, or in the
- * query. It replaces what the app put there or into Authorization, so that the upstream sees one identity. A
- * kind of place is a member of `Injection` in `src/config/config.ts`, checked in
- * `src/config/resolve-forwarding.ts`. The app's own Authorization is dropped by `header-rules.ts`, in
- * trailers by `../http/fields.ts`. `src/check/upstream-request.ts` places tokens for its one request.
+ * Places a token in `Authorization`, other fields, a placeholder or the query. It replaces what is there and
+ * Authorization, so that the upstream sees one identity. A kind of place is a member of `Injection` in
+ * `src/config/config.ts`, checked in `src/config/resolve-forwarding.ts`. The app's own Authorization is
+ * dropped by `header-rules.ts`, in trailers by `../http/fields.ts`. `src/check/upstream-request.ts` places
+ * tokens for its one request.
  */
 
 import type { Injection } from '../../config/config.ts';
@@ -14,7 +14,7 @@ import type { FieldSection, IncomingRequest, OutgoingRequest } from './contract.
 /** RFC 6750 §2.1. */
 const BEARER = 'Bearer ';
 
-/** HTTP/2's name for the target, as a field that no table may hold. */
+/** HTTP/2's name for the target. */
 const PATH = ':path';
 
 type InjectionInto<Place extends Injection['into']> = Extract<Injection, { readonly into: Place }>;
@@ -22,9 +22,8 @@ type InjectionInto<Place extends Injection['into']> = Extract<Injection, { reado
 type PlacedSection = Pick<FieldSection, 'connectionOptions' | 'fields'>;
 
 /**
- * The request with its token, or the app's own identity, where the route wants it.
- * @param placement if undefined, `placeAuthorization` adds the token. Otherwise it is placed among the app's
- * fields, all of which then pass.
+ * The app's own identity stays if the route wants it.
+ * @param placement if undefined, `placeAuthorization` adds the token. Otherwise all fields then pass.
  */
 export function withToken(request: OutgoingRequest, placement: TokenPlacement | undefined): OutgoingRequest {
   if (placement === undefined) return request;
@@ -39,7 +38,7 @@ export function withToken(request: OutgoingRequest, placement: TokenPlacement | 
   };
 }
 
-/** @param passed the app's fields that pass. @param hasOwn one of them is its own. */
+/** @param passed fields. @param hasOwn one is the app's own Authorization. */
 export function placeAuthorization(
   passed: string[],
   authorization: OutgoingRequest['authorization'],
@@ -51,9 +50,9 @@ export function placeAuthorization(
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];
   readonly #placeholders: readonly (InjectionInto<'placeholder'> & { readonly alike: string })[];
-  /** Normalised by `parameterName`. */
+  /** By `parameterName`. */
   readonly #parameters: readonly { readonly parameter: string; readonly alike: string }[];
-  /** Normalised by `alike`. */
+  /** By `alike`. */
   readonly #owned: ReadonlySet<string>;
   readonly #neverIndexed: readonly string[];
   readonly #placed = new MadeOf<{
@@ -77,7 +76,7 @@ export class TokenPlacement {
     ];
   }
 
-  /** Whether the request carries an identity of the app's own, beside which no token may stand. */
+  /** No token may stand beside the app's own identity. */
   isShownOwn({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
@@ -86,7 +85,7 @@ export class TokenPlacement {
     return this.#parameters.length > 0 && withoutParameters(target, this.#parameters) !== target;
   }
 
-  /** False if it needs a placeholder that is missing. */
+  /** False without a placeholder that it needs. */
   takesToken({ fields }: Pick<IncomingRequest, 'fields'>): boolean {
     if (this.#headers.length > 0 || this.#parameters.length > 0) return true;
     for (let at = 0; at < fields.length; at += 2) {
@@ -95,12 +94,12 @@ export class TokenPlacement {
     return false;
   }
 
-  /** Whether the field is the token's, or Authorization. */
+  /** Or Authorization. */
   owns(name: string): boolean {
     return this.#owned.has(alike(name));
   }
 
-  /** Undefined if the field has no placeholder to swap. */
+  /** Undefined without a placeholder. */
   swapped(name: string, value: string, token: string): string | undefined {
     if (this.#placeholders.length === 0) return undefined;
     const key = alike(name);
@@ -110,7 +109,7 @@ export class TokenPlacement {
     return found && value.slice(0, value.length - found.placeholder.length) + token;
   }
 
-  /** Replaces what stood in the token's places. @param authorization of a bearer source. */
+  /** @param authorization of a bearer source. */
   place(request: IncomingRequest, authorization: string | undefined): IncomingRequest {
     const known = this.#placed.get(request.fields);
     let section = known?.section;
@@ -121,7 +120,7 @@ export class TokenPlacement {
     return { ...request, ...section, neverIndexed: this.#marksOf(request) };
   }
 
-  /** Keeps the app's own identity in those places; no table may hold it either (RFC 7541 §7.1.3). */
+  /** No table may hold the app's own identity (RFC 7541 §7.1.3). */
   keepOwn(request: IncomingRequest): IncomingRequest {
     const marked = this.#marksOf(request);
     const names = request.fields.filter((name, at) => at % 2 === 0 && this.owns(name));
@@ -133,9 +132,8 @@ export class TokenPlacement {
     return marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed];
   }
 
-  /** Replaces what stood in the token's parameters. */
   target(target: string, authorization: string | undefined): string {
-    // OPTIONS on the server as a whole has no query.
+    // OPTIONS of the whole server has no query.
     if (this.#parameters.length === 0 || target === '*') return target;
     const bare = withoutParameters(target, this.#parameters);
     if (authorization === undefined) return bare;
@@ -144,7 +142,7 @@ export class TokenPlacement {
     return `${bare}${joint(bare)}${added}`;
   }
 
-  /** Trailers without what could be taken for the token's fields. */
+  /** Without any that pass for the token's fields. */
   permitted(trailers: Fields): Fields {
     return trailers.filter((_, at) => !this.owns(trailers[at - (at % 2)] as string));
   }
@@ -160,7 +158,7 @@ export class TokenPlacement {
         continue;
       }
       const swapped = token === undefined ? undefined : this.swapped(name, value, token);
-      // A repeated placeholder is swapped once: readers disagree on which of two fields counts.
+      // Readers disagree on which of two fields counts.
       if (swapped === undefined || filled.has(alike(name))) continue;
       filled.add(alike(name));
       placed.push(name, swapped);
@@ -172,13 +170,13 @@ export class TokenPlacement {
     }
     return {
       fields: placed,
-      // If Connection could name these away, an app could strip the token.
+      // An app could strip the token by Connection.
       connectionOptions: connectionOptions.filter((option) => !this.owns(option)),
     };
   }
 }
 
-/** Servers that make fields variables (RFC 3875 §4.1.18) treat an underscore as a dash. */
+/** As variables (RFC 3875 §4.1.18), fields have underscores for dashes. */
 function alike(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
@@ -189,11 +187,11 @@ function endsInPlaceholder(value: string, placeholder: string): boolean {
   return /^(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+ +)?$/.test(value.slice(0, -placeholder.length));
 }
 
-/** Removes parameters in any spelling that a reader might accept. */
+/** In any spelling that a reader might accept. */
 function withoutParameters(target: string, parameters: readonly { readonly alike: string }[]): string {
   const mark = target.indexOf('?');
   if (mark === -1) return target;
-  // Some readers end a parameter at a semicolon, too.
+  // Some readers end a parameter there, too.
   const pieces = target.slice(mark + 1).split(/(?<=[&;])/);
   const kept = pieces.filter((piece) => {
     const name = parameterName(piece.replace(/[&;]$/, '').replace(/=.*$/s, ''));
@@ -205,7 +203,7 @@ function withoutParameters(target: string, parameters: readonly { readonly alike
 }
 
 /**
- * As the most lenient reader knows it: decoded, in lower case, without brackets, dots and spaces as
+ * As the most lenient reader has it: decoded, in lower case, without brackets, dots and spaces as
  * underscores.
  */
 function parameterName(text: string): string {

@@ -31,10 +31,10 @@ export interface CarriedStream extends Member {
 
 export type WireStream = ClientStream<CarriedStream>;
 
-/** Copied after their frame's header; larger ones are written beside it. */
+/** Such payloads are copied after their header; larger ones are written beside it. */
 const SMALL_BYTES = 1024;
 
-/** Of slow apps together, before the connection stops. */
+/** What slow apps may leave unread before the connection stops. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 
 /**
@@ -216,7 +216,7 @@ export class UpstreamOutlet {
 
 export class SendTurns {
   readonly #waiting = new Turns<CarriedStream>();
-  /** In vain in this run. */
+  /** They had their turn in vain in this run. */
   readonly #stuck = new Turns<CarriedStream>();
 
   get any(): boolean {

@@ -118,7 +118,7 @@ class StuckSocket {
     return this.#socket.writableLength > 0;
   }
 
-  /** Since when the system has been seen to take nothing, in ms. */
+  /** How long the system has been seen to take nothing, in ms. */
   stuckMs(nowMs: number): number {
     if (!this.anyWaits) {
       this.#waits = undefined;
