@@ -13,11 +13,11 @@ import { WITHOUT_FAMILY } from './sidecar-listeners.ts';
 export interface NamedAddress {
   readonly key: string;
   readonly address: ListenAddress;
-  /** That is no conflict. */
+  /** A machine without the address family has no conflict. */
   readonly mayLack?: true;
 }
 
-/** If this process may see it. */
+/** As far as this process may see it. */
 export interface Holder {
   readonly pid: number;
   /** Never shown: arguments may hold anything. */

@@ -37,10 +37,10 @@ export interface PrivateKeyJwt {
 type MethodName = ClientAuthentication['method'];
 
 interface Method<M extends MethodName> {
-  /** Mistakes with another method. */
+  /** With another method they are mistakes. */
   readonly settings: Readonly<Record<string, (entry: Entry) => string | undefined>>;
   resolve(entry: Entry): Extract<ClientAuthentication, { readonly method: M }>;
-  /** What would be right instead. */
+  /** Says what would be right instead. */
   misfit?(use: Use): string | undefined;
 }
 
@@ -102,7 +102,7 @@ const METHOD_NAMES = Object.keys(METHODS) as MethodName[];
 
 const DEFAULT_METHOD: MethodName = 'client_secret_basic';
 
-/** Grants with a proof of their own. */
+/** These grants carry a proof of their own. */
 const SELF_PROVING: ReadonlySet<string> = new Set(['jwt_bearer', 'static']);
 
 /** @param key names the entry in messages. */

@@ -5,16 +5,15 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { NamedAddress, ReadFile } from './address-conflicts.ts';
 import type { GivenValue, Settings } from './settings.ts';
 
-/** Tests pass their own. */
 export interface CommandContext {
-  /** After the command's name. */
+  /** Words after the command's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): void };
-  /** For a terminal that wants colours. */
+  /** Whether a terminal wants colours. */
   readonly colour?: boolean;
   readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
-  /** If programs read the output. */
+  /** Used if programs read the output. */
   readonly stderr: { write(text: string): void };
   readonly stdin: AsyncIterable<Buffer>;
   readonly shutdown: Shutdown;

@@ -24,13 +24,13 @@ export interface Config {
   readonly capture?: CaptureConfig;
   /** The system redirects connections to these hosts here. */
   readonly redirect?: RedirectConfig;
-  /** For the command `gateway`. */
+  /** Present for the command `gateway`. */
   readonly gateway?: GatewayConfig;
-  /** If TLS is intercepted. */
+  /** Present if TLS is intercepted. */
   readonly interception?: InterceptionConfig;
   /** If a credential hands out its tokens there. */
   readonly tokenEndpoint?: { readonly listen: ListenAddress };
-  /** By another site's page in a browser. */
+  /** Requests that another site's page makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
   readonly accessLog?: AccessLogConfig;
   readonly limits: ProxyLimits;
@@ -83,7 +83,7 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
     }
   | {
       readonly kind: 'google_service_account';
-      /** In whose name the account acts. */
+      /** The user in whose name the account acts. */
       readonly subject?: string;
       /** The token endpoint's URL by default. */
       readonly audience?: string;
@@ -146,7 +146,7 @@ export interface CredentialSettings {
   readonly name: string;
   /** A mounted Secret. */
   readonly directory: string;
-  /** Instead of the file `client_id`. */
+  /** Replaces the file `client_id`. */
   readonly clientId?: string;
   readonly clientAuth: ClientAuthentication;
   /** Client credentials by default. */
@@ -154,7 +154,7 @@ export interface CredentialSettings {
   /** The pod is ready without its token. */
   readonly required?: false;
   readonly output?: OutputConfig;
-  /** Also missing or non-standard types. */
+  /** Accepts missing or non-standard types. */
   readonly tokenType?: 'any';
   readonly scope?: string;
   readonly audience?: string;
@@ -173,7 +173,7 @@ export interface CredentialSettings {
 
 interface OutputConfig {
   readonly file?: TokenFileConfig;
-  /** On loopback, to anyone who asks. */
+  /** Whether anyone on loopback may ask for it. */
   readonly endpoint: boolean;
 }
 
@@ -193,11 +193,11 @@ export type Injection =
   | { readonly into: 'query'; readonly parameter: string };
 
 export interface ForwardingPolicy {
-  /** Its name. */
+  /** The credential's name. */
   readonly credential: string;
   /** `Authorization: Bearer …` when absent. */
   readonly inject?: readonly Injection[];
-  /** And to every place of `inject`. */
+  /** Applies to Authorization and to every place of `inject`. */
   readonly existingAuthorization: 'replace' | 'keep' | 'reject';
   readonly whenTokenUnavailable: 'fail' | 'passthrough';
   readonly retryOn401: boolean;
@@ -230,17 +230,17 @@ export interface RouteConfig extends ForwardingPolicy {
 export interface ForwardProxyConfig {
   /** First match wins. */
   readonly allow: readonly AllowedDestination[];
-  /** Passed hosts get no token. */
+  /** Hosts that pass get no token. */
   readonly otherHosts: 'deny' | 'pass';
   /** For listed hosts. With `intercept`, requests inside get the token. */
   readonly connect: 'deny' | 'tunnel' | 'intercept';
-  /** For hosts not on the list. */
+  /** Applies to hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
 }
 
 export interface GatewayConfig {
   readonly listen: ListenAddress;
-  /** PEM, in one directory. */
+  /** PEM files in one directory. */
   readonly tls: { readonly certFile: string; readonly keyFile: string };
   /** PEM, for callers' client certificates. */
   readonly clientCaFile?: string;
@@ -257,7 +257,7 @@ export interface GatewayCaller {
   readonly name: string;
   readonly match: CallerMatch;
   readonly routes: readonly string[];
-  /** Of each matching caller. */
+  /** Applies to each matching caller. */
   readonly limits: CallerLimits;
 }
 
@@ -289,20 +289,20 @@ export interface CapturedHost extends ForwardingPolicy {
   readonly host: string;
   /** Loopback; IPv6 without brackets. */
   readonly address: string;
-  /** For TLS. */
+  /** Ports where TLS is expected. */
   readonly ports: readonly number[];
-  /** For clear-text HTTP. */
+  /** Ports where clear-text HTTP is expected. */
   readonly clearPorts: readonly number[];
-  /** Port 80 becomes 443. */
+  /** Sends clear requests over TLS; port 80 becomes 443. */
   readonly upgradeToTls: boolean;
 }
 
 export interface RedirectConfig {
-  /** Of loopback. */
+  /** A port of loopback. */
   readonly port: number;
   /** Names only; first match wins, other hosts pass. */
   readonly hosts: readonly AllowedDestination[];
-  /** For connections that pass. */
+  /** Applies to connections that pass. */
   readonly timeouts: RouteTimeouts;
 }
 
@@ -325,7 +325,7 @@ export interface Upstream {
   /** IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
-  /** For the Host header (RFC 9110 §7.2). */
+  /** The value of the Host header (RFC 9110 §7.2). */
   readonly authority: string;
   /** Empty, or with a slash at its start, and none at its end. */
   readonly basePath: string;
@@ -334,7 +334,7 @@ export interface Upstream {
 }
 
 export interface RouteTimeouts {
-  /** With name resolution and TLS. */
+  /** Includes name resolution and TLS. */
   readonly connectMs: number;
   /** From the request's last byte to the answer's head. */
   readonly responseMs: number;
@@ -343,7 +343,7 @@ export interface RouteTimeouts {
 }
 
 export interface ProxyLimits {
-  /** Request line included. */
+  /** The request line counts, too. */
   readonly headerBytes: number;
   readonly headerCount: number;
   readonly targetBytes: number;
@@ -355,18 +355,18 @@ export interface ProxyLimits {
   readonly maxInFlight: number;
   /** Further ones get 503 `overloaded`; by default derived from the process's descriptors. */
   readonly maxConnections?: number;
-  /** For a whole request head. */
+  /** Bounds the arrival of a whole head. */
   readonly headerTimeoutMs: number;
-  /** Without a request. */
+  /** Bounds a connection without a request. */
   readonly keepAliveTimeoutMs: number;
   readonly http2: Http2Limits;
 }
 
 interface Http2Limits {
-  /** Others are refused, to be retried. */
+  /** Further streams are refused, to be retried. */
   readonly maxStreams: number;
   /** Of one request body, held until the upstream takes it. */
   readonly streamWindowBytes: number;
-  /** Of all request bodies together. */
+  /** Bounds all request bodies together. */
   readonly connectionWindowBytes: number;
 }

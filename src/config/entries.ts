@@ -4,7 +4,7 @@ import type { Config, ForwardingPolicy } from './config.ts';
 /** Of flags and environment, and of routes that name none. */
 export const DEFAULT_NAME = 'default';
 
-/** With its key for messages. */
+/** An entry with its key for messages. */
 export interface Keyed<Entry> {
   readonly key: string;
   readonly entry: Entry;
@@ -60,7 +60,7 @@ export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** Or only a part of the entry. */
+/** Whether the entry, or that part of it, was not understood. */
 export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
   return problems.some(({ key, meant }) =>
     [key, meant].some(

@@ -12,7 +12,7 @@ import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './values.ts';
 import { parseShortJson, parseYaml } from './yaml.ts';
 
-/** Each finds at least one mistake. */
+/** Each round finds at least one mistake. */
 const MAX_ROUNDS = 200;
 
 /** The rest is in `problems`. */
@@ -54,7 +54,7 @@ export async function readConfigFile(
 export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
   const short = await readShortJson(text);
   if (short !== undefined) {
-    // Only for places of problems.
+    // Parsed only for the places of problems.
     const source = async () => (await parseYaml(text, path, FILE_KEYS, []))?.source;
     return { config: short, understood: true, source };
   }
@@ -107,7 +107,7 @@ export function readShape<const Schema extends v.GenericSchema>(
   return undefined;
 }
 
-/** Not allowed as values. */
+/** They are no allowed values. */
 const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
   name: (index) => `not-understood-${index}`,
   host: (index) => `not-understood-${index}.invalid`,
@@ -186,7 +186,7 @@ interface SchemaShape {
   readonly entries?: Readonly<Record<string, SchemaShape>>;
   readonly item?: SchemaShape;
   readonly wrapped?: SchemaShape;
-  /** Of a union. */
+  /** A union has them. */
   readonly options?: readonly SchemaShape[];
 }
 
@@ -196,7 +196,7 @@ function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
   return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
 }
 
-/** Or lists of mappings. */
+/** Lists of mappings count, too. */
 function holdsMappings(shape: SchemaShape | undefined): boolean {
   const inner = unwrap(shape);
   if (inner?.options !== undefined) return inner.options.every(holdsMappings);
@@ -218,7 +218,7 @@ function shapeOf(schema: v.GenericSchema): SchemaShape {
   return schema as unknown as SchemaShape;
 }
 
-/** Of a value, not its content. */
+/** They judge the kind of a value, not its content. */
 const OF_KINDS = new Set(['string', 'number', 'boolean', 'array', 'record', 'strict_object', 'union']);
 
 const YES_AND_NO = 'Write true or false without quotes: in YAML 1.2 yes, no, on and off are text.';
@@ -284,7 +284,7 @@ function describeInput(input: unknown): string {
 }
 
 function codeFor({ type, input, message }: v.BaseIssue<unknown>): ProblemCode {
-  // A missing unit, or a missing host.
+  // The unit is missing, or the host.
   if (typeof input === 'number' && codeOfExpectation(message) !== undefined) {
     return codeOfExpectation(message) as ProblemCode;
   }
@@ -326,7 +326,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
 
 const MAX_KEY_LENGTH = 40;
 
-/** Beside the probable one. */
+/** Listed beside the probable one. */
 const MAX_KEYS = 8;
 
 function nameOf(path: readonly v.IssuePathItem[]): string {
@@ -353,7 +353,7 @@ function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): Sc
   return shape;
 }
 
-/** Nothing inherited. */
+/** Ignores what objects inherit. */
 function ownEntry(entries: SchemaShape['entries'], name: string): SchemaShape | undefined {
   return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }

@@ -49,7 +49,7 @@ async function readFile(
   return readConfigFile(config.text, config.key, problems, text);
 }
 
-/** If the file can be read. */
+/** Changes nothing if the file cannot be read. */
 export async function placedInFile(
   problems: readonly Problem[],
   { path, text }: { readonly path: string; readonly text: string | undefined },

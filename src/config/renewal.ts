@@ -14,7 +14,7 @@ export interface RenewalPolicy {
   readonly jitter: number;
   /** At most, at random, before the first grant. */
   readonly startupJitterMs: number;
-  /** Since the last grant. */
+  /** Counted from the last grant. */
   readonly minIntervalMs: number;
   /** At most, between attempts without a token, unless credentials were rejected. */
   readonly recoveryMs: number;

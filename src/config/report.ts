@@ -8,7 +8,7 @@ type Paint = (style: Style, text: string) => string;
 const PLAIN: Paint = (_style, text) => text;
 const COLOURED: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
-/** The others are counted. */
+/** Further problems are only counted. */
 const MAX_SHOWN = 50;
 
 export function reportProblems(problems: readonly Problem[], { colour }: { colour: boolean }): string {
@@ -24,7 +24,7 @@ export function reportProblems(problems: readonly Problem[], { colour }: { colou
   return [...shown, `${count}${more}. To read more about one: token-sidecar explain ${code}`].join('\n\n');
 }
 
-/** Problems outside the file first. */
+/** Problems outside the file come first. */
 function byPlace({ place: a }: Problem, { place: b }: Problem): number {
   return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }

@@ -1,4 +1,4 @@
-/** Pure: named files need not exist. */
+/** Pure: the files that are named need not exist. */
 
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { EVERY_ADDRESS, formatAddress, isLoopbackHost, type ListenAddress } from '../platform/net/address.ts';
@@ -38,7 +38,7 @@ import {
   upstreamProtocol,
 } from './values.ts';
 
-/** Right only if `problems` stay empty. */
+/** The result is right only if `problems` stays empty. */
 export function resolveConfig(
   { config: read, understood }: FileReading,
   given: ProxyValues,
@@ -224,7 +224,7 @@ function isDefault({ entry }: Keyed<RouteEntry>): boolean {
   return entry.name === DEFAULT_NAME;
 }
 
-/** Beyond requests through the proxy. */
+/** Whether the token is used beyond the proxy. */
 function givesOut({ output }: CredentialEntry): boolean {
   return output?.file !== undefined || output?.endpoint === true;
 }

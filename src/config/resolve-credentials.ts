@@ -219,7 +219,7 @@ function resolveProvider(
   if (base === undefined) return undefined;
   const insecure = given['allow-insecure-token-url'];
   const permitted = readValue(insecure, oneOf(['true', 'false']), problems);
-  // It may have been a permission.
+  // An unreadable setting may have been a permission.
   const mayBeInsecure =
     (insecure !== undefined && permitted !== 'false') || entry.allowInsecureTokenUrl === true;
   if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
@@ -247,7 +247,7 @@ function refuseRealm(key: string, { realm }: CredentialEntry, expected: string, 
   problems.push({ key: `${key}.realm`, value: realm, expected, code: 'conflicting_settings' });
 }
 
-/** Keycloak's layout of realms. */
+/** Keycloak lays realms out like this. */
 function realmTokenUrl(authUrl: string, realm: string): string {
   return `${authUrl.replace(/\/+$/, '')}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/token`;
 }
@@ -268,7 +268,7 @@ function saidInFile(key: string, entry: CredentialEntry): Said[] {
   });
 }
 
-/** The others are mistakes. */
+/** Further ones are mistakes. */
 function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   const [first, ...others] = ways;
   if (first === undefined) return undefined;

@@ -75,10 +75,10 @@ export function resolveGateway(
   };
 }
 
-/** Indexed: entries may be thousands. */
+/** Indexed, since entries may be thousands. */
 interface Allowable {
   readonly names: ReadonlySet<string>;
-  /** Of routes. */
+  /** Lists names of routes. */
   readonly byCredential: ReadonlyMap<string, readonly string[]>;
 }
 

@@ -8,7 +8,7 @@ type JwtBearerEntry = NonNullable<CredentialEntry['jwtBearer']>;
 
 export const DEFAULT_GRANT: Grant = 'client_credentials';
 
-/** Mistakes with another grant. */
+/** With another grant they are mistakes. */
 const GRANT_SETTINGS = [
   { name: 'jwtBearer', grant: 'jwt_bearer' },
   { name: 'tokenExchange', grant: 'token_exchange' },
@@ -28,7 +28,7 @@ const KIND_SETTINGS: Readonly<Record<Exclude<keyof JwtBearerEntry, 'kind' | 'key
   permissions: ['github_app'],
 };
 
-/** Useless for a mounted token. */
+/** A mounted token has no use for them. */
 const OF_REQUESTS = [
   'authUrl',
   'realm',
@@ -180,7 +180,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
   }
 }
 
-/** Who, for whom and when. */
+/** They say who, for whom and when. */
 const OWN_CLAIMS = ['iss', 'sub', 'aud', 'jti', 'iat', 'nbf', 'exp'];
 
 /** Expands short names (RFC 8693 §3). */

@@ -12,7 +12,7 @@ export interface BodyDecoder {
   readonly complete: boolean;
   /** For passing on, once the message is complete. */
   readonly trailers: FieldLines;
-  /** Of trailers. */
+  /** Octets of trailers that are not whole. */
   readonly heldBytes: number;
 
   /**
@@ -248,7 +248,7 @@ class ChunkedDecoder implements BodyDecoder {
   }
 }
 
-/** Or -1. */
+/** -1 if it is no `HEXDIG`. */
 function hexDigitOf(octet: number): number {
   if (octet >= 0x30 && octet <= 0x39) return octet - 0x30;
   const lower = octet | 0x20;

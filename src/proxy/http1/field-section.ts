@@ -15,20 +15,20 @@ import type { MessageKind, RefusalReason } from './message-refused.ts';
 
 export interface HeadLimits {
   readonly headerBytes: number;
-  /** Fields. */
+  /** Counts fields. */
   readonly headerCount: number;
   readonly targetBytes: number;
 }
 
 interface FieldSectionSource {
   readonly bytes: Buffer;
-  /** First field line, or the empty line. */
+  /** Where the first field line begins, or the empty line. */
   readonly start: number;
   /** After the empty line. */
   readonly end: number;
   readonly minorVersion: 0 | 1;
   readonly maxFields: number;
-  /** Its fields may be reused. */
+  /** A section whose fields may be reused. */
   readonly known: KnownSection | undefined;
 }
 
@@ -130,7 +130,7 @@ function readControlFields(
 
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
-    // Spares most strings.
+    // The length spares most strings.
     switch (name.length) {
       case 4:
         if (kind === 'request' && isNamed(name, 'host')) {
@@ -224,7 +224,7 @@ interface ReadSection {
 /** Quiet connections keep no larger section. */
 const KNOWN_CHARS = 2048;
 
-/** For all connections together. */
+/** All connections share them. */
 const MAX_FIRST_SECTIONS = 16;
 
 /** A few servers, each with the date of the second. */
@@ -266,7 +266,7 @@ class SharedSections {
   }
 }
 
-/** A direction. */
+/** Each direction has one. */
 export class SectionsInCommon {
   /** A section that passed under other limits proves nothing. */
   readonly #byLimits = new WeakMap<HeadLimits, SharedSections>();
@@ -290,7 +290,7 @@ export class KnownSection {
     this.#shared = shared;
   }
 
-  /** @param text with the empty line. */
+  /** @param text ends with the empty line. */
   get(text: string): ReadSection | undefined {
     if (this.#last?.text !== text) {
       if (text.length > KNOWN_CHARS) return undefined;

@@ -26,7 +26,7 @@ interface Grammar<Head> {
     limits: HeadLimits,
     known: KnownSection,
   ) => Head | RefusalReason;
-  /** Of `bytes[start]` to CRLF. */
+  /** The line begins at `bytes[start]` and ends with CRLF. */
   readonly startLineFault: (
     bytes: Buffer,
     start: number,
@@ -72,7 +72,7 @@ export class HeadReader<Head extends object> {
   readonly #limits: HeadLimits;
   readonly #held: HeldSection;
   readonly #known: KnownSection;
-  /** Of the start line of the held head. */
+  /** Whether the held head's start line has been checked. */
   #begun = false;
   #emptyLine: number;
 
@@ -84,7 +84,7 @@ export class HeadReader<Head extends object> {
     this.#emptyLine = this.#atStart();
   }
 
-  /** The peer is slow or gone, not idle. */
+  /** If so, the peer is slow or gone, not idle. */
   get started(): boolean {
     return this.#held.length > 0 || this.#emptyLine === EMPTY_LINE_CR;
   }

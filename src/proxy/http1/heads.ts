@@ -39,7 +39,7 @@ interface RequestLine {
   readonly target: string;
   readonly targetForm: TargetForm;
   readonly minorVersion: 0 | 1;
-  /** At its CRLF. */
+  /** Index of the CRLF that ends it. */
   readonly end: number;
 }
 
@@ -143,7 +143,7 @@ interface StatusLine {
   readonly status: number;
   readonly reason: string;
   readonly minorVersion: 0 | 1;
-  /** At its CRLF. */
+  /** Index of the CRLF that ends it. */
   readonly end: number;
 }
 
@@ -228,9 +228,9 @@ export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
-  /** With the connection; answers only. */
+  /** The body ends with the connection; answers only. */
   | { readonly kind: 'close' }
-  /** After a 101, or a 2xx to CONNECT. */
+  /** Follows a 101, or a 2xx to CONNECT. */
   | { readonly kind: 'tunnel' };
 
 const NONE: BodyFraming = { kind: 'none' };

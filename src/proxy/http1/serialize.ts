@@ -14,7 +14,7 @@ const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 /** Quiet connections keep no longer head. */
 const KNOWN_CHARS = 8 * 1024;
 
-/** The latest of each lasting array. */
+/** The latest head of each lasting array. */
 const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
 const ANSWERS = new MadeOf<{ readonly status: number; readonly reason: string; readonly head: string }>();
 

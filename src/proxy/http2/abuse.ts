@@ -7,7 +7,7 @@ import { type Rate, TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { FaultReason } from './errors.ts';
 
 const REASONS = {
-  /** By the peer (rapid reset, CVE-2023-44487). */
+  /** The peer resets (rapid reset, CVE-2023-44487). */
   reset: 'reset_flood',
   /** The peer makes this side reset (MadeYouReset, CVE-2025-8671). */
   fault: 'fault_flood',

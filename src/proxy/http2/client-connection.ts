@@ -30,7 +30,7 @@ export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
 
 export class ClientConnection<T> extends Connection<ClientStream<T>> {
   readonly #handler: ClientHandler<T>;
-  /** When last reported, or a request was sent. */
+  /** What `mayOpen` was when reported, or when a request was sent. */
   #mayOpen = true;
 
   constructor(limits: ConnectionLimits, handler: ClientHandler<T>, output?: FrameOutput) {

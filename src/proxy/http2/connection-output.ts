@@ -22,7 +22,7 @@ export type Broken =
 export interface StreamHandler<S> {
   /** Without padding; empty only with `endStream`. */
   data(stream: S, data: Buffer, endStream: boolean): void;
-  /** They end the peer's side. */
+  /** Trailers end the peer's side. */
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
   /** Nothing more comes, or may be sent. */
   broken(stream: S, how: Broken): void;
@@ -35,7 +35,7 @@ export interface StreamHandler<S> {
 }
 
 export interface MessageStream<T> extends Stream {
-  /** Set by the peer's head. */
+  /** The peer's head sets it. */
   body: BodyLength | undefined;
   context: T | undefined;
   /** A CONNECT carries no HEADERS (RFC 9113 §8.5). */
@@ -49,7 +49,7 @@ export interface ConnectionLimits {
   readonly tableBytes: number;
   /** Octets of `:path`. */
   readonly targetBytes: number;
-  /** That the peer may have open at once. */
+  /** Streams that the peer may have open at once. */
   readonly maxStreams: number;
   /** At least 65 535, which a peer may send before it reads SETTINGS. */
   readonly streamWindowBytes: number;
@@ -93,7 +93,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return this.streams.get(streamId);
   }
 
-  /** Octets, in one frame. */
+  /** Octets that may leave in one frame now. */
   sendable(stream: S): number {
     const available = Math.min(
       this.sendWindow.available,
@@ -175,7 +175,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.output.goaway(this.lastProcessedId, code);
   }
 
-  /** Refuses nothing that is on its way. */
+  /** Refuses no stream that is on its way. */
   announceGoaway(): void {
     this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
   }
@@ -185,7 +185,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.output.ping(false, opaque);
   }
 
-  /** Of the peer's streams. */
+  /** The highest of the peer's streams that anything was done for. */
   protected abstract get lastProcessedId(): number;
 
   protected startSettings(more: readonly (readonly [number, number])[]): void {
@@ -244,7 +244,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     this.abuse.earn('ping', 1);
   }
 
-  /** Open, or just being refused. */
+  /** The stream is open, or just being refused. */
   protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
     const stream = this.streams.get(streamId);
     this.output.reset(streamId, codeOf(reason));
@@ -260,7 +260,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return stream === undefined ? this.spend('fault') : this.#spendFault();
   }
 
-  /** Even if the faulty frame has ended it. */
+  /** Resets a stream even if the faulty frame has ended it. */
   protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
     if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
     this.output.reset(stream.id, codeOf(reason));

@@ -34,7 +34,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   #midFrameSinceMs: number | undefined;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
-  /** They are in `peer`. */
+  /** Whether the peer's settings are in `peer`. */
   settingsCame = false;
   #fault: ConnectionFault | undefined;
 
@@ -95,7 +95,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
 
   protected abstract areTrailers(stream: S): boolean;
 
-  /** After each frame. */
+  /** Called after each frame. */
   protected settled(): void {}
 
   /** Returns what ends the connection. */

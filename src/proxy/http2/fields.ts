@@ -7,7 +7,7 @@ import type { FaultReason } from './errors.ts';
 /** Name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = readonly string[];
 
-/** Beside its octets (RFC 9113 §6.5.2). */
+/** A field counts this beside its octets (RFC 9113 §6.5.2). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
 /** As SETTINGS_MAX_HEADER_LIST_SIZE counts. @param fields one char an octet (latin1). */
@@ -21,7 +21,7 @@ type SectionKind = 'request' | 'answer' | 'trailers';
 
 interface ControlFields {
   readonly contentLength: number | undefined;
-  /** Of a request. */
+  /** Only requests have it. */
   readonly host: string | undefined;
   /** With a normalised length; undefined if unchanged. */
   readonly mended: Fields | undefined;
@@ -59,7 +59,7 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
     const value = fields[at + 1] as string;
     if (!isFieldName(name)) return isPseudo(name) ? latePseudo(kind) : 'name_malformed';
     if (!isFieldValue(value)) return 'value_malformed';
-    // Spares most comparisons.
+    // The length spares most comparisons.
     switch (name.length) {
       case 2:
         if (name === 'te' && value.toLowerCase() !== 'trailers') return 'te_malformed';

@@ -4,7 +4,7 @@ import { type DataPiece, MAX_31_BITS } from './frames.ts';
 
 export class SendWindow {
   #available: number;
-  /** Sent, and not yet given back. */
+  /** Octets sent, and not yet given back. */
   #unreturned = 0;
 
   constructor(bytes: number) {
@@ -21,7 +21,7 @@ export class SendWindow {
     this.#unreturned += bytes;
   }
 
-  /** False for more than was sent. */
+  /** False if more is given back than was sent. */
   returns(bytes: number): boolean {
     const covered = bytes <= this.#unreturned;
     this.#unreturned = Math.max(0, this.#unreturned - bytes);
@@ -45,7 +45,7 @@ const SMALL_STEP_BYTES = 4096;
 export class ReceiveWindow {
   readonly #isShared: boolean;
   #size: number;
-  /** As far as the peer knows. */
+  /** What the peer may send, as far as it knows. */
   #granted: number;
   /** Consumed, and not yet given back. */
   #owed = 0;
@@ -60,7 +60,7 @@ export class ReceiveWindow {
     return this.#size;
   }
 
-  /** As far as the peer knows. */
+  /** What the peer may send, as far as it knows. */
   get granted(): number {
     return Math.max(0, this.#granted);
   }
@@ -79,7 +79,7 @@ export class ReceiveWindow {
     return this.#granted < SMALL_STEP_BYTES && this.#runsDry() ? this.#giveBack() : 0;
   }
 
-  /** The increment of a WINDOW_UPDATE, or 0. */
+  /** Returns the increment of a WINDOW_UPDATE, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;
     return this.#owed * 2 >= this.#size || this.#runsDry() ? this.#giveBack() : 0;
@@ -126,7 +126,7 @@ export class RunOut {
     return wasAllowed || !last;
   }
 
-  /** Whether it was in flight. */
+  /** Whether the frame was in flight. */
   frame(): boolean {
     if (this.#frames === 0) return false;
     this.#frames--;

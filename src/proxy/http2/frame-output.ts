@@ -13,12 +13,12 @@ export class FrameOutput {
   bytes: Buffer;
   length = 0;
 
-  /** @param bytes used while large enough */
+  /** @param bytes is used while it is large enough */
   constructor(bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES)) {
     this.bytes = bytes;
   }
 
-  /** Valid until more is written. */
+  /** The view is valid until more is written. */
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;

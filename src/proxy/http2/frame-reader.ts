@@ -50,7 +50,7 @@ export class FrameReader {
   /** A payload in pieces; if it is not held, only `#taken` counts it. */
   #held = NOTHING;
   #taken = 0;
-  /** −1 until known. */
+  /** −1 until it is known. */
   #padding = 0;
   #unreported = 0;
 
@@ -59,7 +59,7 @@ export class FrameReader {
     this.#block = new BlockAssembly(limits);
   }
 
-  /** The peer is slow or gone, not idle. */
+  /** If so, the peer is slow or gone, not idle. */
   get started(): boolean {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
@@ -114,7 +114,7 @@ export class FrameReader {
     this.#taken = 0;
   }
 
-  /** All of them end the connection. */
+  /** All of these faults end the connection. */
   #headerFault(): FaultReason | undefined {
     if (this.#block.streamId !== 0) {
       if (this.#type !== FrameType.CONTINUATION) return 'continuation_missing';
@@ -288,9 +288,9 @@ interface BlockLimits {
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** Copies only blocks in several frames. */
+/** Copies only blocks that come in several frames. */
 class BlockAssembly {
-  /** Of the unfinished block, or 0. */
+  /** The stream of the unfinished block, or 0. */
   streamId = 0;
 
   readonly #limits: BlockLimits;
@@ -316,7 +316,7 @@ class BlockAssembly {
     this.#frames = 0;
   }
 
-  /** The frame once its `last` has come. */
+  /** Gives the frame once its `last` has come. */
   append(
     bytes: Buffer,
     start: number,

@@ -2,17 +2,17 @@
 
 import type { ErrorCode, Fault } from './errors.ts';
 
-/** Part of a DATA frame (RFC 9113 §6.1). */
+/** A part of a DATA frame (RFC 9113 §6.1). */
 export interface DataPiece {
   readonly kind: 'data';
   readonly streamId: number;
   /** Without padding; may be empty. */
   readonly data: Buffer;
-  /** With padding (RFC 9113 §6.9.1). */
+  /** Padding counts, too (RFC 9113 §6.9.1). */
   readonly windowBytes: number;
-  /** Of the frame. */
+  /** Whether the frame ends here. */
   readonly last: boolean;
-  /** Only on a frame's last piece. */
+  /** True only on a frame's last piece. */
   readonly endStream: boolean;
   /** The whole frame brings neither data nor an end. */
   readonly empty: boolean;

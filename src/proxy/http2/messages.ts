@@ -16,7 +16,7 @@ interface OrdinaryRequest extends Common {
   readonly method: string;
   /** In lower case. */
   readonly scheme: string;
-  /** Or Host, if `:authority` is missing. */
+  /** The value of Host if `:authority` is missing. */
   readonly authority: string;
   /** Begins with `/`, or is `*` for OPTIONS. */
   readonly path: string;
@@ -138,7 +138,7 @@ function pathFault(path: string, method: string, limitBytes: number): FaultReaso
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }
 
-/** Apart from case and a default port. */
+/** Ignores case and a default port. */
 function isSameAuthority(scheme: string, one: string, other: string): boolean {
   if (one === other) return true;
   const port = scheme === 'http' || scheme === 'https' ? DEFAULT_PORT[scheme] : /:$/;
@@ -158,7 +158,7 @@ function withoutHost(fields: Fields, from: number, hasHost: boolean): Fields {
 }
 
 export interface AnswerSection {
-  /** `interim`: another follows (RFC 9110 §15.2). */
+  /** After `interim` another follows (RFC 9110 §15.2). */
   readonly kind: 'interim' | 'final';
   /** 100 to 999 without 101 (RFC 9110 §15). */
   readonly status: number;
@@ -169,7 +169,7 @@ export interface AnswerSection {
 
 export type Asked = 'ordinary' | 'head' | 'connect';
 
-/** To `ordinary` requests. */
+/** Only answers to `ordinary` requests. */
 const KNOWN_ANSWERS = new MadeOf<AnswerSection>();
 
 export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {

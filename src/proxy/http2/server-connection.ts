@@ -13,7 +13,7 @@ export interface ServerStream<T> extends MessageStream<T> {
   readonly kind: 'server';
 }
 
-/** Can be answered with an error. */
+/** These can be answered with an error. */
 export type RefusedRequest = Extract<FaultReason, 'fields_too_large' | 'path_too_long'>;
 
 export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {

@@ -17,7 +17,7 @@ export const Setting = {
 export const DEFAULT_HEADER_TABLE_BYTES = 4096;
 export const DEFAULT_WINDOW_BYTES = 65_535;
 
-/** They may set different settings. */
+/** Either role may set what the other may not. */
 export type Role = 'client' | 'server';
 
 export class PeerSettings {
@@ -26,7 +26,7 @@ export class PeerSettings {
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
   /** A change shifts the windows of open streams, too. */
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
-  /** Of payload. */
+  /** The largest payload of a frame. */
   maxFrameBytes = MIN_MAX_FRAME_BYTES;
   /** Advisory. */
   maxFieldSectionBytes = Number.POSITIVE_INFINITY;

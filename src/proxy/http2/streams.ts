@@ -15,9 +15,9 @@ export interface Stream {
 }
 
 interface WindowSizes {
-  /** By this side's SETTINGS. */
+  /** From this side's SETTINGS. */
   readonly receiveBytes: number;
-  /** By the peer's SETTINGS now. */
+  /** From the peer's SETTINGS now. */
   readonly sendBytes: number;
 }
 
@@ -29,7 +29,7 @@ export class Streams<S extends Stream = Stream> {
   readonly #closed = new ClosedStreams();
   #highestId = 0;
   #lastId = MAX_31_BITS;
-  /** Whatever identifier GOAWAY names (§6.8). */
+  /** GOAWAY ends it, whatever identifier it names (§6.8). */
   #opensNoMore = false;
 
   constructor(role: Role) {
@@ -41,7 +41,7 @@ export class Streams<S extends Stream = Stream> {
     return this.#open.size;
   }
 
-  /** Or 0. */
+  /** 0 before any was used. */
   get highestId(): number {
     return this.#highestId;
   }
@@ -93,14 +93,14 @@ export class Streams<S extends Stream = Stream> {
     return this.#open.size >= maxConcurrent ? 'too_many_streams' : undefined;
   }
 
-  /** In the state that its HEADERS led to. */
+  /** The stream is in the state that its HEADERS led to. */
   open(stream: S): S {
     this.#highestId = stream.id;
     this.#open.add(stream);
     return stream;
   }
 
-  /** It is reset instead of opened. */
+  /** Remembers a stream that is reset instead of opened. */
   refuse(streamId: number): void {
     this.#highestId = Math.max(this.#highestId, streamId);
     this.#closed.add(streamId, RESET_SENT);
@@ -118,7 +118,7 @@ export class Streams<S extends Stream = Stream> {
     this.#opensNoMore = true;
   }
 
-  /** By a frame that this side sends. */
+  /** Moves the stream by a frame that this side sends. */
   send(stream: S, frame: StreamFrame, endStream: boolean): void {
     this.move(stream, this.after(stream, frame, endStream));
   }
@@ -217,7 +217,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return streams.sort((a, b) => a.id - b.id).values();
   }
 
-  /** Or would. */
+  /** Where the stream stands, or would stand. */
   #find(id: number): number {
     let at = this.#placeOf(id);
     for (let stream = this.#places[at]; stream !== undefined && stream.id !== id; stream = this.#places[at]) {
@@ -246,7 +246,7 @@ const ENDED_KEPT = 64;
 /** Many streams may be reset within a round trip. */
 const RESETS_KEPT = 256;
 
-/** Two rings: ends push out no resets. */
+/** Has two rings, so that ends push out no resets. */
 class ClosedStreams {
   readonly #ended = new Int32Array(ENDED_KEPT);
   #nextEnded = 0;
@@ -254,7 +254,7 @@ class ClosedStreams {
   #resets: Int32Array | undefined;
   #nextReset = 0;
 
-  /** @param streamId added once */
+  /** @param streamId is added once */
   add(streamId: number, state: StreamState): void {
     if (state === ENDED) {
       this.#ended[this.#nextEnded] = streamId;
@@ -279,10 +279,10 @@ class ClosedStreams {
 type Ending =
   /** The peer can send nothing more. */
   | 'ended'
-  /** The peer may have sent before it knew. */
+  /** The peer may have sent more before it knew. */
   | 'reset_sent'
   | 'reset_received'
-  /** Closed too long ago, or passed over. */
+  /** It closed too long ago, or was passed over. */
   | 'forgotten';
 
 type StreamState =
@@ -322,7 +322,7 @@ const CLOSED_FOR_ALL: Verdict = { kind: 'connection', reason: 'stream_closed' };
 const CLOSED: Verdict = { kind: 'stream', reason: 'stream_closed' };
 const HALF_CLOSED: Verdict = { kind: 'stream', reason: 'stream_half_closed' };
 
-/** @param endStream of HEADERS and DATA only */
+/** @param endStream only for HEADERS and DATA */
 export function received(state: StreamState, frame: StreamFrame, endStream: boolean): Verdict {
   const brings = frame === 'headers' || frame === 'data';
   switch (state.kind) {

@@ -4,13 +4,13 @@ export class BlockPool {
   readonly #maxSpare: number;
   readonly #spare: Buffer[] = [];
 
-  /** @param maxSpare kept for later */
+  /** @param maxSpare how many are kept for later */
   constructor(bytes: number, maxSpare: number) {
     this.#bytes = bytes;
     this.#maxSpare = maxSpare;
   }
 
-  /** Of unknown content. Give it back. */
+  /** Its content is unknown. Give it back. */
   take(): Buffer {
     return this.#spare.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
   }
@@ -23,7 +23,7 @@ export class BlockPool {
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Three megabytes. */
+/** Three megabytes in all. */
 const SPARE_BLOCKS = 192;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
@@ -34,12 +34,12 @@ const SMALL_BYTES = 4096;
 /** Copies into reused blocks: fresh memory for large bodies would have V8 collect its heap all the time. */
 export class ByteQueue {
   #blocks: Buffer[] = [];
-  /** Of the first block's content. */
+  /** Where the first block's content begins. */
   #start = 0;
-  /** Of the last block's content. */
+  /** Where the last block's content ends. */
   #end = 0;
   #length = 0;
-  /** The first block, during a read. */
+  /** The first block, while it is read. */
   #lent: Buffer | undefined;
 
   get length(): number {
@@ -63,7 +63,7 @@ export class ByteQueue {
     }
   }
 
-  /** Uncopied; valid until taken. */
+  /** Pieces are not copied, and valid until taken. */
   pieces(): Buffer[] {
     const last = this.#blocks.length - 1;
     return this.#blocks.map((block, at) =>

@@ -1,6 +1,6 @@
-/** In one `Members` at a time. */
+/** Can be in one `Members` at a time. */
 export interface Member {
-  /** Set only by `Members`; 0 at first. */
+  /** Only `Members` sets it; 0 at first. */
   place: number;
 }
 
@@ -45,7 +45,7 @@ export class Members<M extends Member> implements Iterable<M> {
   }
 }
 
-/** Then the others move up. */
+/** At this many, the others move up. */
 const MAX_PLACES_LEFT = 32;
 
 /**
@@ -60,7 +60,7 @@ export class Turns<T> {
     return this.#waiting.length > this.#first;
   }
 
-  /** Unless it waits already. */
+  /** Does nothing if it waits already. */
   add(one: T): void {
     if (!this.#waiting.includes(one, this.#first)) this.#waiting.push(one);
   }

@@ -16,7 +16,7 @@ export class Deadline {
     this.#onPassed = onPassed;
   }
 
-  /** @param atMs monotonic. */
+  /** @param atMs on the monotonic clock. */
   set(atMs: number): void {
     this.#atMs = atMs;
     if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());

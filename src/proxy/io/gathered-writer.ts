@@ -5,10 +5,10 @@ import type { FailedWrite } from './sockets.ts';
 /** Such strings are written without a request object or memory of their own. */
 const TEXT_BYTES = 4096;
 
-/** One read, with its head and framing. */
+/** Holds one read, with its head and framing. */
 const BLOCK_BYTES = 96 * 1024;
 
-/** For as many slow readers. */
+/** Enough for as many slow readers. */
 const SPARE_BLOCKS = 32;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
@@ -23,7 +23,7 @@ const LITTLE_BYTES = 16 * 1024;
 export class GatheredWriter {
   readonly #socket: Socket;
   readonly #failed: FailedWrite | undefined;
-  /** After the block. */
+  /** Follows what is in the block. */
   #text = '';
   #block: Buffer | undefined;
   #used = 0;
@@ -92,7 +92,7 @@ export class GatheredWriter {
       this.#writeText(text);
       return;
     }
-    // It may begin another block.
+    // This may begin another block.
     const block = this.#blockFor(text.length);
     this.#used += block.write(text, this.#used, 'latin1');
   }
@@ -119,7 +119,7 @@ export class GatheredWriter {
       this.#write(own);
       return;
     }
-    // Also if the write fails.
+    // Called also if the write fails.
     this.#write(bytes, () => BLOCKS.giveBack(block));
   }
 

@@ -8,7 +8,7 @@ const READ_BYTES = 80 * 1024;
 /** Sockets of the data path share it, so that reading allocates nothing. */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
-/** The most common reads. */
+/** Most reads are no longer. */
 const MAX_VIEW_BYTES = 4096;
 
 const VIEWS: (Buffer | undefined)[] = new Array(MAX_VIEW_BYTES + 1).fill(undefined);
@@ -131,7 +131,7 @@ export class FailedWrite {
     };
   }
 
-  /** Nothing leaves any more. */
+  /** If so, nothing leaves any more. */
   get happened(): boolean {
     return this.#happened;
   }

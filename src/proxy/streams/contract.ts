@@ -35,7 +35,6 @@ export interface AnswerHead extends FieldSection {
 /** As long as Content-Length says, or of unknown length (`open`). */
 export type AnswerBody = 'none' | 'length' | 'open';
 
-/** The proxy's own answer. */
 export interface LocalReply {
   readonly status: number;
   readonly reason: string;
@@ -67,7 +66,7 @@ export interface AppStream {
   readonly requestWhole: boolean;
   /** For 100, before it sends the body (RFC 9110 §10.1.1). */
   readonly awaitsContinue: boolean;
-  /** By Upgrade (RFC 9110 §7.8). */
+  /** What Upgrade names (RFC 9110 §7.8). */
   readonly offeredProtocols: string | undefined;
   /** Of upstream connections; undefined if other streams share the app's connection. */
   ownerFor(caller: string | undefined): ConnectionOwner | undefined;
@@ -75,7 +74,7 @@ export interface AppStream {
   inform(head: AnswerHead): void;
   /** The head leaves with the next flush. */
   respond(head: AnswerHead, body: AnswerBody): void;
-  /** Copied or sent when this returns. */
+  /** The slice is copied or sent when this returns. */
   data(slice: Buffer): void;
   /** If false, the transaction is told once the app keeps up. */
   flush(): boolean;
@@ -118,15 +117,15 @@ export interface OutgoingRequest {
   readonly target: string;
   /** Host or `:authority`. */
   readonly authority: string;
-  /** To inject. */
+  /** The value to inject. */
   readonly authorization: string | undefined;
-  /** Injects none. */
+  /** If so, none is injected. */
   readonly keepClientAuthorization: boolean;
-  /** For the loop guard. */
+  /** Serves the loop guard. */
   readonly instanceId: string;
-  /** To offer in Upgrade. */
+  /** Protocols to offer in Upgrade. */
   readonly upgrade: string | undefined;
-  /** `data` and `end` follow. */
+  /** Whether `data` and `end` follow. */
   readonly hasBody: boolean;
 }
 
@@ -141,7 +140,7 @@ export interface UpstreamStream {
   readonly heldBytes: number;
   /** Of a connection without other streams. */
   readonly ownSocket?: Socket | undefined;
-  /** For CONNECT, and after `switched`. */
+  /** Used for CONNECT, and after `switched`. */
   readonly tunnelEnd: TunnelEnd;
   /**
    * Before a request that authenticates the connection (RFC 4559), which becomes its user's.
@@ -154,7 +153,7 @@ export interface UpstreamStream {
    * @throws {SidecarError} `internal` if anything could end a line.
    */
   send(request: OutgoingRequest, nowMs: number): void;
-  /** Copied when this returns. */
+  /** The slice is copied when this returns. */
   data(slice: Buffer): void;
   /** The answer is due from now on. */
   end(trailers: Fields, nowMs: number): void;
@@ -170,7 +169,7 @@ export interface UpstreamStream {
   proceed(): void;
   /** @param how with `drain`, the rest of a held answer may be read. */
   cancel(how?: { readonly drain: boolean }): void;
-  /** Unused. */
+  /** Gives the stream back unused. */
   release(): void;
 }
 
@@ -183,14 +182,14 @@ export interface UpstreamStreams {
    * @param trustMs after this long idle, a connection is first checked.
    */
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
-  /** On a new connection. */
+  /** Uses a new connection. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /**
    * After REFUSED_STREAM: on another connection, a new one or the same. `user.connected` is called once the
    * stream is ready.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
-  /** For CONNECT. */
+  /** Serves CONNECT. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
   /** The user's next request starts on a new connection. */
   discardIdle(user: UpstreamUser): void;
@@ -207,7 +206,7 @@ export interface UpstreamUser {
   readonly owner?: ConnectionOwner | undefined;
   /** @param instead of the acquired stream, if the upstream has chosen another version. */
   connected(instead?: UpstreamStream): void;
-  /** Not 101. */
+  /** Never called with a 101. */
   informed(head: AnswerHead): void;
   answered(head: AnswerHead, body: AnswerBody): void;
   /** After a 101 take the connection over. @throws {SidecarError} if the user did not ask for it. */
@@ -216,9 +215,9 @@ export interface UpstreamUser {
   answerEnded(trailers: Fields): void;
   /** All that came in one piece has been passed on. */
   flushAnswer(): void;
-  /** For more of the request. */
+  /** There is room for more of the request. */
   upstreamReady(): void;
-  /** For as long as the route allows. */
+  /** Nothing has moved for as long as the route allows. */
   stalled(): void;
   upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void;
 }
@@ -237,9 +236,9 @@ export class WithoutRequest implements UpstreamUser {
   upstreamFailed(_error: SidecarError<ProxyErrorCode>, _delivery: Delivery): void {}
 }
 
-/** By RST_STREAM (RFC 9113 §6.4). */
+/** The upstream sent RST_STREAM (RFC 9113 §6.4). */
 export class UpstreamReset extends SidecarError<'upstream_protocol_error'> {
-  /** For apps that speak HTTP/2. */
+  /** Apps that speak HTTP/2 may be told it. */
   readonly http2Code: number;
 
   constructor(message: string, http2Code: number) {
@@ -266,22 +265,22 @@ export class ConnectionOwner {
     this.caller = caller;
   }
 
-  /** Nothing more will be asked. */
+  /** If so, nothing more will be asked. */
   get gone(): boolean {
     return this.#gone;
   }
 
-  /** For a request. */
+  /** Whether a connection waits for a request. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** It ends with its owner. */
+  /** The connection ends with its owner. */
   keep(connection: OwnedConnection): void {
     this.#waiting.push(connection);
   }
 
-  /** It is in use again, or has ended. */
+  /** The connection is in use again, or has ended. */
   release(connection: OwnedConnection): void {
     const index = this.#waiting.indexOf(connection);
     if (index !== -1) this.#waiting.splice(index, 1);

@@ -60,7 +60,7 @@ export function upstreamFields(
   return passed;
 }
 
-/** The token above all. */
+/** The token matters above all. */
 export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
   return (
     one.authorization === other.authorization &&
@@ -135,7 +135,7 @@ function makeUpstreamFields(
   return passed;
 }
 
-/** The loop guard. */
+/** Serves the loop guard. */
 export function hasPassed(fields: Fields, instanceId: string): boolean {
   return hasField(fields, HOP_FIELD) && listMembers(fields, HOP_FIELD).includes(instanceId);
 }
@@ -162,7 +162,7 @@ interface AnswerFieldRules {
 
 const ANSWERS = new MadeOf<{ readonly rules: AnswerFieldRules; readonly passed: Fields }>();
 
-/** Without connection options. */
+/** Leaves out connection options. */
 export function answerFields(section: FieldSection, rules: AnswerFieldRules): Fields {
   const known = ANSWERS.get(section.fields);
   if (known?.rules.status === rules.status && known.rules.body === rules.body) return known.passed;

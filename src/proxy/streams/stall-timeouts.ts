@@ -10,12 +10,12 @@ import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 
 export type StallTimeouts = Pick<RouteTimeouts, 'responseMs' | 'idleMs'>;
 
-/** Then no byte gives more time. */
+/** If so, no byte gives more time. */
 export function isAnswerDue(requestWhole: boolean, answered: boolean): boolean {
   return requestWhole && !answered;
 }
 
-/** Without a byte. */
+/** How long nothing may move. */
 export function stallTimeoutMs(
   { responseMs, idleMs }: StallTimeouts,
   requestWhole: boolean,
@@ -24,13 +24,13 @@ export function stallTimeoutMs(
   return isAnswerDue(requestWhole, answered) ? responseMs : idleMs;
 }
 
-/** Its answer is not due. */
+/** A request whose answer is not due. */
 interface Stalled {
-  /** Of the answer. */
+  /** Whether the answer has begun. */
   readonly begun: boolean;
   /** The app has to read on. */
   readonly appIsBehind: boolean;
-  /** Of what the app has sent. */
+  /** Whether the upstream has taken all that the app has sent. */
   readonly allTaken: boolean;
   /** For 100 (Continue), which has not come. */
   readonly awaitsContinue: boolean;

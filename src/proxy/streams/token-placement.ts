@@ -50,9 +50,9 @@ export function placeAuthorization(
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];
   readonly #placeholders: readonly (InjectionInto<'placeholder'> & { readonly alike: string })[];
-  /** By `parameterName`. */
+  /** Normalised by `parameterName`. */
   readonly #parameters: readonly { readonly parameter: string; readonly alike: string }[];
-  /** By `alike`. */
+  /** Normalised by `alike`. */
   readonly #owned: ReadonlySet<string>;
   readonly #neverIndexed: readonly string[];
   readonly #placed = new MadeOf<{
@@ -94,12 +94,12 @@ export class TokenPlacement {
     return false;
   }
 
-  /** Or Authorization. */
+  /** Authorization is owned, too. */
   owns(name: string): boolean {
     return this.#owned.has(alike(name));
   }
 
-  /** Undefined without a placeholder. */
+  /** Undefined if there is no placeholder. */
   swapped(name: string, value: string, token: string): string | undefined {
     if (this.#placeholders.length === 0) return undefined;
     const key = alike(name);

@@ -5,7 +5,7 @@ import type { ConnectionLimits } from '../http2/connection-output.ts';
 import { FIELD_OVERHEAD_BYTES } from '../http2/fields.ts';
 
 export interface IdleHolder {
-  /** Says whether one was idle. */
+  /** Says whether a connection was idle. */
   closeOldestIdle(): boolean;
 }
 
@@ -130,7 +130,6 @@ export const HTTP2_ANSWER_LIMITS: ConnectionLimits = {
   section: { sectionBytes: SECTION_BYTES, sectionFields: ANSWER_LIMITS.headerCount },
   tableBytes: 4096,
   targetBytes: 0,
-  // Push is not allowed.
   maxStreams: 0,
   streamWindowBytes: 256 * 1024,
   connectionWindowBytes: 1024 * 1024,

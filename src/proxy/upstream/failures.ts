@@ -30,7 +30,7 @@ export class UpstreamFailures {
     }
   }
 
-  /** Only HTTP/1.1 was offered. */
+  /** The upstream refused because only HTTP/1.1 was offered. */
   takesNoHttp1(cause: Error): SidecarError<ProxyErrorCode> {
     return this.#failure('upstream_tls_error', 'takes no HTTP/1.1: protocol: h2 is right', cause);
   }

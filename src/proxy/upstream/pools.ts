@@ -31,7 +31,7 @@ interface UpstreamPoolsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;
-  /** Of every route. */
+  /** Counts the connections of every route. */
   readonly all: OpenUpstreams;
   readonly dialThrough?: DialThrough | undefined;
   readonly keptFrom?: KeptFrom | undefined;
@@ -55,7 +55,7 @@ export class UpstreamPools implements UpstreamStreams {
   readonly #overTls: boolean;
   /** Whether HTTP/1.1 is never spoken. */
   readonly #always2: boolean;
-  /** And not chosen it since. */
+  /** Whether it has refused HTTP/1.1, and not chosen it since. */
   #refusesHttp1 = false;
 
   /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
@@ -144,7 +144,7 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http2?.close();
   }
 
-  /** If the request leaves by HTTP/2, or asks. */
+  /** The pool if the request leaves by HTTP/2, or asks. */
   #http2For({ protocol }: IncomingRequest, { caller }: UpstreamUser): Http2Pool | undefined {
     return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2?.of(caller) : undefined;
   }
@@ -208,7 +208,7 @@ export class ChosenProtocol {
 interface ConnectedRoute {
   readonly config: RouteConfig;
   readonly upstream: UpstreamStreams;
-  /** If a token is sent. */
+  /** Present if a token is sent. */
   readonly bearer: object | undefined;
 }
 

@@ -12,14 +12,14 @@ import { type DecodedFields, type KnownBlocks, keyOfBlock } from './known-blocks
 import { STATIC_ENTRIES, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
 export interface FieldSectionLimits {
-  /** As SETTINGS_MAX_HEADER_LIST_SIZE counts. */
+  /** As SETTINGS_MAX_HEADER_LIST_SIZE counts them. */
   readonly sectionBytes: number;
   readonly sectionFields: number;
 }
 
 export interface TooLarge {
   readonly kind: 'too_large';
-  /** Those before the first that is too much. */
+  /** The fields before the first that is too much. */
   readonly fields: Fields;
 }
 
@@ -36,7 +36,7 @@ export class HpackDecoder {
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
-  /** Of the present block. */
+  /** These two are about the present block. */
   #refers = false;
   #additions: readonly string[] = NONE;
   readonly #known: KnownBlocks | undefined;
@@ -58,7 +58,7 @@ export class HpackDecoder {
     this.#updateDue = this.#table.maxBytes > bytes;
   }
 
-  /** Useless after a fault. */
+  /** The decoder is useless after a fault. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     const blocks = this.#known;
     const key = keyOfBlock(block);
@@ -76,7 +76,7 @@ export class HpackDecoder {
     const { version } = table;
     const decoded = this.#decode(block);
     const additions = this.#additions;
-    // Else the block changes more than it adds.
+    // Otherwise the block changes more than it adds.
     const addsOnly = table.version === version + additions.length / 2;
     if (decoded.kind === 'fields' && addsOnly && !(this.#refers && additions.length > 0)) {
       blocks.keep(key, { decoded, additions, refersTo: this.#refers ? version : undefined });

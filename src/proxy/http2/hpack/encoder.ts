@@ -14,7 +14,6 @@ const TABLE_SIZE_ZERO = 0x20;
 const NEVER_INDEXED = 0x10;
 const WITHOUT_INDEXING = 0x00;
 
-/** At most. */
 const INTEGER_BYTES = 6;
 
 const NONE: readonly string[] = [];
@@ -22,7 +21,7 @@ const NONE: readonly string[] = [];
 /** No table may hold what could be guessed from it (§7.1.3). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
 
-/** Then the system's copying is no faster. */
+/** Up to here the system's copying is no faster. */
 const SHORT_CHARS = 32;
 
 const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly block: Buffer }>();
@@ -34,7 +33,7 @@ export class HpackEncoder {
   /** The peer's decoder waits for an update (§4.2). */
   #updateDue = false;
   #emptied = false;
-  /** In the block begun last. */
+  /** Whether the block begun last has the update. */
   #updateWritten = false;
 
   /** Acknowledges a shrunk table in the next block, by emptying it for good. */
@@ -59,7 +58,7 @@ export class HpackEncoder {
     this.#emptied = false;
   }
 
-  /** @param neverIndexed names. */
+  /** @param neverIndexed names of fields. */
   fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = NONE): void {
     const known = BLOCKS.get(fields);
     if (known?.neverIndexed === neverIndexed) {

@@ -16,7 +16,7 @@ export interface DecodedFields {
   readonly kind: 'fields';
   /** Unchecked, one char an octet (latin1). A block that has come again gives one lasting array. */
   readonly fields: Fields;
-  /** To be passed on so (RFC 7541 §6.2.3). */
+  /** They must be passed on never indexed (RFC 7541 §6.2.3). */
   readonly neverIndexed: readonly string[];
 }
 
@@ -28,7 +28,7 @@ interface KnownBlock {
   readonly refersTo: number | undefined;
 }
 
-/** Undefined for a larger block. */
+/** Undefined for a block that is too large. */
 export function keyOfBlock(block: Buffer): string | undefined {
   return block.length > MAX_BLOCK_BYTES ? undefined : block.toString('latin1');
 }

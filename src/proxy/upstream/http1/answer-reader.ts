@@ -25,7 +25,7 @@ export abstract class AnswerReader {
 
   abstract touch(): void;
   abstract abandon(): void;
-  /** What comes then is no answer. */
+  /** If so, what comes is no answer. */
   protected abstract get brokenUnsent(): boolean;
   /** Ties the connection to the user's owner. */
   protected abstract tieTo(user: UpstreamUser): void;

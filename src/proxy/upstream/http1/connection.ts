@@ -16,14 +16,14 @@ import type { UpstreamFailures } from '../failures.ts';
 import { AnswerReader } from './answer-reader.ts';
 import { type AnswerInProgress, type Busy, deliveryOf, type Idle, type UpstreamState } from './state.ts';
 
-/** For the rest of an unwanted answer. */
+/** How long the rest of an unwanted answer may take. */
 const WORTH_READING_MS = 1_000;
 
 interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** Applies to beginning requests. */
+  /** No request begins later. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
   /** Judged by where the connection has led. */
@@ -211,11 +211,11 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.resume();
   }
 
-  /** Called during `answered`. */
+  /** Called during `answered`; passes nothing on until `proceed`. */
   hold(): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
-    // Its head does not count as gathered.
+    // The head of this answer does not count as gathered.
     busy.gatheredBytes = 0;
     this.state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -257,7 +257,7 @@ export class UpstreamConnection extends AnswerReader {
     this.#options.onGone(this);
   }
 
-  /** The present request may finish. */
+  /** Begins no further request. */
   retire(): void {
     this.#retiresAt = LONG_AGO;
   }
@@ -421,7 +421,7 @@ export class UpstreamConnection extends AnswerReader {
   }
 }
 
-/** The upstream may have closed it by now. */
+/** Whether the upstream may have closed it by now. */
 function isSpent({ since, reusableForMs }: Idle, now: Instant): boolean {
   return elapsedMs(since, now) >= reusableForMs;
 }

@@ -12,7 +12,7 @@ import { Http1UpstreamStream } from './stream.ts';
 interface PoolOptions {
   readonly clock: Clock;
   readonly dialer: Dialer;
-  /** Of all pools. */
+  /** Counts the connections of all pools. */
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;

@@ -19,7 +19,7 @@ export interface Busy {
   readonly method: string;
   readonly reused: boolean;
   requestWhole: boolean;
-  /** Informational ones included. */
+  /** Informational answers count, too. */
   anyAnswer: boolean;
   interims: InterimAnswers | undefined;
   answer: AnswerInProgress | undefined;
@@ -38,7 +38,7 @@ interface Held {
 export type UpstreamState =
   | { readonly kind: 'connecting' | 'securing'; readonly user: UpstreamUser }
   | Idle
-  /** Lent out; has the upstream closed it? */
+  /** Lent out; it is checked whether the upstream has closed it. */
   | { readonly kind: 'examined'; readonly user: UpstreamUser; readonly idle: Idle }
   /** Lent out; the request may be sent. `idle` is undefined if it is new. */
   | { readonly kind: 'lent'; readonly user: UpstreamUser; readonly idle: Idle | undefined }

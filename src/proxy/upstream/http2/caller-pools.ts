@@ -1,6 +1,6 @@
 import type { Http2Pool } from './pool.ts';
 
-/** So many are kept, used or not. */
+/** Up to 16 pools are kept, used or not. */
 const FEW = 16;
 
 /**
@@ -9,9 +9,9 @@ const FEW = 16;
  */
 export class CallerPools {
   readonly #make: () => Http2Pool;
-  /** One if callers are not told apart. */
+  /** One pool if callers are not told apart. */
   readonly #pools = new Map<string | undefined, Http2Pool>();
-  /** At this many, unused ones are forgotten. */
+  /** At this many, unused pools are forgotten. */
   #many = FEW;
   /** For pools made from now on. */
   #made: 'kept' | 'retired' | 'closed' = 'kept';

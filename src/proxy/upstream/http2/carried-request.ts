@@ -11,7 +11,7 @@ import type { CarriedStream, UpstreamOutlet, WireStream } from './connection-wri
 export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly delivery: Delivery };
 
 interface Held {
-  /** At most the stream's window. */
+  /** Holds at most the stream's window. */
   readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;
 }
@@ -27,15 +27,15 @@ export class CarriedRequest {
   readonly #timeouts: StallTimeouts;
   /** On the monotonic clock. */
   dueAtMs = Number.POSITIVE_INFINITY;
-  /** `upstreamReady` is due. */
+  /** Whether `upstreamReady` is due. */
   behind = false;
-  /** The system has taken some of it. */
+  /** Whether the system has taken some of the request. */
   left = false;
   anyAnswer = false;
   answered = false;
   paused = false;
   held: Held | undefined;
-  /** Not yet given back to the window. */
+  /** Octets not yet given back to the window. */
   #unreturned = 0;
 
   /** @param bodyBytes if they are known and no trailers can follow. */
@@ -119,7 +119,7 @@ export class CarriedRequest {
   }
 }
 
-/** What windows and socket do not take waits. */
+/** Sends a body; what windows and socket do not take waits. */
 class RequestSending {
   whole = false;
   readonly #outlet: UpstreamOutlet;
@@ -129,7 +129,7 @@ class RequestSending {
   /** Octets still to come, if no trailers can follow. */
   #remaining: number | undefined;
   #stopped = false;
-  /** Undefined until known. */
+  /** Undefined until they are known. */
   #trailers: readonly string[] | undefined;
 
   constructor(outlet: UpstreamOutlet, wire: WireStream, stream: CarriedStream, bytes: number | undefined) {

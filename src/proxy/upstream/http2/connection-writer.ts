@@ -11,20 +11,20 @@ import type { FailedWrite } from '../../io/sockets.ts';
 
 /** A request on a connection. Buffers are valid until the call returns. */
 export interface CarriedStream extends Member {
-  /** On the monotonic clock, for `tooLate`. */
+  /** When `tooLate` is to be called, on the monotonic clock. */
   readonly dueAtMs: number;
   /** The system has taken some of the request. */
   hasLeft(): void;
-  /** Interim or final. */
+  /** The answer may be an interim one. */
   answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void;
-  /** Empty only with `endStream`. */
+  /** The piece is empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
   trailersCame(fields: Fields): void;
   pieceEnded(nowMs: number): void;
   brokenOff(how: Broken): void;
   /** @param byPeer false if a bound or rule of the sidecar ended it. */
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
-  /** Sends one frame. */
+  /** Sends one frame of what waits. */
   sendWaiting(): 'stuck' | 'more' | 'done';
   tooLate(): void;
 }
@@ -49,7 +49,7 @@ export class UpstreamOutlet {
   readonly #onFlushed: () => void;
   readonly #onReset: () => void;
   #flushDue = false;
-  /** Written since the last flush. */
+  /** Streams with something written since the last flush. */
   #unflushed: CarriedStream[] = [];
 
   /**
@@ -77,7 +77,7 @@ export class UpstreamOutlet {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Something waits for the connection's window. */
+  /** Whether something waits for the connection's window. */
   get windowShut(): boolean {
     return this.#codec.windowShut && this.#turns.any;
   }
@@ -108,7 +108,7 @@ export class UpstreamOutlet {
     return wire;
   }
 
-  /** Octets, in one frame. */
+  /** Octets that can leave in one frame now. */
   sendable(wire: WireStream): number {
     return this.takesMore ? this.#codec.sendable(wire) : 0;
   }
@@ -155,19 +155,19 @@ export class UpstreamOutlet {
     if (wasReset) this.#onReset();
   }
 
-  /** Held until `passedOn`. */
+  /** The program holds these octets until `passedOn`. */
   came(bytes: number): void {
     this.#unread.came(bytes);
   }
 
-  /** Passed to the app, or no longer wanted. */
+  /** These octets were passed to the app, or are not wanted. */
   passedOn(wire: WireStream, bytes: number): void {
     this.#unread.left(bytes);
     this.#codec.consumeStream(wire, bytes);
     this.flushFramesSoon();
   }
 
-  /** At the end of this turn of the event loop. */
+  /** Sends at the end of this turn of the event loop. */
   flushSoon(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;
@@ -237,7 +237,7 @@ export class SendTurns {
     this.#stuck.clear();
   }
 
-  /** One frame each in turn. */
+  /** Each stream sends one frame in its turn. */
   run(socket: { readonly takesMore: boolean }): void {
     while (socket.takesMore) {
       const stream = this.#waiting.next();
@@ -270,7 +270,7 @@ export class UnreadBytes {
     this.#most = most;
   }
 
-  /** The window waits until something has left. */
+  /** If so, the window waits until something has left. */
   get isFull(): boolean {
     return this.#unread > this.#most;
   }

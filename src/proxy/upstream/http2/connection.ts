@@ -33,16 +33,16 @@ const OPEN: ConnectionState = { kind: 'open' };
 /** More would wait too long for each other's bytes. */
 export const MAX_STREAMS = 128;
 
-/** For the last bytes to leave. */
+/** How long the last bytes may take to leave. */
 const LINGER_MS = 1_000;
 
 interface Http2ConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** Applies to beginning requests. */
+  /** No request begins later. */
   readonly maxAgeMs: number;
-  /** Until the upstream says how many it allows. */
+  /** Assumed until the upstream says how many it allows. */
   readonly assumedStreams: number;
   /** Whether requests avoid it while slow readers fill it. */
   mayStandAside(): boolean;
@@ -50,7 +50,7 @@ interface Http2ConnectionOptions {
   onFree(connection: Http2Connection): void;
   /** In the turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
-  /** It has ended, or is about to. */
+  /** Called when it has ended, or is about to. */
   onClosed(): void;
   onAllowed(streams: number): void;
 }
@@ -71,9 +71,9 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly #pingMs: number;
   #state: ConnectionState = OPEN;
   #heardAny = false;
-  /** As `onAllowed` was told. */
+  /** What `onAllowed` was told last. */
   #allowed: number | undefined;
-  /** In the present read. */
+  /** Streams that the present read has brought something for. */
   #touched: CarriedStream[] = [];
   #refuses = false;
   #answeredAny = false;
@@ -116,7 +116,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     });
     socket.on('drain', () => {
       this.#guarded(() => {
-        // Before those on the connection fill it.
+        // Waiting requests get room before those on the connection.
         this.#offer();
         this.outlet.serveWaiting();
       });
@@ -131,7 +131,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.outlet.flushSoon();
   }
 
-  /** Requests that may be sent now. */
   get free(): number {
     return this.#state.kind === 'open' && this.outlet.takesMore ? this.#room : 0;
   }
@@ -147,7 +146,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#streams.size === 0;
   }
 
-  /** A request was refused since the last answer. */
+  /** Whether a request was refused since the last answer. */
   get refuses(): boolean {
     return this.#refuses;
   }
@@ -170,7 +169,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#idleUntilMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Used or not. */
   release(stream: CarriedStream): void {
     this.outlet.waitNoMore(stream);
     if (!this.#streams.delete(stream)) return;
@@ -181,7 +179,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#offer();
   }
 
-  /** The present requests may finish. */
+  /** Begins no further request. */
   retire(): void {
     if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
     this.#state = { kind: 'ending' };
@@ -189,7 +187,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (this.#streams.size === 0) this.#close(ErrorCode.NO_ERROR);
   }
 
-  /** Its users are not told. */
+  /** Does not tell the connection's users. */
   abandon(): void {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
@@ -234,7 +232,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   broken(wire: WireStream, how: Broken): void {
     if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
       this.#refuses = true;
-      // Decides where a refused request goes.
+      // This decides where a refused request goes.
       this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
     } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
       // Too much was asked on the connection (RFC 9113 §7).

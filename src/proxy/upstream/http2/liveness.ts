@@ -4,7 +4,7 @@ import type { Clock, Instant } from '../../../platform/time/clock.ts';
 /** Then PING must be answered before another request. */
 export const QUIET_MS = 10_000;
 
-/** Unless connecting may take less. */
+/** How long PING may take, unless connecting may take less. */
 export const PING_MS = 2_000;
 
 /** Further requests avoid a socket or window that takes nothing for so long. */
@@ -21,10 +21,10 @@ const RESETS_WINDOW_MS = 30_000;
  */
 const MAX_RESETS = 32;
 
-/** Of `UpstreamOutlet`. */
+/** What `UpstreamOutlet` tells of its connection. */
 interface WayOut {
   readonly takesMore: boolean;
-  /** Something waits for the connection's window. */
+  /** Whether something waits for the connection's window. */
   readonly windowShut: boolean;
 }
 
@@ -35,7 +35,7 @@ export class Liveness {
   readonly #stuck: StuckSocket;
   readonly #shut = new ShutWindow();
   readonly #resets = new SentResets();
-  /** Or the connection was made. */
+  /** At first, when the connection was made. */
   #heardAt: Instant;
 
   constructor(socket: Waits, out: WayOut, clock: Clock, madeAt: Instant) {
@@ -134,7 +134,7 @@ class StuckSocket {
   }
 }
 
-/** Of the connection. */
+/** Watches the connection's window. */
 class ShutWindow {
   #sinceMs: number | undefined;
 

@@ -22,7 +22,7 @@ export interface Http1Fallback {
    * @throws {SidecarError} if it cannot carry the request.
    */
   lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
-  /** For a later request. */
+  /** Keeps it for a later request. */
   keep(dialling: Dialling): void;
 }
 
@@ -48,7 +48,7 @@ export class Http2Pool implements IdleHolder {
   readonly #options: Http2PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #streamOptions: Http2StreamOptions;
-  /** For further requests. */
+  /** These may carry further requests. */
   readonly #usable = new Map<Http2Connection, number>();
   readonly #open = new Set<Http2Connection>();
   readonly #diallings = new Map<Dialling, number>();
@@ -88,7 +88,7 @@ export class Http2Pool implements IdleHolder {
     return this.#open.size > 0 || this.#diallings.size > 0 || this.#line.length > 0;
   }
 
-  /** For further requests, now or later. */
+  /** Whether an open one may carry further requests, now or later. */
   get stands(): boolean {
     return this.#usable.size > 0;
   }
@@ -216,7 +216,7 @@ export class Http2Pool implements IdleHolder {
     return last;
   }
 
-  /** As far as room is known. */
+  /** Judges room as far as it is known. */
   #dialMore(): void {
     const { all } = this.#options;
     while (this.#lacksRoom()) {

@@ -25,7 +25,7 @@ export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
   readonly failures: UpstreamFailures;
   readonly timeouts: StallTimeouts;
-  /** While it waits for a connection. */
+  /** Called if it is abandoned while it waits for a connection. */
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
@@ -36,7 +36,7 @@ const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
 ]);
 
 type StreamState =
-  /** For a connection, or room on one. */
+  /** Waits for a connection, or for room on one. */
   | { readonly kind: 'waiting' }
   | { readonly kind: 'lent'; readonly connection: Http2Connection }
   | CarriedRequest

@@ -17,7 +17,7 @@ export interface Waiting {
 interface WaitingLineOptions {
   readonly clock: Clock;
   readonly patienceMs: number;
-  /** Has waited for too long. */
+  /** Called with each that has waited for too long. */
   onLate(stream: Http2UpstreamStream): void;
   onShorter(): void;
 }
@@ -61,7 +61,7 @@ export class WaitingLine {
     return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]?.stream;
   }
 
-  /** Whichever it is. */
+  /** Whether any would take an open connection, whichever it is. */
   get anyForWhatStands(): boolean {
     return this.#waiting.some(({ from }) => from === 0);
   }
