@@ -107,8 +107,9 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
       connections.left(socket);
       metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
     });
-    inTurn(response, socket.remoteAddress as string)
-      .then((isItsTurn) => (isItsTurn ? answer(request, options.endpoint, startedAtMs) : 'aborted'))
+    const from = socket.remoteAddress as string;
+    inTurn(response, from)
+      .then((isItsTurn) => (isItsTurn ? answer(request, options.endpoint, startedAtMs, from) : 'aborted'))
       .then(
         (given) => {
           if (given === 'aborted') {
@@ -168,13 +169,14 @@ async function answer(
   request: IncomingMessage,
   endpoint: TokenEndpoint,
   beganAtMs: number,
+  from: string,
 ): Promise<BrokerAnswer | 'aborted'> {
   const address = readAddress(messageOf(request));
   if (address.kind === 'refused') return address;
   const body = await readBody(request, BODY_BYTES);
   if (body === 'aborted') return body;
   if (body === 'too_large') return refusal('request_too_large', `the form has at most ${BODY_BYTES} bytes`);
-  return await endpoint(address, body, beganAtMs);
+  return await endpoint(address, body, beganAtMs, from);
 }
 
 function messageOf({ method, url, rawHeaders }: IncomingMessage): Message {

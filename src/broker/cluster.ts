@@ -109,9 +109,9 @@ export async function connectBroker(
   });
   return {
     endpoint: createTokenEndpoint({
-      verify(token, mayWait) {
+      verify(token, from) {
         const known = verifier.known(token);
-        return known?.isDue === false || !mayWait ? known?.verdict : verifier.verify(token);
+        return known?.isDue === false ? known.verdict : verifier.verify(token, from);
       },
       credentials,
       grants,

@@ -1,7 +1,6 @@
 /** Who asks for a token, and whether the profile is for them. */
 
 import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
-import { Quota } from '../platform/limits/fair-queue.ts';
 import { TokenBuckets } from '../platform/limits/token-bucket.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
@@ -14,11 +13,13 @@ import { type BrokeredCredential, type BrokeredCredentials, isSame } from './sec
 /**
  * Never throws or rejects. Answers within `DECISION_MS` of the request's head.
  * @param beganAtMs when the head had come, by the monotonic clock.
+ * @param from the caller's address.
  */
 export type TokenEndpoint = (
   address: Address,
   body: Uint8Array,
   beganAtMs: number,
+  from: string,
 ) => BrokerAnswer | Promise<BrokerAnswer>;
 
 /** Sidecars wait 10 s. */
@@ -29,15 +30,9 @@ export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
 const MAX_CALLERS = 20_000;
 
-/** Requests that wait for a verdict on their tokens, even if their callers have gone. */
-const MAX_WAITING = 2048;
-
-/** Per token: 32 credentials with three requests each. */
-const MAX_WAITING_OF_TOKEN = 128;
-
 interface TokenEndpointOptions {
-  /** @param mayWait whether anybody may be asked. If not, the last verdict holds; undefined without one. */
-  readonly verify: (token: string, mayWait: boolean) => Verdict | Promise<Verdict> | undefined;
+  /** At once if the token is known. */
+  readonly verify: (token: string, from: string) => Verdict | Promise<Verdict>;
   readonly credentials: BrokeredCredentials;
   readonly grants: Grants;
   readonly clock: Clock;
@@ -50,7 +45,6 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const { verify, credentials, grants, clock, log } = options;
   const rates = new TokenBuckets(OF_ONE_CALLER, MAX_CALLERS);
   const wholeLog = withoutRepeatLimit(log);
-  const places = new Quota(MAX_WAITING, MAX_WAITING_OF_TOKEN);
 
   function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;
@@ -105,19 +99,6 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       );
     }
     return result;
-  }
-
-  async function awaitVerdict(
-    verdict: Promise<Verdict>,
-    beganAtMs: number,
-    request: TokenRequest,
-  ): Promise<Verdict | 'late'> {
-    const leave = places.take(request.assertion);
-    try {
-      return await byDeadline(verdict, beganAtMs, request);
-    } finally {
-      leave();
-    }
   }
 
   /** Beyond a caller's rate, prints the first line of each kind, and a count. */
@@ -201,7 +182,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return refusal('server_error', 'the broker failed; its log says why');
   }
 
-  return (address, body, beganAtMs) => {
+  return (address, body, beganAtMs, from) => {
     let asked: Address | TokenRequest = address;
     const tell = ({ by, answer, reason }: Decision): BrokerAnswer => {
       audit(asked, by, answer, reason);
@@ -212,11 +193,10 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
       asked = request;
-      // Without a place, a token would stay in memory as long as its verification takes.
-      const verdict = verify(request.assertion, places.hasOneFor(request.assertion)) ?? 'late';
+      const verdict = verify(request.assertion, from);
       const decision =
         verdict instanceof Promise
-          ? awaitVerdict(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))
+          ? byDeadline(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))
           : judge(request, verdict, beganAtMs);
       return decision instanceof Promise ? decision.then(tell, broken) : tell(decision);
     } catch (error) {

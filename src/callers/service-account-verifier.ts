@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import * as v from 'valibot';
 import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/api.ts';
-import { FairQueue, type FairQueueLimits } from '../platform/limits/fair-queue.ts';
+import { FairPlaces, FairQueue, type FairQueueLimits } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type BackoffOptions, doublingMs, SingleFlight, within } from '../platform/time/async.ts';
 import { elapsedMs, type Instant, isPast, later, remainingMs } from '../platform/time/clock.ts';
@@ -28,8 +28,9 @@ export interface ServiceAccountVerifier {
   /**
    * Answers within 11 s; rejects only for faults of the program.
    * @param token never logged, and kept only as its SHA-256.
+   * @param from the caller's address: where too many wait, the one with most gives way.
    */
-  verify(token: string): Promise<Verdict>;
+  verify(token: string, from: string): Promise<Verdict>;
   /** Asks nobody; undefined for an unknown token. */
   known(token: string): KnownVerdict | undefined;
   ready(): boolean;
@@ -44,19 +45,16 @@ interface ServiceAccountVerifierOptions extends BackoffOptions {
 }
 
 interface CrowdLimits {
+  /** Requests that wait for a verdict. */
   readonly mostAtOnce: number;
-  readonly line: FairQueueLimits & { readonly mostWaitingOfOne: number };
+  readonly line: FairQueueLimits;
 }
 
-/** Room for two thousand pods of one namespace, and as much for others. */
-const REVIEW_LINE = {
-  atOnce: 16,
-  mostWaiting: 4000,
-  mostWaitingOfOne: 2000,
-  patienceMs: 3000,
-} satisfies FairQueueLimits;
-
-export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
+/** Room for two thousand pods. The line also has what those wanted who gave way. */
+export const CROWD: CrowdLimits = {
+  mostAtOnce: 2000,
+  line: { atOnce: 16, mostWaiting: 4000, patienceMs: 3000 },
+};
 
 const REVIEWED_FOR_MS = 60_000;
 
@@ -79,6 +77,8 @@ export function createServiceAccountVerifier(
   const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
   const underWay = new SingleFlight<Verdict>();
+  /** By address. */
+  const places = new FairPlaces(crowd.mostAtOnce);
 
   async function look(token: string, hash: string): Promise<Verdict> {
     const reading = await verifyServiceAccountToken(token, { keys, audience, now: clock.now() });
@@ -110,14 +110,9 @@ export function createServiceAccountVerifier(
     }
   }
 
-  function shared(hash: string, begin: () => Promise<Verdict>): Promise<Verdict> {
-    const isOneTooMany = underWay.size >= crowd.mostAtOnce && underWay.get(hash) === undefined;
-    return isOneTooMany ? Promise.resolve(ASK_SOON) : underWay.run(hash, begin);
-  }
-
   async function reviewAgain(token: string, hash: string, before: ConfirmedToken): Promise<Verdict> {
     const stays = elapsedMs(before.reviewedAt, clock.now()) < REVIEWED_AT_MOST_MS;
-    const next = shared(hash, async () =>
+    const next = underWay.run(hash, async () =>
       concluded(hash, before, await reviews.review(token, before.caller)),
     );
     if (!stays) return await next;
@@ -146,18 +141,22 @@ export function createServiceAccountVerifier(
     return { verdict: { kind: 'accepted', caller: before.caller }, isDue: ageMs >= REVIEWED_FOR_MS };
   }
 
-  async function decide(token: string): Promise<Verdict> {
+  async function decide(token: string, from: string): Promise<Verdict> {
     const hash = hashOf(token);
     const recalled = recall(hash);
-    if (recalled !== undefined && !recalled.isDue) return recalled.verdict;
+    if (recalled?.isDue === false) return recalled.verdict;
     const before = known.get(hash);
-    if (before?.kind === 'confirmed') return await reviewAgain(token, hash, before);
-    return await shared(hash, () => look(token, hash));
+    const verdict = await places.during(from, () =>
+      before?.kind === 'confirmed'
+        ? reviewAgain(token, hash, before)
+        : underWay.run(hash, () => look(token, hash)),
+    );
+    return verdict ?? recalled?.verdict ?? ASK_SOON;
   }
 
   return {
-    async verify(token) {
-      const verdict = await decide(token);
+    async verify(token, from) {
+      const verdict = await decide(token, from);
       metrics.verified(verdict);
       return verdict;
     },

@@ -2,7 +2,6 @@ import type { Caller, CertificateCaller, Verdict } from '../callers/caller.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { CallerMatch, GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
-import { Quota } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type Clock, isPast } from '../platform/time/clock.ts';
 import type { Fields } from '../proxy/http/fields.ts';
@@ -18,11 +17,12 @@ import type { CallerBounds } from './caller-bounds.ts';
 import type { Peer } from './client-certificate.ts';
 import type { Decision, GatewayMetrics } from './metrics.ts';
 
-interface CallerGatesOptions {
+/** What the gates of all connections share. */
+export interface CallerGateOptions {
   readonly bounds: CallerBounds;
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
   /** Judges service account tokens; if absent, tokens are ignored. */
-  readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
+  readonly tokens: Pick<ServiceAccountVerifier, 'verify'> | undefined;
   /** Whether all authorities with these fingerprints are trusted now. */
   readonly trusts: (fingerprints: readonly string[]) => boolean;
   readonly clock: Clock;
@@ -40,35 +40,7 @@ interface SecuredConnection {
   readonly retire: () => void;
 }
 
-/** Requests waiting for the cluster's verdict on their token, at once. */
-const MAX_WAITING = 2000;
-
-/** Of those, on connections from one address. */
-const MAX_WAITING_OF_ADDRESS = 500;
-
-/** State shared by the gates of all connections. */
-export class CallerGates {
-  readonly #options: CallerGatesOptions;
-  /** By address: requests waiting for the cluster's verdict on their token. */
-  readonly #waiting = new Quota(MAX_WAITING, MAX_WAITING_OF_ADDRESS);
-
-  constructor(options: CallerGatesOptions) {
-    this.#options = options;
-  }
-
-  open(connection: SecuredConnection): CallerGate {
-    return new CallerGate(this.#options, connection, () => this.#wait(connection.address ?? ''));
-  }
-
-  /** @returns the function that ends the wait, safe to call again; undefined if there is no room. */
-  #wait(address: string): (() => void) | undefined {
-    return this.#waiting.hasOneFor(address) ? this.#waiting.take(address) : undefined;
-  }
-}
-
 const NO_TOKEN = { kind: 'none' } as const;
-
-const SOON_MS = 1000;
 
 /** How each refusal is counted. */
 const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
@@ -87,23 +59,15 @@ interface CountedCaller {
 
 /** Decides who may enter through one connection. Each refusal is logged, within a limit on repeats. */
 export class CallerGate implements Authorizer {
-  readonly #options: CallerGatesOptions;
+  readonly #options: CallerGateOptions;
   readonly #connection: SecuredConnection;
-  readonly #wait: () => (() => void) | undefined;
-  /** For its requests that wait for the cluster: the functions that end each wait. */
-  readonly #waits = new Set<() => void>();
   /** The caller it counts for: the first that was admitted. */
   #countedFor: CountedCaller | undefined;
   #closed = false;
 
-  constructor(
-    options: CallerGatesOptions,
-    connection: SecuredConnection,
-    wait: () => (() => void) | undefined,
-  ) {
+  constructor(options: CallerGateOptions, connection: SecuredConnection) {
     this.#options = options;
     this.#connection = connection;
-    this.#wait = wait;
   }
 
   get countedFor(): CountedCaller | undefined {
@@ -137,8 +101,6 @@ export class CallerGate implements Authorizer {
   /** The connection has closed. */
   closed(): void {
     this.#closed = true;
-    for (const end of this.#waits) end();
-    this.#waits.clear();
     if (this.#countedFor !== undefined) this.#options.bounds.connectionClosed(this.#countedFor.key);
     this.#countedFor = undefined;
   }
@@ -158,25 +120,10 @@ export class CallerGate implements Authorizer {
     }
   }
 
-  /** Known tokens are answered at once, so that a flood of unknown ones keeps none of them out. */
   async #judge(token: string): Promise<Caller> {
     const { tokens } = this.#options;
     if (tokens === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
-    const known = tokens.known(token);
-    if (known?.isDue === false) return judged(known.verdict);
-    const end = this.#wait();
-    if (end === undefined) {
-      if (known !== undefined) return judged(known.verdict);
-      const why = 'too many requests wait until the cluster has told whether their tokens are good';
-      throw new CallerHeldBack('caller_unverified', why, SOON_MS);
-    }
-    this.#waits.add(end);
-    try {
-      return judged(await tokens.verify(token));
-    } finally {
-      this.#waits.delete(end);
-      end();
-    }
+    return judged(await tokens.verify(token, this.#connection.address ?? ''));
   }
 
   #whatIsMissing(): string {

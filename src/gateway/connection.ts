@@ -4,7 +4,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import { AcceptedConnection } from '../proxy/app/accepted-connection.ts';
 import { type AppConnection, type AppContext, guarded } from '../proxy/app/connection.ts';
 import { Deadline } from '../proxy/io/deadline.ts';
-import type { CallerGate, CallerGates } from './authorizer.ts';
+import { CallerGate, type CallerGateOptions } from './authorizer.ts';
 import { peerOf } from './client-certificate.ts';
 import type { Holder, Party } from './held-memory.ts';
 
@@ -14,7 +14,7 @@ interface CallerConnectionOptions {
   readonly asksForCertificate: boolean;
   /** Of the authorities in `secureContext`. */
   readonly authorities: ReadonlySet<string>;
-  readonly gates: CallerGates;
+  readonly gates: CallerGateOptions;
   /** The outcome of the handshake. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
   readonly known: () => void;
@@ -99,7 +99,7 @@ export class CallerConnection implements AppConnection, Holder {
   }
 
   #speak(tls: TLSSocket, { context, authorities, gates, known, onFree }: CallerConnectionOptions): void {
-    const gate = gates.open({
+    const gate = new CallerGate(gates, {
       peer: peerOf(tls, authorities, context.clock.now()),
       address: this.socket.remoteAddress,
       known,

@@ -27,7 +27,7 @@ import {
 } from '../proxy/app/connection-limit.ts';
 import type { Service } from '../proxy/app/listener.ts';
 import type { Frontend } from '../sidecar/sidecar.ts';
-import { CallerGates } from './authorizer.ts';
+import type { CallerGateOptions } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
 import { CallerConnection } from './connection.ts';
 import { EndedConnections } from './ended-connections.ts';
@@ -110,14 +110,14 @@ function createGateway({
   }
   const stops = [certificate.onChange(renew), clients?.onChange(renew)];
 
-  const gates = new CallerGates({
+  const gates: CallerGateOptions = {
     bounds,
     metrics,
     tokens,
     trusts: (fingerprints) => fingerprints.every((fingerprint) => trusted.has(fingerprint)),
     clock,
     log,
-  });
+  };
   return {
     connectionHandler(context) {
       configured = () => context.generation().limits.maxConnections;

@@ -9,6 +9,7 @@ type TokenEndpointOptions = Parameters<typeof createTokenEndpoint>[0];
 const ADDRESS = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
 const CALLER = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
 const ACCEPTED = { kind: 'accepted', caller: CALLER } as const;
+const FROM = '10.0.0.1';
 const GIVEN = { kind: 'given', token: 'of-the-provider', expiresInSeconds: 200 } as const;
 
 function ask(options: {
@@ -29,7 +30,7 @@ function ask(options: {
     clock: systemClock,
     log,
   });
-  const answer = endpoint(ADDRESS, Buffer.from(formOf('a.b.c')), systemClock.monotonicMs());
+  const answer = endpoint(ADDRESS, Buffer.from(formOf('a.b.c')), systemClock.monotonicMs(), FROM);
   return { answer, lines: () => lines.map((line) => JSON.parse(line) as object) };
 }
 

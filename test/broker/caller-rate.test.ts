@@ -34,7 +34,7 @@ it('holds a pod back that has asked too often, however many others have asked si
   const isServed = (uid: string): boolean => {
     const pod = { name: 'of-one-deployment', uid };
     caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web', pod };
-    return (endpoint(address, body, clock.monotonicMs()) as { kind: string }).kind === 'given';
+    return (endpoint(address, body, clock.monotonicMs(), '10.0.0.1') as { kind: string }).kind === 'given';
   };
   const served = Array.from({ length: OF_ONE_CALLER.burst + 1 }, () => isServed('greedy'));
   expect(served).toEqual([...Array<boolean>(OF_ONE_CALLER.burst).fill(true), false]);

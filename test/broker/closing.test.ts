@@ -62,6 +62,7 @@ async function start() {
         { kind: 'address', profile: 'payments', credential: 'payments' },
         body,
         clock.monotonicMs(),
+        '10.0.0.1',
       );
       if ((answer.kind === 'given' ? 'given' : answer.code) === expected) return;
       await new Promise((resolve) => setImmediate(resolve));
@@ -118,7 +119,7 @@ it('leaves no Secret behind when a caller is proved after the end', async () => 
   });
   const body = Buffer.from(formOf(cluster.token(cluster.pod('shop', 'late'))));
   const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
-  const answer = broker.endpoint(address, body, clock.monotonicMs());
+  const answer = broker.endpoint(address, body, clock.monotonicMs(), '10.0.0.1');
   await asked.promise;
   await broker.close();
   ended.resolve();

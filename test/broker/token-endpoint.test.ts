@@ -11,6 +11,8 @@ import { formOf, NAMESPACES, runBroker, startWorld } from './running-broker.ts';
 
 type TokenEndpointOptions = Parameters<typeof createTokenEndpoint>[0];
 
+const FROM = '10.0.0.1';
+
 const DECISION_MS = 8000;
 
 it("gives the provider's own token, and says what is left of its life", async () => {
@@ -244,11 +246,11 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
     await endpointOf(
       () => never,
       () => never,
-    )(address, body, begun()),
+    )(address, body, begun(), FROM),
   ).toMatchObject(busy);
-  expect(await endpointOf(accepted, () => never)(address, body, begun())).toMatchObject(busy);
+  expect(await endpointOf(accepted, () => never)(address, body, begun(), FROM)).toMatchObject(busy);
   const broken = endpointOf(accepted, () => Promise.reject(new Error('no directory')));
-  const answered = await broken(address, body, systemClock.monotonicMs());
+  const answered = await broken(address, body, systemClock.monotonicMs(), FROM);
   expect(answered).toMatchObject({ code: 'server_error' });
   const who = { namespace: 'shop', serviceAccount: 'web', msg: 'token not given' };
   expect(lines).toMatchObject([
@@ -275,7 +277,7 @@ it('tells of what fails after its request was answered', async () => {
     log,
   });
   const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
-  const answered = endpoint(address, Buffer.from(formOf('a.b.c')), clock.monotonicMs());
+  const answered = endpoint(address, Buffer.from(formOf('a.b.c')), clock.monotonicMs(), FROM);
   await clock.advance(DECISION_MS);
   expect(await answered).toMatchObject({ code: 'temporarily_unavailable' });
   expect(lines.join('')).not.toContain('failed after its answer');

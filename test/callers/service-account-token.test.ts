@@ -245,7 +245,7 @@ it('tells at once what it knows, and whether a review is due, until that is too 
   const { cluster, verifier, clock } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
   expect(verifier.known(token)).toBeUndefined();
-  const verdict = await verifier.verify(token);
+  const verdict = await verifier.verify(token, '10.0.0.1');
   expect(verifier.known(token)).toEqual({ verdict, isDue: false });
   await clock.advance(60_000);
   expect(verifier.known(token)).toEqual({ verdict, isDue: true });

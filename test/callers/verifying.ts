@@ -25,5 +25,12 @@ export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256', crowd = C
   });
   onTestFinished(() => verifier.close());
   await until(verifier.ready);
-  return { clock, cluster, verifier, lines, registry, verify: verifier.verify };
+  return {
+    clock,
+    cluster,
+    verifier,
+    lines,
+    registry,
+    verify: (token: string, from = '10.0.0.1') => verifier.verify(token, from),
+  };
 }

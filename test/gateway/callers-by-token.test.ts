@@ -4,8 +4,7 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from '
 import { Agent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Verdict } from '../../src/callers/caller.ts';
-import { type CallerGate, CallerGates } from '../../src/gateway/authorizer.ts';
+import { CallerGate } from '../../src/gateway/authorizer.ts';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
@@ -26,10 +25,6 @@ import {
   WEB_ENTRY,
   web,
 } from './running-gateway.ts';
-
-const MAX_WAITING_OF_ADDRESS = 500;
-
-const MAX_WAITING = 2000;
 
 const OWN = 'token-sidecar-caller';
 const SHOP = { name: 'shop', match: { serviceAccount: 'shop/web' }, allowedRoutes: ['api'] };
@@ -165,49 +160,30 @@ it('a cluster that does not answer is told apart from a bad token', async () => 
   expect(gateway.upstream.requests).toEqual([]);
 });
 
-it('so many requests of an address wait for the cluster, and neither another address nor a known token waits for them', async () => {
-  const verdict = Promise.withResolvers<Verdict>();
-  const caller = {
-    kind: 'service_account',
-    namespace: 'shop',
-    serviceAccount: 'web',
-  } as const;
-  const accepted = { verdict: { kind: 'accepted', caller } as const, isDue: false };
-  const remembered = new Map([
-    ['known', accepted],
-    ['due', { ...accepted, isDue: true }],
-  ]);
-  const { log } = captureLog();
-  const gates = new CallerGates({
-    bounds: new CallerBounds(systemClock, () => 1),
-    metrics: createGatewayMetrics(new Registry(), () => 0),
-    tokens: { known: (token) => remembered.get(token), verify: () => verdict.promise },
-    trusts: () => false,
-    clock: systemClock,
-    log,
-  });
-  const open = (address: string) =>
-    gates.open({ peer: { kind: 'unnamed' }, address, known: () => {}, retire: () => {} });
-  const ask = async (gate: CallerGate, token: string) =>
-    await gate.identify({ fields: [OWN, token] } as unknown as IncomingRequest);
-  const fill = (gate: CallerGate) =>
-    Array.from({ length: MAX_WAITING_OF_ADDRESS }, () => ask(gate, 'unknown'));
-  const full = { code: 'caller_unverified', retryAfterSeconds: 1 };
-
-  const flood = open('10.0.0.1');
-  const waiting = fill(flood);
-  await expect(ask(open('10.0.0.1'), 'unknown')).rejects.toMatchObject(full);
-  for (const token of ['known', 'due']) expect((await ask(flood, token)).name).toBe('shop/web');
-  for (let n = 2; n <= MAX_WAITING / MAX_WAITING_OF_ADDRESS; n++) waiting.push(...fill(open(`10.0.0.${n}`)));
-  await expect(ask(open('10.0.1.1'), 'unknown')).rejects.toMatchObject(full);
-  flood.closed();
-  waiting.push(ask(open('10.0.1.1'), 'unknown'));
-
-  verdict.resolve({ kind: 'refused', reason: 'revoked' });
-  const ends = await Promise.allSettled(waiting);
-  expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.code))).toEqual(
-    new Set(['caller_unknown']),
+it('a token is judged for the address of its connection: of those who ask most, some give way to others', async () => {
+  const asked: (readonly [string, string])[] = [];
+  const gate = new CallerGate(
+    {
+      bounds: new CallerBounds(systemClock, () => 1),
+      metrics: createGatewayMetrics(new Registry(), () => 0),
+      tokens: {
+        verify(token, from) {
+          asked.push([token, from]);
+          return Promise.resolve({ kind: 'unavailable', retryAfterMs: 1000 });
+        },
+      },
+      trusts: () => false,
+      clock: systemClock,
+      log: captureLog().log,
+    },
+    { peer: { kind: 'unnamed' }, address: '10.0.0.1', known: () => {}, retire: () => {} },
   );
+  const request = { fields: [OWN, 'a.b.c'] } as unknown as IncomingRequest;
+  await expect(gate.identify(request)).rejects.toMatchObject({
+    code: 'caller_unverified',
+    retryAfterSeconds: 1,
+  });
+  expect(asked).toEqual([['a.b.c', '10.0.0.1']]);
 });
 
 describe('two proofs', () => {

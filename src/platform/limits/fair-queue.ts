@@ -66,9 +66,8 @@ export interface FairQueueLimits {
   readonly atOnce: number;
   /** How many of `atOnce` one party can't have alone. Default 0. */
   readonly spared?: number;
+  /** A full queue drops the newest entry of the party with the most for one with fewer. */
   readonly mostWaiting: number;
-  /** Without it, a full queue drops the newest entry of the party with the most for one with fewer. */
-  readonly mostWaitingOfOne?: number;
   readonly patienceMs: number;
 }
 
@@ -136,12 +135,8 @@ export class FairQueue {
   }
 
   #makesRoom(party: Party): boolean {
-    const { mostWaiting, mostWaitingOfOne } = this.#limits;
-    const own = this.#waiting.sizeOf(party);
-    if (own >= (mostWaitingOfOne ?? mostWaiting)) return false;
-    if (this.#waiting.size < mostWaiting) return true;
-    if (mostWaitingOfOne !== undefined) return false;
-    const newest = this.#waiting.newestOfMost(own + 1);
+    if (this.#waiting.size < this.#limits.mostWaiting) return true;
+    const newest = this.#waiting.newestOfMost(this.#waiting.sizeOf(party) + 1);
     newest?.('crowded_out');
     return newest !== undefined;
   }
@@ -154,35 +149,31 @@ export class FairQueue {
   }
 }
 
-export class Quota {
-  readonly #max: number;
-  readonly #maxOfOne: number;
-  readonly #takenBy = new Map<string, number>();
-  #taken = 0;
+/** So many places. Where all are taken, the party with the most loses its newest to one with fewer. */
+export class FairPlaces {
+  readonly #most: number;
+  readonly #taken = new FairRing<() => void>();
 
-  constructor(max: number, maxOfOne: number) {
-    this.#max = max;
-    this.#maxOfOne = maxOfOne;
+  constructor(most: number) {
+    this.#most = most;
   }
 
-  hasOneFor(party: string): boolean {
-    return this.#taken < this.#max && (this.#takenBy.get(party) ?? 0) < this.#maxOfOne;
-  }
-
-  /** Takes one even if none is left. @returns what gives it back; safe to call again. */
-  take(party: string): () => void {
-    this.#count(party, 1);
-    let isTaken = true;
-    return () => {
-      if (isTaken) this.#count(party, -1);
-      isTaken = false;
+  /** @returns undefined if there is no place, or is none any more: what was begun goes on, for whoever else waits for it. */
+  async during<T>(party: string, begin: () => Promise<T>): Promise<T | undefined> {
+    if (!this.#makesRoom(party)) return undefined;
+    const { promise: crowdedOut, resolve } = Promise.withResolvers<undefined>();
+    const giveWay = (): void => {
+      this.#taken.remove(party, giveWay);
+      resolve(undefined);
     };
+    this.#taken.add(party, giveWay);
+    return await Promise.race([begin(), crowdedOut]).finally(giveWay);
   }
 
-  #count(party: string, change: 1 | -1): void {
-    this.#taken += change;
-    const left = (this.#takenBy.get(party) ?? 0) + change;
-    if (left === 0) this.#takenBy.delete(party);
-    else this.#takenBy.set(party, left);
+  #makesRoom(party: string): boolean {
+    if (this.#taken.size < this.#most) return true;
+    const newest = this.#taken.newestOfMost(this.#taken.sizeOf(party) + 1);
+    newest?.();
+    return newest !== undefined;
   }
 }

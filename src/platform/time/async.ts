@@ -20,10 +20,6 @@ export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promis
 export class SingleFlight<T> {
   readonly #underWay = new Map<string, Promise<T>>();
 
-  get size(): number {
-    return this.#underWay.size;
-  }
-
   get(key: string): Promise<T> | undefined {
     return this.#underWay.get(key);
   }

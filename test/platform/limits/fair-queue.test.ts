@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  FairPlaces,
   FairQueue,
   type FairQueueLimits,
   FairRing,
   type Place,
-  Quota,
   type Turn,
 } from '../../../src/platform/limits/fair-queue.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -52,14 +52,12 @@ class PlainQueue {
   }
 
   enter(party: string): void {
-    const { mostWaiting, mostWaitingOfOne } = this.#limits;
+    const { mostWaiting } = this.#limits;
     const work: Work = { party, sinceMs: this.nowMs };
     const waiting = this.all.filter(({ turn }) => turn === undefined).length;
     const own = this.#of(party).length;
     if (this.#mayRun(party)) work.turn = 'come';
-    else if (mostWaitingOfOne !== undefined) {
-      if (waiting >= mostWaiting || own >= mostWaitingOfOne) work.turn = 'crowded_out';
-    } else if (waiting >= mostWaiting) {
+    else if (waiting >= mostWaiting) {
       const most = Math.max(0, ...this.#order.map((one) => this.#of(one).length));
       if (most > own + 1) {
         const greediest = this.#order.find((one) => this.#of(one).length === most) as string;
@@ -97,9 +95,9 @@ class PlainQueue {
 }
 
 const LIMITS: Readonly<Record<string, FairQueueLimits>> = {
-  'one at a time': { atOnce: 1, mostWaiting: 6, mostWaitingOfOne: 4, patienceMs: PATIENCE_MS },
-  'some at a time': { atOnce: 3, mostWaiting: 5, mostWaitingOfOne: 2, patienceMs: PATIENCE_MS },
-  'a place spared, and room that is made': { atOnce: 3, spared: 1, mostWaiting: 5, patienceMs: PATIENCE_MS },
+  'one at a time': { atOnce: 1, mostWaiting: 6, patienceMs: PATIENCE_MS },
+  'some at a time': { atOnce: 3, mostWaiting: 5, patienceMs: PATIENCE_MS },
+  'a place spared': { atOnce: 3, spared: 1, mostWaiting: 5, patienceMs: PATIENCE_MS },
   'no room to wait': { atOnce: 2, mostWaiting: 0, patienceMs: PATIENCE_MS },
 };
 
@@ -203,23 +201,47 @@ it('a fair ring has, after each of 200 steps and more, what lists have: of all, 
   );
 });
 
-it('a quota gives a place back once, and counts what each party has taken', () => {
-  fc.assert(
-    fc.property(fc.array(fc.tuple(party, fc.boolean(), fc.nat(20)), { minLength: 200 }), (steps) => {
-      const quota = new Quota(5, 2);
-      const taken: { readonly of: string; readonly giveBack: () => void; isTaken: boolean }[] = [];
-      for (const [of, takes, which] of steps) {
-        const held = taken.filter(({ isTaken }) => isTaken);
-        const hasOne = held.length < 5 && held.filter((one) => one.of === of).length < 2;
-        expect(quota.hasOneFor(of)).toBe(hasOne);
-        const one = taken[which];
-        if (takes && hasOne) taken.push({ of, giveBack: quota.take(of), isTaken: true });
-        else if (one !== undefined) {
-          one.giveBack();
-          one.isTaken = false;
+it('a place is given up by the newest of the party with the most, for one with fewer, and is free once the work has ended', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(party, fc.boolean(), fc.nat(20)), { minLength: 200 }),
+      async (steps) => {
+        const places = new FairPlaces(5);
+        const all: { readonly of: string; readonly work: PromiseWithResolvers<number>; state: unknown }[] =
+          [];
+        for (const [of, begins, which] of steps) {
+          const held = all.filter(({ state }) => state === 'waits');
+          if (begins) {
+            const count = (name: string) => held.filter((one) => one.of === name).length;
+            const most = Math.max(...PARTIES.map(count));
+            const one = { of, work: Promise.withResolvers<number>(), state: 'waits' as unknown };
+            const isFull = held.length === 5;
+            let begun = false;
+            const during = places.during(of, () => {
+              begun = true;
+              return one.work.promise;
+            });
+            void during.then((state) => {
+              one.state = state;
+            });
+            await new Promise(setImmediate);
+            expect(begun).toBe(!isFull || most > count(of) + 1);
+            const left = held.filter(({ state }) => state !== 'waits');
+            expect(left.length).toBe(isFull && begun ? 1 : 0);
+            for (const { of: name, state } of left) {
+              expect([state, count(name)]).toEqual([undefined, most]);
+              expect(held.findLast((other) => other.of === name)?.state).toBeUndefined();
+            }
+            all.push(one);
+          } else {
+            const one = held[which % Math.max(1, held.length)];
+            one?.work.resolve(which);
+            await new Promise(setImmediate);
+            if (one !== undefined) expect(one.state).toBe(which);
+          }
         }
-      }
-    }),
-    { numRuns: volume(30, 100) },
+      },
+    ),
+    { numRuns: 10 },
   );
 });
