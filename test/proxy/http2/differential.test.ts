@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { volume } from '../../support/volume.ts';
 import { frame } from './frames.ts';
 import type { FuzzCase } from './fuzz/connection-grammar.ts';
 import { disagreement, newTally, runCase } from './fuzz/differential.ts';
@@ -6,7 +7,7 @@ import { transcribeWithNghttp2 } from './fuzz/nghttp2.ts';
 import { type Message, type Transcript, transcribe } from './fuzz/transcript.ts';
 
 /** A second's worth; `npm run fuzz -- --protocol h2` goes on for as long as it is told to, with a second oracle. */
-const CASES = 400;
+const CASES = volume(250, 400);
 const SEED = 20_261_122;
 
 describe('beside nghttp2', () => {

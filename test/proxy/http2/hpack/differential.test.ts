@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { volume } from '../../../support/volume.ts';
 import { newTally, runCase } from './fuzz/differential.ts';
 
 /** A second's worth; `npm run fuzz -- --protocol hpack` goes on for as long as it is told to, with other libraries. */
-const SEQUENCES = 24;
+const SEQUENCES = volume(8, 24);
 const SEED = 20_261_128;
 
 test('after every block of a long sequence the decoder has read what nghttp2, or a writer of all forms, has written', async () => {
