@@ -59,18 +59,19 @@ export interface GivenUpConnection extends TunnelEnd {
 }
 
 /**
- * One request of an app and the way back. The maker of the transaction tells it of body, answer's end and the
- * app. Useless after `end`, `answer`, `cut` or `becomeTunnel`.
+ * One request of an app and the way back. Whoever made the transaction tells it of the body, of the answer's
+ * end, and of an app that keeps up again or has left. A stream is useless after `end`, `answer`, `cut` or
+ * `becomeTunnel`.
  */
 export interface AppStream {
   readonly requestWhole: boolean;
-  /** For 100, before it sends the body (RFC 9110 §10.1.1). */
+  /** The client sends the body only after 100 (RFC 9110 §10.1.1). */
   readonly awaitsContinue: boolean;
   /** What Upgrade names (RFC 9110 §7.8). */
   readonly offeredProtocols: string | undefined;
-  /** Of upstream connections; undefined if other streams share the app's connection. */
+  /** Owns upstream connections; undefined if other streams share the app's connection. */
   ownerFor(caller: string | undefined): ConnectionOwner | undefined;
-  /** Only to clients that understand it (RFC 9110 §15.2), and 100 only if asked for. */
+  /** Reaches clients that understand it (RFC 9110 §15.2); 100 only if asked for. */
   inform(head: AnswerHead): void;
   /** The head leaves with the next flush. */
   respond(head: AnswerHead, body: AnswerBody): void;
@@ -78,19 +79,19 @@ export interface AppStream {
   data(slice: Buffer): void;
   /** If false, the transaction is told once the app keeps up. */
   flush(): boolean;
-  /** @param patienceMs for the app to read what the system has not accepted yet. */
+  /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
   end(trailers: Fields, patienceMs: number): void;
   /** The rest of the request is ignored. */
   answer(own: LocalReply, patienceMs: number): void;
   /** The app notices that the answer is cut. @param why is told to it if possible. */
   cut(why: SidecarError<ProxyErrorCode>): void;
-  /** Takes no more of the request. */
+  /** Takes no more of the request until `proceed`. */
   hold(): void;
   /** Does nothing on a stream that has ended. */
   proceed(): void;
   /**
    * @param switched the upstream's 101; undefined in answer to a CONNECT.
-   * @param idleMs cuts the tunnel, without a byte in either direction.
+   * @param idleMs after so long without a byte in either direction, the tunnel is cut.
    * @param bytes counts what passes.
    */
   becomeTunnel(
@@ -99,15 +100,15 @@ export interface AppStream {
     idleMs: number,
     bytes: PassedBytes | undefined,
   ): void;
-  /** Answers a CONNECT with 200. Undefined, and nothing done, if other streams share its connection. */
+  /** Answers a CONNECT with 200. Does nothing and returns undefined if other streams share its connection. */
   giveUp(): GivenUpConnection | undefined;
 }
 
 /**
  * What became of a request whose connection failed:
  * - `unsent`: nothing has left this machine;
- * - `unprocessed`: so the upstream says (RFC 9113 §8.7), without an answer;
- * - `unanswered`: most likely the idle connection closed before;
+ * - `unprocessed`: the upstream says so (RFC 9113 §8.7), and had not answered;
+ * - `unanswered`: most likely the idle connection had closed before;
  * - `lost`: the upstream may have acted on it.
  */
 export type Delivery = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
@@ -119,7 +120,7 @@ export interface OutgoingRequest {
   readonly authority: string;
   /** The value to inject. */
   readonly authorization: string | undefined;
-  /** If so, none is injected. */
+  /** Passes the client's own Authorization, and injects none. */
   readonly keepClientAuthorization: boolean;
   /** Serves the loop guard. */
   readonly instanceId: string;
@@ -129,27 +130,27 @@ export interface OutgoingRequest {
   readonly hasBody: boolean;
 }
 
-/** Lent by `UpstreamStreams`, for one request. */
+/** One request and its answer. `UpstreamStreams` lends it. */
 export interface UpstreamStream {
   /** Certain once `ready`. */
   readonly protocol: Protocol;
   readonly ready: boolean;
-  /** The system has taken all that was written. */
+  /** Whether the system has taken all that was written. */
   readonly allTaken: boolean;
   /** Request octets that the system has not taken, and answer octets on hold. */
   readonly heldBytes: number;
-  /** Of a connection without other streams. */
+  /** Present if the connection has no other stream. */
   readonly ownSocket?: Socket | undefined;
   /** Used for CONNECT, and after `switched`. */
   readonly tunnelEnd: TunnelEnd;
   /**
-   * Before a request that authenticates the connection (RFC 4559), which becomes its user's.
+   * Call it before a request that authenticates the connection (RFC 4559), which becomes its user's.
    * @throws {SidecarError} `authorization_needs_http1` if others share the connection.
    */
   tie(): void;
   /**
    * The head, or the whole request without a body, leaves with the next flush.
-   * @param nowMs monotonic: then the answer is due.
+   * @param nowMs on the monotonic clock: then the answer is due.
    * @throws {SidecarError} `internal` if anything could end a line.
    */
   send(request: OutgoingRequest, nowMs: number): void;
@@ -161,10 +162,10 @@ export interface UpstreamStream {
   flush(): boolean;
   /** Bytes have moved, or there was room for more. */
   touch(): void;
-  /** Reads no more of the answer. */
+  /** Reads no more of the answer until `resume`. */
   pause(): void;
   resume(): void;
-  /** During `answered`: passes nothing on. */
+  /** Called during `answered`; passes nothing on until `proceed`. */
   hold(): void;
   proceed(): void;
   /** @param how with `drain`, the rest of a held answer may be read. */
@@ -174,19 +175,19 @@ export interface UpstreamStream {
 }
 
 export interface UpstreamStreams {
-  /** For requests that came by HTTP/2; undefined until asked. */
+  /** The version for requests that came by HTTP/2; undefined until the upstream was asked. */
   readonly speaks: Protocol | undefined;
   /**
    * Unless the stream is ready, `user.connected` is called once it is.
    * @param request decides by which version it may leave.
-   * @param trustMs after this long idle, a connection is first checked.
+   * @param trustMs a connection idle for at least this long is checked first.
    */
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
   /** Uses a new connection. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /**
-   * After REFUSED_STREAM: on another connection, a new one or the same. `user.connected` is called once the
-   * stream is ready.
+   * After REFUSED_STREAM; uses another connection, else a new one, else the same. `user.connected` is called
+   * once the stream is ready.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /** Serves CONNECT. */
@@ -202,9 +203,9 @@ export interface UpstreamStreams {
 export interface UpstreamUser {
   /** Shares no HTTP/2 connection with others; absent if callers are not told apart. */
   readonly caller?: string | undefined;
-  /** Of connections that the user authenticates, if they can be its alone. */
+  /** Owns connections that the user authenticates; absent if they could be nobody's alone. */
   readonly owner?: ConnectionOwner | undefined;
-  /** @param instead of the acquired stream, if the upstream has chosen another version. */
+  /** @param instead replaces the acquired stream if the upstream has chosen another version. */
   connected(instead?: UpstreamStream): void;
   /** Never called with a 101. */
   informed(head: AnswerHead): void;

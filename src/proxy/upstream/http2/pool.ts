@@ -55,7 +55,7 @@ export class Http2Pool implements IdleHolder {
   readonly #line: WaitingLine;
   #made = 0;
   #retired = false;
-  /** Expected of one connection; zero if the upstream said so last. */
+  /** Requests expected of one connection; zero if the upstream said so last. */
   #streamsEach = STREAMS_BEFORE_SETTINGS;
 
   constructor(route: RouteConfig, options: Http2PoolOptions) {
@@ -167,7 +167,7 @@ export class Http2Pool implements IdleHolder {
     return countAwaitingReaders(this.#open) <= MAX_SATURATED_CONNECTIONS;
   }
 
-  /** Otherwise unread answers and retiring connections could hold any number. */
+  /** Otherwise unread answers could hold any number of retiring connections. */
   get #fewEndingAwaitReaders(): boolean {
     return (
       countAwaitingReaders(this.#open) - countAwaitingReaders(this.#usable.keys()) <=
@@ -231,13 +231,13 @@ export class Http2Pool implements IdleHolder {
 
   #lacksRoom(): boolean {
     if (this.#line.length === 0) return false;
-    // It would say so on every connection: wait until it says otherwise.
+    // The upstream takes no request, and would say so on every connection.
     if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
     if (!this.#fewEndingAwaitReaders) return false;
     return this.#line.exceeds((lowest) => this.#roomToCome(lowest));
   }
 
-  /** On connections of this number and later ones. */
+  /** Room on connections of this number and later ones. */
   #roomToCome(lowest: number): number {
     let room = 0;
     for (const number of this.#diallings.values()) if (number >= lowest) room += this.#roomOfOne();
