@@ -125,7 +125,7 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
 }
 
 /**
- * By proc(5), in this network.
+ * Reads proc(5), so it sees only this network.
  * @param signal stops the search: descriptors may be very many.
  */
 export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
@@ -145,7 +145,7 @@ export async function holderOf(address: ListenAddress, signal?: AbortSignal): Pr
   return undefined;
 }
 
-/** As links of descriptors: `socket:[12345]`. */
+/** Named as descriptors' links name them: `socket:[12345]`. */
 async function socketsListeningAt({ host, port }: ListenAddress): Promise<string[]> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),

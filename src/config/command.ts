@@ -50,7 +50,7 @@ export async function explainingConflicts<Result>(
   }
 }
 
-/** For broker, injector and issuer. */
+/** The listeners of broker, injector and issuer. */
 export function namedAddresses(
   given: Readonly<Partial<Record<'listen' | 'admin-listen', GivenValue>>>,
   { listen, adminListen }: { readonly listen: ListenAddress; readonly adminListen: ListenAddress },

@@ -28,7 +28,7 @@ export interface Config {
   readonly gateway?: GatewayConfig;
   /** Present if TLS is intercepted. */
   readonly interception?: InterceptionConfig;
-  /** If a credential hands out its tokens there. */
+  /** Present if a credential hands out its tokens there. */
   readonly tokenEndpoint?: { readonly listen: ListenAddress };
   /** Requests that another site's page makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
@@ -49,11 +49,11 @@ export interface TlsConfig {
   /** PEM; both or neither. */
   readonly certFile?: string;
   readonly keyFile?: string;
-  /** For SNI and the certificate's check, instead of the URL's host. */
+  /** Replaces the URL's host in SNI and in the certificate's check. */
   readonly serverName?: string;
 }
 
-/** For outgoing connections (CONNECT, RFC 9110 §9.3.6). */
+/** The operator's proxy for outgoing connections (CONNECT, RFC 9110 §9.3.6). */
 export interface EgressProxyConfig {
   /** IPv6 without brackets. */
   readonly host: string;
@@ -99,7 +99,7 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
 
 interface TokenExchangeGrant {
   readonly type: 'token_exchange';
-  /** If absent, each request's own token. */
+  /** Absent if each request's own token is exchanged. */
   readonly subjectTokenFile?: string;
   /** A URI, as all token types (RFC 8693 §3). */
   readonly subjectTokenType: string;
@@ -164,9 +164,9 @@ export interface CredentialSettings {
   readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
   /** Over TLS only. */
   readonly egressProxy?: EgressProxyConfig;
-  /** To the last byte of a token endpoint's answer. */
+  /** Bounds one request to the token endpoint, to its last byte. */
   readonly requestTimeoutMs: number;
-  /** If no token is held and a grant is near. */
+  /** How long a request may wait if no token is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
 }
@@ -219,11 +219,11 @@ export interface RouteConfig extends ForwardingPolicy {
   readonly match: {
     /** Lower-case; any host when absent. */
     readonly host?: string;
-    /** By whole segments, like a Kubernetes Ingress `Prefix` path. */
+    /** Matches whole segments, like a Kubernetes Ingress `Prefix` path. */
     readonly pathPrefix: string;
   };
   readonly upstream: Upstream;
-  /** Before the upstream's base path is added. */
+  /** Removes the matched prefix before the upstream's base path is added. */
   readonly stripPrefix: boolean;
 }
 
@@ -232,7 +232,7 @@ export interface ForwardProxyConfig {
   readonly allow: readonly AllowedDestination[];
   /** Hosts that pass get no token. */
   readonly otherHosts: 'deny' | 'pass';
-  /** For listed hosts. With `intercept`, requests inside get the token. */
+  /** Applies to listed hosts. With `intercept`, requests inside get the token. */
   readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** Applies to hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
@@ -264,7 +264,7 @@ export interface GatewayCaller {
 export type CallerMatch =
   /** @property serviceAccount `*` for all of the namespace. */
   | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }
-  /** With `/*` at its end, all ids below. */
+  /** With `/*` at its end it matches all ids below. */
   | { readonly kind: 'spiffe'; readonly uri: string }
   /** A DNS name in any case; in certificates without one, the only common name. */
   | { readonly kind: 'certificate'; readonly name: string };
@@ -273,9 +273,9 @@ export interface CallerLimits {
   readonly inFlight: number;
   /** Unbounded by default. */
   readonly requestsPerSecond?: number;
-  /** At once after a quiet time; used with `requestsPerSecond`. */
+  /** Requests at once after a quiet time; used with `requestsPerSecond`. */
   readonly burst: number;
-  /** By default a quarter of all. */
+  /** A quarter of all by default. */
   readonly connections?: number;
 }
 
@@ -307,7 +307,7 @@ export interface RedirectConfig {
 }
 
 interface InterceptionConfig {
-  /** For apps: `ca.crt`, `bundle.pem` and `truststore.p12`. */
+  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12` for apps. */
   readonly directory: string;
 }
 
@@ -316,7 +316,7 @@ export interface AllowedDestination extends ForwardingPolicy {
   readonly host: string;
   /** The scheme's default if absent. */
   readonly port?: number;
-  /** To port 443 if they named no port or 80. */
+  /** Sends `http://` requests over TLS, to port 443 if they named no port or 80. */
   readonly upgradeToTls: boolean;
 }
 
@@ -329,7 +329,7 @@ export interface Upstream {
   readonly authority: string;
   /** Empty, or with a slash at its start, and none at its end. */
   readonly basePath: string;
-  /** Of a host that an app named, such as an entry `*.suffix`: its hosts share lookups. */
+  /** Whose hosts share lookups, such as an entry `*.suffix`; absent if the configuration named the host. */
   readonly party?: string;
 }
 
@@ -338,7 +338,7 @@ export interface RouteTimeouts {
   readonly connectMs: number;
   /** From the request's last byte to the answer's head. */
   readonly responseMs: number;
-  /** For an open body or tunnel, without a byte in either direction. */
+  /** Bounds an open body or tunnel without a byte in either direction. */
   readonly idleMs: number;
 }
 
@@ -365,7 +365,7 @@ export interface ProxyLimits {
 interface Http2Limits {
   /** Further streams are refused, to be retried. */
   readonly maxStreams: number;
-  /** Of one request body, held until the upstream takes it. */
+  /** Bounds one request body, which is held until the upstream takes it. */
   readonly streamWindowBytes: number;
   /** Bounds all request bodies together. */
   readonly connectionWindowBytes: number;

@@ -1,7 +1,7 @@
 import { codeOf, type Problem } from '../platform/problems.ts';
 import type { Config, ForwardingPolicy } from './config.ts';
 
-/** Of flags and environment, and of routes that name none. */
+/** Flags and environment describe it; routes that name none use it. */
 export const DEFAULT_NAME = 'default';
 
 /** An entry with its key for messages. */

@@ -190,7 +190,7 @@ interface SchemaShape {
   readonly options?: readonly SchemaShape[];
 }
 
-/** Of settings with a value of their own. Below a mapping, keys may be anything. */
+/** Finds settings with a value of their own; a mapping may be followed by anything. */
 function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
   const settings = settingsOf(schema).filter(({ shape }) => !holdsMappings(shape));
   return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
@@ -209,7 +209,7 @@ interface Setting {
   readonly shape: SchemaShape;
 }
 
-/** Without list indices: `routes.match.host`. */
+/** Names have no list indices: `routes.match.host`. */
 function settingsOf(schema: v.GenericSchema): Setting[] {
   return settingsBelow(shapeOf(schema), '');
 }
@@ -229,7 +229,7 @@ const SECRET_NAMES = /secret|password|passwd|private_?key$|^token$|api_?key/i;
 const NO_SECRETS =
   "Put it into the Secret that is mounted at the credential's dir: this file holds no secrets.";
 
-/** If one member understood the value's kind. */
+/** Uses the issues of the member that understood the value's kind. */
 function withInsideOfUnion(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown>[] {
   const { type, issues, path, input } = issue;
   if (type !== 'union' || path === undefined || issues === undefined) return [issue];
@@ -336,7 +336,7 @@ function nameOf(path: readonly v.IssuePathItem[]): string {
     .replace(/^\./, '');
 }
 
-/** Under a name that the provider defines. */
+/** Whether the provider defines the name above the value. */
 function isFreeForm(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): boolean {
   return path.slice(0, -1).some((_, index) => schemaAt(schema, path.slice(0, index + 1))?.type === 'record');
 }

@@ -79,7 +79,7 @@ const ENTRIES_AT_ONCE = 20;
 /** `followed` files report their content themselves. */
 type GatewayFiles = 'judged' | 'followed';
 
-/** At the start, not with the first request. */
+/** A wrong path stops the start, not the first request. */
 async function checkTlsFiles(
   file: FileConfig,
   problems: Problem[],

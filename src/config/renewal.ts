@@ -12,15 +12,15 @@ export interface RenewalPolicy {
   readonly at: number;
   /** Subtracted at random, at most, so that a fleet does not move in step. */
   readonly jitter: number;
-  /** At most, at random, before the first grant. */
+  /** The first grant is delayed by a random time up to this. */
   readonly startupJitterMs: number;
   /** Counted from the last grant. */
   readonly minIntervalMs: number;
-  /** At most, between attempts without a token, unless credentials were rejected. */
+  /** The longest time between attempts without a token, unless credentials were rejected. */
   readonly recoveryMs: number;
   /** Unbounded by default. */
   readonly shortestRetryMs?: number;
-  /** If a token states none and is no JWT. */
+  /** For a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
   /** Refused by default. */
   readonly zeroLifetime?: 'endless';

@@ -294,7 +294,7 @@ function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
   return `${host ?? ''}${pathPrefix}`;
 }
 
-/** Of files that will replace the target. */
+/** The sidecar's files before they replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
 const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };

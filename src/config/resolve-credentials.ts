@@ -176,7 +176,7 @@ const MADE_UP_KEY = 'environment';
 /** accounts.google.com/.well-known/openid-configuration */
 const GOOGLE = 'https://oauth2.googleapis.com/token';
 
-/** For a provider, or a credential with one. */
+/** Other settings that name a provider, or a credential with one. */
 const INSTEAD_OF_VARIABLES = ['credentials', 'TOKEN_SIDECAR_CONFIG', 'TOKEN_SIDECAR_TOKEN_URL'];
 
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';

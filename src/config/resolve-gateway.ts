@@ -7,7 +7,7 @@ import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConf
 import { checkUnique, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
 
-/** Of requests in flight, for one caller. */
+/** One caller's part of the requests in flight. */
 const PART_OF_ALL = 1 / 4;
 
 const DEFAULT_AUDIENCE = 'token-sidecar-gateway';

@@ -17,7 +17,7 @@ import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwar
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';
 
-/** With keys for messages. */
+/** Hosts have the keys that name them in messages. */
 interface ResolvedForwardProxy {
   readonly config: ForwardProxyConfig;
   readonly destinations: readonly Keyed<AllowedDestination>[];
@@ -132,13 +132,13 @@ function covers(earlier: AllowedDestination, later: AllowedDestination): boolean
 /** For a host that names no ports. */
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };
 
-/** With keys for messages. */
+/** Hosts have the keys that name them in messages. */
 interface ResolvedCapture {
   readonly config: CaptureConfig;
   readonly hosts: readonly Keyed<CapturedHost>[];
 }
 
-/** Of the file, or of `capture-hosts`. */
+/** Hosts are those of the file, or of `capture-hosts`. */
 export function resolveCapture(
   entry: FileConfig['capture'],
   given: ProxyValues,
@@ -225,13 +225,13 @@ function portsOf({ ports, clearPorts }: CapturedHost): readonly number[] {
   return [...ports, ...clearPorts];
 }
 
-/** With keys for messages. */
+/** Hosts have the keys that name them in messages. */
 interface ResolvedRedirect {
   readonly config: RedirectConfig;
   readonly hosts: readonly Keyed<AllowedDestination>[];
 }
 
-/** Of the file, or of `redirect-hosts`. */
+/** Hosts are those of the file, or of `redirect-hosts`. */
 export function resolveRedirect(
   entry: FileConfig['redirect'],
   given: ProxyValues,
@@ -328,12 +328,12 @@ export function resolveInterception(
   if (directory !== undefined && !directory.text.startsWith('/')) {
     problems.push({ key: directory.key, value: directory.text, expected: 'an absolute path' });
   }
-  // Only captured in clear.
+  // Hosts captured only in clear need no trust.
   if (names.length === 0) return undefined;
   return { directory: directory?.text ?? entry?.directory ?? PROXY_SETTINGS['trust-dir'].default };
 }
 
-/** Or `*.suffix`. */
+/** Names, or `*.suffix`. */
 export function interceptedNames({ forwardProxy, capture, redirect }: Interceptors): readonly string[] {
   const listed = forwardProxy?.connect === 'intercept' ? forwardProxy.allow.map(({ host }) => host) : [];
   const captured = capture === undefined ? [] : namesOverTls(capture);

@@ -1,4 +1,4 @@
-/** By OpenTelemetry's standard environment variables. */
+/** Reads OpenTelemetry's standard environment variables. */
 
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
@@ -23,11 +23,11 @@ export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
   readonly files: CollectorFiles;
   readonly sampler: (typeof SAMPLERS)[number];
-  /** Of traces kept by ratio samplers, from 0 to 1. */
+  /** The part of traces that ratio samplers keep, from 0 to 1. */
   readonly ratio: number;
   /** Between two exports. */
   readonly delayMs: number;
-  /** To the answer's end. */
+  /** Bounds one export, to the answer's end. */
   readonly timeoutMs: number;
   /** Others are dropped. */
   readonly mostWaiting: number;
@@ -124,7 +124,7 @@ function checkFiles(env: Environment, problems: Problem[]): CollectorFiles {
   return { ...check('ca'), ...check('cert'), ...check('key') };
 }
 
-/** In lower or upper case. */
+/** Case does not matter. */
 function word<Word extends string>(
   env: Environment,
   key: string,

@@ -13,14 +13,14 @@ import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
 interface Setting {
-  /** Of the value in `--help`. Without one it is a switch. */
+  /** Stands for the value in `--help`. A setting without one is a switch. */
   readonly argument?: string;
   readonly description: string;
   /** `f` for `-f`. */
   readonly letter?: string;
-  /** For shells to complete. */
+  /** Shells complete them. */
   readonly words?: readonly string[];
-  /** For `--help`; readers apply it. */
+  /** Only shown in `--help`: readers apply it. */
   readonly default?: string;
 }
 
@@ -28,7 +28,7 @@ interface Setting {
 export type Settings = Readonly<Record<string, Setting>>;
 
 export interface GivenValue {
-  /** For messages. */
+  /** Names the setting in messages. */
   readonly key: string;
   readonly text: string;
 }
@@ -106,7 +106,7 @@ function optionsOf(settings: Settings): NonNullable<ParseArgsConfig['options']> 
 }
 
 /**
- * For a command without other words.
+ * For a command that takes no other words.
  * @throws {SidecarError} `usage`, also for other words.
  */
 export function readFlags<S extends Settings>(
@@ -153,11 +153,11 @@ export function describeSettings(settings: Settings): string {
 
 const PREFIX = 'TOKEN_SIDECAR_';
 
-/** Of a Kubernetes Service: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
+/** Kubernetes sets them for a Service: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
 const OF_SERVICES =
   /^TOKEN_SIDECAR_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Or meant for another command. */
+/** They are misspelt, or meant for another command. */
 export function unknownVariables(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,

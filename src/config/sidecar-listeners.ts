@@ -12,7 +12,7 @@ export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */
   readonly what: string;
   readonly address: ListenAddress;
-  /** In the file. */
+  /** The key in the file. */
   readonly key: string;
   /** Can set it instead. */
   readonly flag?: keyof typeof PROXY_SETTINGS;
@@ -119,7 +119,7 @@ function takes(host: string, other: string): boolean {
   return isAt(host, other);
 }
 
-/** On every machine. */
+/** It names both on every machine. */
 const LOCALHOST = ['127.0.0.1', '::1'];
 
 /** @param listening an address, a name, or every address. */

@@ -82,7 +82,7 @@ export class SourceText {
   }
 }
 
-/** By indentation. */
+/** Judges by indentation. */
 function keyAbove(lines: readonly string[], index: number): string | undefined {
   const indentation = (line: string) => /^[\s-]*/.exec(line)?.[0].length ?? 0;
   const own = lines[index] ?? '';
@@ -96,7 +96,7 @@ function keyAbove(lines: readonly string[], index: number): string | undefined {
   return undefined;
 }
 
-/** As far as the document goes. */
+/** Follows the key as far as the document goes. */
 function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined {
   let current: Node = node;
   let found: Range | undefined;
@@ -124,7 +124,7 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
   return found;
 }
 
-/** Only where a mapping or list begins. */
+/** A mapping or list is marked only where it begins. */
 function leafRange(node: Node | null): Range | undefined {
   const range = node === null ? undefined : rangeOf(node);
   if (node === null || range === undefined || range.from === range.to) return undefined;

@@ -49,7 +49,7 @@ export const flag = v.boolean('true or false');
 export const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 export const path = v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path'));
 
-/** For metric labels and log fields. */
+/** Names become metric labels and log fields. */
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
 export const name = v.pipe(v.string(NAME), v.regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, NAME));
 

@@ -75,7 +75,7 @@ export const tokenEndpointUrl: ValueFormat<URL> = {
   },
 };
 
-/** Or a name and port. */
+/** A name is allowed as host. */
 export const listenAddress: ValueFormat<ListenAddress> = {
   expected: 'host:port with a port from 0 to 65535, such as 127.0.0.1:15080 or [::1]:0',
   parse(text) {
@@ -246,7 +246,7 @@ const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
   CODES.map(([{ expected }, code]) => [expected, code]),
 );
 
-/** If the format implies one. */
+/** Undefined if the format implies none. */
 export function codeOfExpectation(expected: string): ProblemCode | undefined {
   return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
 }

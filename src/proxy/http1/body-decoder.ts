@@ -7,10 +7,10 @@ import { type MessageKind, MessageRefused, type RefusalReason } from './message-
 
 /** Slices a body out of the given chunks without copying. Call `read` from `position` until `complete`. */
 export interface BodyDecoder {
-  /** In the last chunk, of the first octet not taken. */
+  /** Index in the last chunk of the first octet not taken. */
   readonly position: number;
   readonly complete: boolean;
-  /** For passing on, once the message is complete. */
+  /** Trailers to pass on, once the message is complete. */
   readonly trailers: FieldLines;
   /** Octets of trailers that are not whole. */
   readonly heldBytes: number;
@@ -22,7 +22,7 @@ export interface BodyDecoder {
   read(chunk: Buffer, start: number): Buffer | undefined;
 
   /**
-   * With the connection.
+   * The connection has ended.
    * @throws {MessageRefused} `truncated` if the message is not complete.
    */
   end(): void;
@@ -76,7 +76,7 @@ class LengthDecoder implements BodyDecoder {
   }
 }
 
-/** Of answers (RFC 9112 §6.3, rule 8); nobody can tell whether it is whole. */
+/** An answer's body (RFC 9112 §6.3, rule 8); nobody can tell whether it is whole. */
 class CloseDecoder implements BodyDecoder {
   position = 0;
   complete = false;
@@ -98,7 +98,7 @@ function sliceOf(chunk: Buffer, start: number, end: number): Buffer | undefined 
   return start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 }
 
-/** Also of leading zeros, in all chunks of a message. */
+/** Counts leading zeros, too, in all chunks of a message. */
 const MAX_EXTENSION_BYTES = 16_384;
 
 const SIZE = 0;

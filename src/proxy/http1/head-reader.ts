@@ -58,14 +58,14 @@ const ANSWERS: Grammar<ResponseHead> = {
 const LINE_END = Buffer.from('\r\n', 'latin1');
 const EMPTY_LINE = Buffer.from('\r\n\r\n', 'latin1');
 
-/** Before the head: not allowed any more, its CR seen, or allowed. */
+/** An empty line before the head: not allowed any more, its CR seen, or allowed. */
 const NO_EMPTY_LINE = 0;
 const EMPTY_LINE_CR = 1;
 const EMPTY_LINE_ALLOWED = 2;
 
-/** Of one direction of a connection. Useless once it has thrown. */
+/** Reads one direction of a connection. Useless once it has thrown. */
 export class HeadReader<Head extends object> {
-  /** In the last chunk, of the first octet not taken. */
+  /** Index in the last chunk of the first octet not taken. */
   position = 0;
 
   readonly #grammar: Grammar<Head>;
@@ -137,7 +137,7 @@ export class HeadReader<Head extends object> {
     return head;
   }
 
-  /** As octet by octet reading would find it. */
+  /** The fault that reading octet by octet would find first. */
   #firstFault(bytes: Buffer, start: number, end: number): RefusalReason | undefined {
     const startLineEnd = bytes.indexOf(LINE_END, start) + LINE_END.length;
     return (

@@ -23,7 +23,7 @@ export class HeldSection {
     return this.#length;
   }
 
-  /** With its CRLF; 0 until that has come. */
+  /** Includes the CRLF; 0 until that has come. */
   get firstLineEnd(): number {
     return this.#firstLineEnd;
   }

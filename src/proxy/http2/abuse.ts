@@ -39,7 +39,7 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   ignored_frame: { burst: 2000, perSecond: 100 },
 };
 
-/** For one connection. Buckets are made late, as most are never needed. */
+/** Serves one connection. Most buckets are never needed, and not made. */
 export class AbuseCounter {
   readonly #limits: AbuseLimits;
   readonly #buckets: Partial<Record<AbuseKind, TokenBucket>> = {};

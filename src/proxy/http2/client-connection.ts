@@ -50,7 +50,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
   }
 
   /**
-   * If `mayOpen`.
+   * Allowed if `mayOpen`.
    * @param fields pseudo-fields first
    * @param endStream no body follows
    */

@@ -20,7 +20,7 @@ export type Broken =
 
 /** Buffers are valid until the call returns. Handlers may send and reset. */
 export interface StreamHandler<S> {
-  /** Without padding; empty only with `endStream`. */
+  /** A piece without padding, empty only with `endStream`. */
   data(stream: S, data: Buffer, endStream: boolean): void;
   /** Trailers end the peer's side. */
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
@@ -45,7 +45,7 @@ export interface MessageStream<T> extends Stream {
 export interface ConnectionLimits {
   readonly frames: FrameLimits;
   readonly section: FieldSectionLimits;
-  /** For what comes, in octets as HPACK counts them. */
+  /** Bounds the table for what comes, in octets as HPACK counts them. */
   readonly tableBytes: number;
   /** Octets of `:path`. */
   readonly targetBytes: number;
@@ -65,7 +65,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   protected readonly streams: Streams<S>;
   protected readonly limits: ConnectionLimits;
   protected readonly handler: StreamHandler<S>;
-  /** On a monotonic clock, when something came last. */
+  /** When something came last, on a monotonic clock. */
   protected nowMs = 0;
   protected readonly encoder = new HpackEncoder();
   protected readonly abuse: AbuseCounter;

@@ -83,7 +83,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Conne
   }
 
   /**
-   * Not trailers.
+   * HEADERS that are no trailers.
    * @returns what ends the connection
    */
   protected abstract head(

@@ -23,7 +23,7 @@ interface ControlFields {
   readonly contentLength: number | undefined;
   /** Only requests have it. */
   readonly host: string | undefined;
-  /** With a normalised length; undefined if unchanged. */
+  /** Has a normalised length; undefined if nothing changed. */
   readonly mended: Fields | undefined;
 }
 

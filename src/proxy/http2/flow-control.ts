@@ -108,7 +108,7 @@ export class ReceiveWindow {
 /** Frames beside DATA in flight when a stream is reset; also earned by one that ends. */
 export const FRAMES_PER_STREAM = 4;
 
-/** In flight to streams that this side has reset. */
+/** What may be in flight to streams that this side has reset. */
 export class RunOut {
   #bytes = 0;
   #frames = 0;

@@ -24,7 +24,7 @@ import {
 } from './frames.ts';
 
 export interface FrameLimits extends BlockLimits {
-  /** As this side's SETTINGS_MAX_FRAME_SIZE says, or 16 384. */
+  /** This side's SETTINGS_MAX_FRAME_SIZE, or 16 384. */
   readonly frameBytes: number;
 }
 
@@ -36,7 +36,7 @@ const NOTHING = Buffer.alloc(0);
 const PRIORITY_BYTES = 5;
 
 export class FrameReader {
-  /** In the last chunk, of the first octet not taken. */
+  /** Index in the last chunk of the first octet not taken. */
   position = 0;
 
   readonly #limits: FrameLimits;
@@ -280,7 +280,7 @@ function numberAt(bytes: Buffer, at: number): number {
 }
 
 interface BlockLimits {
-  /** Of a field block. More end the connection, as undecoded blocks leave the tables out of step. */
+  /** More end the connection, since an undecoded field block leaves the tables out of step. */
   readonly blockBytes: number;
   /** Per block, empty ones included (CVE-2024-27316). */
   readonly continuations: number;

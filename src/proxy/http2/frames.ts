@@ -119,5 +119,5 @@ export const FRAME_HEADER_BYTES = 9;
 export const MIN_MAX_FRAME_BYTES = 16_384;
 export const MAX_MAX_FRAME_BYTES = 16_777_215;
 
-/** Of stream identifiers, windows and increments. */
+/** The largest stream identifier, window and increment. */
 export const MAX_31_BITS = 0x7fffffff;

@@ -95,7 +95,7 @@ export function judgePreface(octets: Buffer): PrefaceVerdict {
   return length === PREFACE.length ? 'http2' : 'partial';
 }
 
-/** For connections that must be HTTP/2. Frames begin once it is `complete`. */
+/** Reads connections that must be HTTP/2. Frames begin once it is `complete`. */
 export class PrefaceReader {
   #matched = 0;
 

@@ -46,7 +46,7 @@ export class Streams<S extends Stream = Stream> {
     return this.#highestId;
   }
 
-  /** For GOAWAY: later ones may only name a lower one (§6.8). */
+  /** What GOAWAY may name: later ones may only name a lower one (§6.8). */
   get lastProcessedId(): number {
     return Math.min(this.#highestId, this.#lastId);
   }
@@ -124,7 +124,7 @@ export class Streams<S extends Stream = Stream> {
   }
 
   /**
-   * After a frame of this side; call `move` once it has been written.
+   * The state after a frame of this side; call `move` once it is written.
    * @throws {SidecarError} `internal` if it must not be sent.
    */
   after(stream: S, frame: StreamFrame, endStream: boolean): StreamState {
@@ -138,7 +138,7 @@ export class Streams<S extends Stream = Stream> {
     return state;
   }
 
-  /** For GOAWAY: drops and returns open streams above `lastId`. */
+  /** After GOAWAY, drops and returns open streams above `lastId`. */
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
     this.openNoMore();
@@ -173,7 +173,7 @@ const FIRST_PLACES = 16;
 
 /** Why it is no `Map`: see `../io/collections.ts`. */
 export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
-  /** At its place, or the first free one after it; at most half are taken. */
+  /** Each stands at its place, or the first free one after it; at most half are taken. */
   #places: (S | undefined)[] = new Array(FIRST_PLACES).fill(undefined);
   #size = 0;
 

@@ -13,7 +13,7 @@ const SPARE_BLOCKS = 32;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
-/** For a peer that is behind, it waits in memory of its own size. */
+/** So little waits for a slow peer in memory of its own size. */
 const LITTLE_BYTES = 16 * 1024;
 
 /**

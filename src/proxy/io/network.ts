@@ -24,7 +24,7 @@ export interface Network {
   /** `tls.connect`, to the first address that answers. */
   connectTls(options: ConnectionOptions & ForParty): TLSSocket;
   createServer(options: ServerOpts, onAccepted: (socket: Socket) => void): Server;
-  /** In the given order, for connections that have ended their side. */
+  /** Answers in the given order, for connections that have ended their side. */
   findPeers(accepted: readonly Socket[]): Promise<readonly Peer[]>;
 }
 

@@ -12,7 +12,7 @@ import {
  */
 export type Peer = 'held' | 'left' | 'unlisted' | 'unasked' | 'unknown';
 
-/** In order. A FIN does not tell a closed socket from a closed sending side; the kernel knows. */
+/** A FIN does not tell a closed socket from a closed sending side; the kernel knows. Answers in order. */
 export async function findPeers(
   accepted: readonly Socket[],
   readTables: ReadSocketTables = readSocketTables,

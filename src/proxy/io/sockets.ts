@@ -137,7 +137,7 @@ export class FailedWrite {
   }
 }
 
-/** Before others hear of the end, or once the socket has closed. */
+/** Calls back before others hear of the end, or once the socket has closed. */
 function afterReading(socket: Socket, callback: () => void): void {
   if (socket.readableEnded) {
     callback();

@@ -9,9 +9,9 @@ import type { PassedBytes, TunnelEnd } from '../tunnel/tunnel.ts';
 
 export interface FieldSection {
   readonly fields: Fields;
-  /** Of Connection, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
+  /** What Connection names, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
   readonly connectionOptions: readonly string[];
-  /** For HPACK tables (RFC 7541 §7.1.3); HTTP/2 only. */
+  /** Fields that no HPACK table may hold (RFC 7541 §7.1.3); HTTP/2 only. */
   readonly neverIndexed?: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export interface AnswerHead extends FieldSection {
   readonly reason: string;
 }
 
-/** As long as Content-Length says, or of unknown length (`open`). */
+/** `length` is what Content-Length says, `open` is unknown. */
 export type AnswerBody = 'none' | 'length' | 'open';
 
 export interface LocalReply {

@@ -6,10 +6,10 @@ import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection, OutgoingRequest } from './contract.ts';
 import { placeAuthorization } from './token-placement.ts';
 
-/** Only on the proxy's own answers: says why. */
+/** Says why an answer is the proxy's own; no other has it. */
 export const ERROR_FIELD = 'token-sidecar-error';
 
-/** For one hop (RFC 9110 §7.6.1); remade if the next needs them. */
+/** Meant for one hop (RFC 9110 §7.6.1); remade if this hop needs them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'http2-settings',
@@ -191,7 +191,7 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
   return passed;
 }
 
-/** Of a 1xx, and of a 101 without its connection options. */
+/** Fields of a 1xx, or of a 101 without its connection options. */
 export function informationFields(section: FieldSection): Fields {
   return answerFields(section, { status: 100, body: 'plain' });
 }

@@ -32,7 +32,7 @@ interface Stalled {
   readonly appIsBehind: boolean;
   /** Whether the upstream has taken all that the app has sent. */
   readonly allTaken: boolean;
-  /** For 100 (Continue), which has not come. */
+  /** Whether the app waits for 100 (Continue). */
   readonly awaitsContinue: boolean;
 }
 

@@ -142,7 +142,7 @@ export class TokenPlacement {
     return `${bare}${joint(bare)}${added}`;
   }
 
-  /** Without any that pass for the token's fields. */
+  /** Drops trailers that pass for the token's fields. */
   permitted(trailers: Fields): Fields {
     return trailers.filter((_, at) => !this.owns(trailers[at - (at % 2)] as string));
   }
@@ -176,7 +176,7 @@ export class TokenPlacement {
   }
 }
 
-/** As variables (RFC 3875 §4.1.18), fields have underscores for dashes. */
+/** Servers that make fields variables (RFC 3875 §4.1.18) take an underscore for a dash. */
 function alike(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
@@ -187,7 +187,7 @@ function endsInPlaceholder(value: string, placeholder: string): boolean {
   return /^(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+ +)?$/.test(value.slice(0, -placeholder.length));
 }
 
-/** In any spelling that a reader might accept. */
+/** Drops parameters in any spelling that a reader might accept. */
 function withoutParameters(target: string, parameters: readonly { readonly alike: string }[]): string {
   const mark = target.indexOf('?');
   if (mark === -1) return target;

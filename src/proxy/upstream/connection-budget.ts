@@ -90,7 +90,7 @@ export const IDLE_MS = 55_000;
 /** A request must reach the upstream before it closes. */
 const MARGIN_MS = 1_000;
 
-/** Of a timeout that is too short for the margin. */
+/** The part used of a timeout that is too short for the margin. */
 const USED_OF_SHORT = 0.5;
 
 const TIMEOUT = /(?:^|[,;\s])timeout=(\d{1,6})(?:$|[,;\s])/i;

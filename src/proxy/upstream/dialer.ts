@@ -143,7 +143,7 @@ interface DiallingOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** By ALPN; undefined for plain TCP. */
+  /** Offered by ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   /** Name resolution, TCP and TLS together. */
   readonly connectMs: number;

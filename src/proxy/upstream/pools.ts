@@ -21,7 +21,7 @@ import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
-/** After a choice of HTTP/1.1, for what only HTTP/2 carries. */
+/** For so long an upstream that chose HTTP/1.1 is not asked for HTTP/2 again. */
 const CHOICE_HOLDS_MS = 60_000;
 
 const H2_ALONE = ['h2'];
@@ -212,7 +212,7 @@ interface ConnectedRoute {
   readonly bearer: object | undefined;
 }
 
-/** For routes of the next configuration that connect in the same way. */
+/** Connections for routes of the next configuration that connect in the same way. */
 export class WarmPools {
   readonly #pools = new Map<string, UpstreamStreams[]>();
 

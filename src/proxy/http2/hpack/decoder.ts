@@ -25,7 +25,7 @@ export interface TooLarge {
 
 const NONE: readonly string[] = [];
 
-/** After the prefix: 2^28 is more than any block has. */
+/** Four octets hold 2^28, more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
 
 export class HpackDecoder {

@@ -1,4 +1,4 @@
-/** Of an entry, beside its octets (RFC 7541 §4.1). */
+/** An entry counts this beside its octets (RFC 7541 §4.1). */
 export const ENTRY_OVERHEAD_BYTES = 32;
 
 const FIRST_CAPACITY = 16;

@@ -33,7 +33,7 @@ interface UpstreamConnectionOptions {
   /** It has been made already, and is the user's at once. */
   readonly stands?: boolean;
   onReusable(connection: UpstreamConnection): void;
-  /** In the turn in which it becomes unfit for any request. */
+  /** Called in the turn in which it becomes unfit for any request. */
   onGone(connection: UpstreamConnection): void;
 }
 
@@ -362,7 +362,7 @@ export class UpstreamConnection extends AnswerReader {
     }
     this.state = { kind: 'idle', since: now, reusableForMs, doubtful };
     this.#deadline.set(now.monotonicMs + reusableForMs);
-    // After an app that was too slow for this answer.
+    // An app that was too slow for this answer must not hold up the next.
     this.socket.resume();
     this.#options.onReusable(this);
   }

@@ -13,7 +13,7 @@ export class CallerPools {
   readonly #pools = new Map<string | undefined, Http2Pool>();
   /** At this many, unused pools are forgotten. */
   #many = FEW;
-  /** For pools made from now on. */
+  /** What becomes of pools that are made from now on. */
   #made: 'kept' | 'retired' | 'closed' = 'kept';
 
   constructor(make: () => Http2Pool) {
@@ -31,7 +31,7 @@ export class CallerPools {
     return made;
   }
 
-  /** At most `FEW`, or twice as many as were in use at the last look. */
+  /** It is at most `FEW`, or twice what was in use at the last look. */
   get size(): number {
     return this.#pools.size;
   }

@@ -206,7 +206,7 @@ class RequestSending {
   }
 }
 
-/** Not in HTTP/2, or expressed otherwise (RFC 9113 §8.2.2, §8.3.1). */
+/** HTTP/2 lacks these, or expresses them otherwise (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
 
 const SECTIONS = new MadeOf<{

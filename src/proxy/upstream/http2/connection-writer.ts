@@ -87,7 +87,7 @@ export class UpstreamOutlet {
     return this.#unread.isFull;
   }
 
-  /** In octets as `sectionBytes` counts them. */
+  /** Octets as `sectionBytes` counts them. */
   get mostSectionBytes(): number {
     return this.#codec.peer.maxFieldSectionBytes;
   }
@@ -126,7 +126,7 @@ export class UpstreamOutlet {
     return count;
   }
 
-  /** Until windows or socket take more: then `sendWaiting` is called. */
+  /** Once windows or socket take more, `sendWaiting` is called. */
   wait(stream: CarriedStream): void {
     this.#turns.add(stream);
   }

@@ -48,7 +48,7 @@ interface Http2ConnectionOptions {
   mayStandAside(): boolean;
   /** A waiting request may now be sent, on it or on another. */
   onFree(connection: Http2Connection): void;
-  /** In the turn in which it becomes unfit for further requests. */
+  /** Called in the turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
   /** Called when it has ended, or is about to. */
   onClosed(): void;
@@ -198,7 +198,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (kind !== 'closing') this.#options.onClosed();
   }
 
-  /** Then `tooLate` is called on streams whose `dueAtMs` has come. */
+  /** At that time `tooLate` is called on streams whose `dueAtMs` has come. */
   due(atMs: number): void {
     if (atMs >= this.#lookAtMs) return;
     this.#lookAtMs = atMs;

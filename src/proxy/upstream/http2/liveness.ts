@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock, Instant } from '../../../platform/time/clock.ts';
 
-/** Then PING must be answered before another request. */
+/** After such silence, PING must be answered before another request. */
 export const QUIET_MS = 10_000;
 
 /** How long PING may take, unless connecting may take less. */
@@ -10,7 +10,7 @@ export const PING_MS = 2_000;
 /** Further requests avoid a socket or window that takes nothing for so long. */
 export const STUCK_MS = 2_000;
 
-/** Then the connection closes, with its requests. */
+/** After this long the connection closes, with its requests. */
 const STUCK_FOR_GOOD_MS = 10_000;
 
 const RESETS_WINDOW_MS = 30_000;
@@ -49,7 +49,7 @@ export class Liveness {
     this.#heardAt = now;
   }
 
-  /** By the clock that says more: either may have stood still. */
+  /** Uses the clock that says more: either may have stood still. */
   quietMs(now: Instant): number {
     const { monotonicMs, wallMs } = this.#heardAt;
     return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs);

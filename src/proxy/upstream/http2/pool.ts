@@ -18,7 +18,7 @@ const STREAMS_BEFORE_SETTINGS = 100;
 
 export interface Http1Fallback {
   /**
-   * For the stream that waited.
+   * Replaces the stream that waited.
    * @throws {SidecarError} if it cannot carry the request.
    */
   lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
@@ -32,7 +32,7 @@ interface Http2PoolOptions {
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;
-  /** By ALPN; undefined for plain TCP. */
+  /** Offered by ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   readonly chosen: ChosenProtocol;
   /** Without it, an upstream's choice of HTTP/1.1 is an error. */

@@ -29,7 +29,7 @@ export interface Http2StreamOptions {
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
-/** For requests without an answer, by the reset's code. */
+/** What a reset's code says of a request without an answer. */
 const DELIVERY_BY_RESET: ReadonlyMap<number, Delivery> = new Map([
   [ErrorCode.REFUSED_STREAM, 'unprocessed'],
   [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
