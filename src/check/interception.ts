@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
 import { formatAddress, isName, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { connectTcp, connectTls } from '../platform/net/connect.ts';
-import { OVERRIDING, TRUST_VARIABLES } from '../platform/trust-variables.ts';
+import { TRUST_VARIABLES } from '../platform/trust-variables.ts';
 import { certificatesIn, INTERCEPTION_ROOT } from '../platform/x509/pem.ts';
 import { commonName, readSidecarRoot, sidecarRootIn } from './certificates.ts';
 import {
@@ -19,6 +19,15 @@ import {
   inTime,
   wordsFor,
 } from './examination.ts';
+
+/** The first variable that is set overrides the others. */
+const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
+  ['Python requests', ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
+  ['pip', ['PIP_CERT', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
+  ['AWS CLI and SDKs', ['AWS_CA_BUNDLE', 'REQUESTS_CA_BUNDLE']],
+  ['curl', ['CURL_CA_BUNDLE', 'SSL_CERT_FILE']],
+  ['cargo', ['CARGO_HTTP_CAINFO', 'SSL_CERT_FILE']],
+];
 
 interface InterceptionOptions {
   readonly config: Config;

@@ -12,7 +12,6 @@ import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { issuerAdminEndpoints } from './admin.ts';
 import { followClients, type LiveClients, readClientsDirectory, readClientsFile } from './client-sources.ts';
-import { printSecretHash } from './hash.ts';
 import { startIssuer } from './issuer.ts';
 import {
   createKeyRing,
@@ -22,6 +21,7 @@ import {
   openPublishedKeys,
 } from './keys.ts';
 import { createIssuerMetrics } from './metrics.ts';
+import { hashSecret } from './secret-hashing.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './settings.ts';
 
 /** How often files are read even without a notification. */
@@ -186,4 +186,38 @@ async function allOrProblems<A extends { close(): void }, B extends { close(): v
   const unforeseen = errors.find((error) => !(error instanceof ConfigurationError));
   if (unforeseen !== undefined) throw unforeseen;
   throw new ConfigurationError([...problems, ...errors.flatMap((error) => error.problems)]);
+}
+
+/** Longer input was piped in by mistake. */
+const MAX_SECRET_BYTES = 64 * 1024;
+
+/**
+ * Takes the secret from standard input: a command line shows in the process list and the shell's history.
+ * @throws {SidecarError} `usage` if there is no secret, or it is no UTF-8 text.
+ */
+async function printSecretHash({ stdin, stdout }: Pick<CommandContext, 'stdin' | 'stdout'>): Promise<number> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_SECRET_BYTES) {
+      throw new SidecarError(
+        'usage',
+        `the secret on standard input is larger than ${MAX_SECRET_BYTES} bytes`,
+      );
+    }
+  }
+  const secret = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
+  if (secret === '') throw new SidecarError('usage', 'there is no secret on standard input');
+  stdout.write(`${await hashSecret(secret)}\n`);
+  return 0;
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new SidecarError('usage', 'the secret on standard input is not UTF-8 text', { cause });
+  }
 }

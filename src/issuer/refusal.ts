@@ -37,13 +37,6 @@ export interface TokenAnswer {
   readonly body: string;
 }
 
-/** No cache may keep a token (RFC 6749 §5.1). */
-export const ANSWER_HEADERS = {
-  'Content-Type': 'application/json',
-  'Cache-Control': 'no-store',
-  Pragma: 'no-cache',
-} as const;
-
 /** The answer of RFC 6749 §5.2. @param realm without `"` and `\\`. */
 export function describeRefusal(
   { code, description, retryAfterSeconds }: Refusal,

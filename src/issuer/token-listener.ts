@@ -14,8 +14,15 @@ import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { networkOf } from './attempt-limits.ts';
 import type { IssuerMetrics } from './metrics.ts';
-import { ANSWER_HEADERS, type TokenAnswer } from './refusal.ts';
+import type { TokenAnswer } from './refusal.ts';
 import type { TokenService } from './token-service.ts';
+
+/** No cache may keep a token (RFC 6749 §5.1). */
+const ANSWER_HEADERS = {
+  'Content-Type': 'application/json',
+  'Cache-Control': 'no-store',
+  Pragma: 'no-cache',
+} as const;
 
 export interface TokenListenerLimits {
   readonly bodyBytes: number;

@@ -35,12 +35,3 @@ export const TRUST_VARIABLES: readonly TrustVariable[] = [
   { name: 'npm_config_cafile', effect: 'replaces', servedBy: 'npm' },
   { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
 ];
-
-/** The first variable that is set overrides the others. */
-export const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
-  ['Python requests', ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
-  ['pip', ['PIP_CERT', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
-  ['AWS CLI and SDKs', ['AWS_CA_BUNDLE', 'REQUESTS_CA_BUNDLE']],
-  ['curl', ['CURL_CA_BUNDLE', 'SSL_CERT_FILE']],
-  ['cargo', ['CARGO_HTTP_CAINFO', 'SSL_CERT_FILE']],
-];

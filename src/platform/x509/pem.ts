@@ -10,11 +10,6 @@ export function blocksOf(bundle: string): string[] {
   });
 }
 
-export function derOf(pem: string): Buffer {
-  const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
-  return Buffer.from(base64, 'base64');
-}
-
 /** @param most the number that is parsed. */
 export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY): X509Certificate[] {
   return blocksOf(bundle)

@@ -1,5 +1,3 @@
-import { derOf } from './pem.ts';
-
 // Distinguished Encoding Rules (X.690): tag, length, content.
 
 const SEQUENCE = 0x30;
@@ -84,4 +82,9 @@ function certificateBag(certificate: Buffer, name: string): Buffer {
       sequence(TRUSTED_KEY_USAGE, set(ANY_EXTENDED_KEY_USAGE)),
     ),
   );
+}
+
+function derOf(pem: string): Buffer {
+  const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
+  return Buffer.from(base64, 'base64');
 }
