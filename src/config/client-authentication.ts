@@ -8,7 +8,7 @@ import * as v from 'valibot';
 import { shownUrl } from '../platform/log/shown-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { AssertionAlgorithm, GrantConfig, ProviderAddress } from './config.ts';
-import { fileName, text, words } from './value-schemas.ts';
+import { field, words } from './value-schemas.ts';
 
 /** Files are names in the credential's directory. */
 export type ClientAuthentication =
@@ -152,12 +152,12 @@ export const clientAuthenticationSettings = {
   assertion: v.optional(
     v.strictObject(
       {
-        keyFile: v.optional(fileName),
-        certificateFile: v.optional(fileName),
-        keyId: v.optional(text),
+        keyFile: v.optional(field.fileName),
+        certificateFile: v.optional(field.fileName),
+        keyId: v.optional(field.text),
         algorithm: v.optional(assertionAlgorithm),
-        audience: v.optional(text),
-        tokenFile: v.optional(fileName),
+        audience: v.optional(field.text),
+        tokenFile: v.optional(field.fileName),
       },
       'a mapping',
     ),

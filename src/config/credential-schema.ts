@@ -2,19 +2,7 @@ import * as v from 'valibot';
 import { assertionAlgorithm, clientAuthenticationSettings as client } from './client-authentication.ts';
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import { renewal } from './renewal.ts';
-import {
-  asWritten,
-  fileName,
-  flag,
-  formatted,
-  name,
-  parameterValue,
-  path,
-  text,
-  url,
-  wholeNumber,
-  words,
-} from './value-schemas.ts';
+import { asWritten, field, formatted, wholeNumber, words } from './value-schemas.ts';
 import { duration, tokenEndpointUrl } from './values.ts';
 
 function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
@@ -37,16 +25,16 @@ const jwtBearerKind = wordsOf<JwtBearerGrant['kind']>({
 const jwtBearer = v.strictObject(
   {
     kind: v.optional(jwtBearerKind),
-    keyFile: v.optional(fileName),
-    certificateFile: v.optional(fileName),
-    keyId: v.optional(text),
+    keyFile: v.optional(field.fileName),
+    certificateFile: v.optional(field.fileName),
+    keyId: v.optional(field.text),
     algorithm: v.optional(assertionAlgorithm),
-    issuer: v.optional(text),
-    subject: v.optional(text),
-    audience: v.optional(text),
-    claims: v.optional(v.record(v.string(), text, 'a mapping of claims to strings')),
-    repositories: v.optional(v.array(text, 'a list of names')),
-    permissions: v.optional(v.record(v.string(), text, 'a mapping of permissions to strings')),
+    issuer: v.optional(field.text),
+    subject: v.optional(field.text),
+    audience: v.optional(field.text),
+    claims: v.optional(v.record(v.string(), field.text, 'a mapping of claims to strings')),
+    repositories: v.optional(v.array(field.text, 'a list of names')),
+    permissions: v.optional(v.record(v.string(), field.text, 'a mapping of permissions to strings')),
   },
   'a mapping',
 );
@@ -60,27 +48,30 @@ const tokenTypeUri = v.pipe(
 const tokenExchange = v.strictObject(
   {
     subjectTokenFrom: v.optional(words(['file', 'request'])),
-    subjectTokenFile: v.optional(fileName),
+    subjectTokenFile: v.optional(field.fileName),
     subjectTokenType: v.optional(tokenTypeUri),
-    actorTokenFile: v.optional(fileName),
+    actorTokenFile: v.optional(field.fileName),
     actorTokenType: v.optional(tokenTypeUri),
     requestedTokenType: v.optional(tokenTypeUri),
   },
   'a mapping',
 );
 
-const staticToken = v.strictObject({ tokenFile: v.optional(fileName) }, 'a mapping');
+const staticToken = v.strictObject({ tokenFile: v.optional(field.fileName) }, 'a mapping');
 
-const credentialTls = v.strictObject({ caFile: v.optional(path), serverName: v.optional(text) }, 'a mapping');
+const credentialTls = v.strictObject(
+  { caFile: v.optional(field.path), serverName: v.optional(field.text) },
+  'a mapping',
+);
 
 const MODE = 'permission bits in octal, in quotes, such as "0640"; nobody may execute it';
 const GROUP = 'the number of a group, from 0 to 4294967294';
 export const egressProxy = v.strictObject(
   {
     url: v.optional(v.string('a URL')),
-    credentialsDir: v.optional(path),
+    credentialsDir: v.optional(field.path),
     noProxy: v.optional(
-      v.pipe(v.array(text, 'a list of hosts'), v.maxLength(100, 'a list of at most 100 hosts')),
+      v.pipe(v.array(field.text, 'a list of hosts'), v.maxLength(100, 'a list of at most 100 hosts')),
     ),
   },
   'a mapping',
@@ -88,24 +79,24 @@ export const egressProxy = v.strictObject(
 
 export const output = v.strictObject(
   {
-    file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
+    file: v.optional(v.pipe(field.path, v.regex(/[^/]$/, 'an absolute path of a file'))),
     mode: v.optional(v.pipe(v.string(MODE), v.regex(/^0?[046]{3}$/, MODE))),
     group: v.optional(wholeNumber(0, 2 ** 32 - 2, GROUP)),
-    endpoint: v.optional(flag),
+    endpoint: v.optional(field.flag),
   },
   'a mapping',
 );
 
 export const credential = v.strictObject(
   {
-    name,
-    authUrl: v.optional(url),
-    realm: v.optional(text),
+    name: field.name,
+    authUrl: v.optional(field.url),
+    realm: v.optional(field.text),
     tokenUrl: v.optional(asWritten(tokenEndpointUrl)),
-    issuerUrl: v.optional(url),
-    allowInsecureTokenUrl: v.optional(flag),
-    dir: v.optional(path),
-    clientId: v.optional(text),
+    issuerUrl: v.optional(field.url),
+    allowInsecureTokenUrl: v.optional(field.flag),
+    dir: v.optional(field.path),
+    clientId: v.optional(field.text),
     clientAuth: client.clientAuth,
     assertion: client.assertion,
     grant: v.optional(grantType),
@@ -113,12 +104,14 @@ export const credential = v.strictObject(
     tokenExchange: v.optional(tokenExchange),
     static: v.optional(staticToken),
     basicEncoding: client.basicEncoding,
-    required: v.optional(flag),
+    required: v.optional(field.flag),
     output: v.optional(output),
     tokenType: v.optional(words(['bearer', 'any'])),
-    scope: v.optional(text),
-    audience: v.optional(text),
-    parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),
+    scope: v.optional(field.text),
+    audience: v.optional(field.text),
+    parameters: v.optional(
+      v.record(v.string(), field.parameterValue, 'a mapping of parameter names to values'),
+    ),
     tls: v.optional(credentialTls),
     egressProxy: v.optional(egressProxy),
     timeouts: v.optional(

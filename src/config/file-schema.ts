@@ -6,19 +6,7 @@
 import * as v from 'valibot';
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { credential, egressProxy } from './credential-schema.ts';
-import {
-  count,
-  flag,
-  formatted,
-  fraction,
-  host,
-  name,
-  path,
-  pathPrefix,
-  text,
-  wholeNumber,
-  words,
-} from './value-schemas.ts';
+import { field, formatted, fraction, wholeNumber, words } from './value-schemas.ts';
 import {
   ACCESS_LOGS,
   duration,
@@ -57,10 +45,10 @@ const injections = v.union(
 
 const routeTls = v.strictObject(
   {
-    caFile: v.optional(path),
-    certFile: v.optional(path),
-    keyFile: v.optional(path),
-    serverName: v.optional(text),
+    caFile: v.optional(field.path),
+    certFile: v.optional(field.path),
+    keyFile: v.optional(field.path),
+    serverName: v.optional(field.text),
   },
   'a mapping',
 );
@@ -76,11 +64,11 @@ const timeouts = v.strictObject(
 
 /** Shared by routes and destinations of the forward proxy. */
 const forwardingPolicy = {
-  credential: v.optional(name),
+  credential: v.optional(field.name),
   inject: v.optional(injections),
   existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
   whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
-  retryOn401: v.optional(flag),
+  retryOn401: v.optional(field.flag),
   timeouts: v.optional(timeouts),
   tls: v.optional(routeTls),
   egressProxy: v.optional(egressProxy),
@@ -89,12 +77,12 @@ const forwardingPolicy = {
 
 export const route = v.strictObject(
   {
-    name,
+    name: field.name,
     match: v.optional(
-      v.strictObject({ host: v.optional(host), pathPrefix: v.optional(pathPrefix) }, 'a mapping'),
+      v.strictObject({ host: v.optional(field.host), pathPrefix: v.optional(field.pathPrefix) }, 'a mapping'),
     ),
     upstream: v.optional(formatted(upstream)),
-    stripPrefix: v.optional(flag),
+    stripPrefix: v.optional(field.flag),
     ...forwardingPolicy,
   },
   'a mapping',
@@ -112,8 +100,8 @@ export const allowedDestination = v.strictObject(
   {
     host: allowedHost,
     port: v.optional(port),
-    allowClearText: v.optional(flag),
-    upgradeToTls: v.optional(flag),
+    allowClearText: v.optional(field.flag),
+    upgradeToTls: v.optional(field.flag),
     ...forwardingPolicy,
   },
   'a mapping',
@@ -138,7 +126,7 @@ const capturedHost = v.strictObject(
     address: formatted(loopbackAddress),
     ports: v.optional(v.array(port, 'a list of ports')),
     clearPorts: v.optional(v.array(port, 'a list of ports')),
-    allowClearText: v.optional(flag),
+    allowClearText: v.optional(field.flag),
     ...forwardingPolicy,
   },
   'a mapping',
@@ -165,7 +153,7 @@ const SERVICE_ACCOUNT =
   'namespace/name of a service account, such as shop/web, or shop/* for all of the namespace';
 const gatewayCaller = v.strictObject(
   {
-    name,
+    name: field.name,
     match: v.pipe(
       v.strictObject(
         {
@@ -196,15 +184,15 @@ const gatewayCaller = v.strictObject(
       ),
       v.check((match) => Object.values(match).filter((one) => one !== undefined).length === 1, MATCHES),
     ),
-    allowedRoutes: v.optional(v.array(name, 'a list of names of routes')),
-    allowedCredentials: v.optional(v.array(name, 'a list of names of credentials')),
+    allowedRoutes: v.optional(v.array(field.name, 'a list of names of routes')),
+    allowedCredentials: v.optional(v.array(field.name, 'a list of names of credentials')),
     limits: v.optional(
       v.strictObject(
         {
-          inFlight: v.optional(count),
-          requestsPerSecond: v.optional(count),
-          burst: v.optional(count),
-          connections: v.optional(count),
+          inFlight: v.optional(field.count),
+          requestsPerSecond: v.optional(field.count),
+          burst: v.optional(field.count),
+          connections: v.optional(field.count),
         },
         'a mapping',
       ),
@@ -217,9 +205,11 @@ const GATEWAY_CALLERS = 'a list of at most 1000 callers';
 const gateway = v.strictObject(
   {
     listen: v.optional(formatted(listenAddress)),
-    tls: v.optional(v.strictObject({ certFile: v.optional(path), keyFile: v.optional(path) }, 'a mapping')),
-    clientCaFile: v.optional(path),
-    serviceAccountTokens: v.optional(v.strictObject({ audience: v.optional(text) }, 'a mapping')),
+    tls: v.optional(
+      v.strictObject({ certFile: v.optional(field.path), keyFile: v.optional(field.path) }, 'a mapping'),
+    ),
+    clientCaFile: v.optional(field.path),
+    serviceAccountTokens: v.optional(v.strictObject({ audience: v.optional(field.text) }, 'a mapping')),
     callers: v.optional(v.pipe(v.array(gatewayCaller, GATEWAY_CALLERS), v.maxLength(1000, GATEWAY_CALLERS))),
     drainDelay: v.optional(formatted(duration)),
   },
@@ -233,7 +223,7 @@ export const fileSchema = v.strictObject(
       v.strictObject(
         {
           listen: v.optional(formatted(listenAddress)),
-          hosts: v.optional(v.array(host, 'a list of host names')),
+          hosts: v.optional(v.array(field.host, 'a list of host names')),
         },
         'a mapping',
       ),
@@ -256,7 +246,7 @@ export const fileSchema = v.strictObject(
     ),
     redirect: v.optional(redirect),
     gateway: v.optional(gateway),
-    interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
+    interception: v.optional(v.strictObject({ directory: v.optional(field.path) }, 'a mapping')),
     tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
     accessLog: v.optional(words(ACCESS_LOGS)),
@@ -265,12 +255,12 @@ export const fileSchema = v.strictObject(
       v.strictObject(
         {
           header: v.optional(formatted(size)),
-          headerCount: v.optional(count),
+          headerCount: v.optional(field.count),
           target: v.optional(formatted(size)),
           requestBody: v.optional(formatted(size)),
           replay: v.optional(formatted(size)),
-          inFlight: v.optional(count),
-          connections: v.optional(count),
+          inFlight: v.optional(field.count),
+          connections: v.optional(field.count),
           headerTimeout: v.optional(formatted(duration)),
           keepAliveTimeout: v.optional(formatted(duration)),
           http2: v.optional(

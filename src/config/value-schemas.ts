@@ -19,8 +19,6 @@ export function asWritten({ expected, parse }: ValueFormat<URL>) {
   );
 }
 
-export const url = asWritten(serverUrl);
-
 export function words<const Word extends string>(options: readonly Word[]) {
   return v.picklist(options, `one of ${options.join(', ')}`);
 }
@@ -29,12 +27,6 @@ export function fraction(from: number, to: number) {
   const expected = `a number from ${from} to ${to}`;
   return v.pipe(v.number(expected), v.minValue(from, expected), v.maxValue(to, expected));
 }
-
-export const count = v.pipe(
-  v.number('a whole number of at least 1'),
-  v.integer('a whole number of at least 1'),
-  v.minValue(1, 'a whole number of at least 1'),
-);
 
 export function wholeNumber(from: number, to: number, expected = `a whole number from ${from} to ${to}`) {
   return v.pipe(
@@ -45,32 +37,43 @@ export function wholeNumber(from: number, to: number, expected = `a whole number
   );
 }
 
-export const flag = v.boolean('true or false');
-export const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
-export const path = v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path'));
-
 /** Names become metric labels and log fields. */
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
-export const name = v.pipe(v.string(NAME), v.regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, NAME));
 
 const PREFIX = 'a path that starts with / and has no empty, "." or ".." segment, query or percent-encoding';
-export const pathPrefix = v.pipe(
-  v.string(PREFIX),
-  v.regex(/^\/(?:(?!\.{1,2}(?:\/|$))[A-Za-z0-9\-._~!$&'()*+,;=:@]+(?:\/|$))*$/, PREFIX),
-);
 
 const HOST = 'a host name or address without port';
-export const host = v.pipe(v.string(HOST), v.regex(/^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$/, HOST));
 
 const PARAMETER_VALUE = 'a string or a list of strings';
-export const parameterValue = v.union(
-  [v.string(PARAMETER_VALUE), v.array(v.string(PARAMETER_VALUE))],
-  PARAMETER_VALUE,
-);
 
 /** A key of a Secret. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
-export const fileName = v.pipe(
-  v.string(FILE_NAME),
-  v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME),
-);
+
+export const field = {
+  url: asWritten(serverUrl),
+
+  count: v.pipe(
+    v.number('a whole number of at least 1'),
+    v.integer('a whole number of at least 1'),
+    v.minValue(1, 'a whole number of at least 1'),
+  ),
+
+  flag: v.boolean('true or false'),
+
+  text: v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty')),
+
+  path: v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path')),
+
+  name: v.pipe(v.string(NAME), v.regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, NAME)),
+
+  pathPrefix: v.pipe(
+    v.string(PREFIX),
+    v.regex(/^\/(?:(?!\.{1,2}(?:\/|$))[A-Za-z0-9\-._~!$&'()*+,;=:@]+(?:\/|$))*$/, PREFIX),
+  ),
+
+  host: v.pipe(v.string(HOST), v.regex(/^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$/, HOST)),
+
+  parameterValue: v.union([v.string(PARAMETER_VALUE), v.array(v.string(PARAMETER_VALUE))], PARAMETER_VALUE),
+
+  fileName: v.pipe(v.string(FILE_NAME), v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME)),
+};

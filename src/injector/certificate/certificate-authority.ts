@@ -17,12 +17,10 @@ import {
   SubjectAlternativeName,
 } from '@peculiar/asn1-x509';
 import {
-  authorityKeyIdentifier,
   commonName,
   extension,
   newKeyPair,
   signCertificate,
-  subjectKeyIdentifier,
   validity,
 } from '../../platform/x509/certificate.ts';
 
@@ -64,20 +62,20 @@ export async function issueCertificate({
 
   return {
     ca: signed(authorityName, authority.publicKey, [
-      extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
-      extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true),
-      subjectKeyIdentifier(authority.publicKey),
+      extension.of(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
+      extension.of(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true),
+      extension.subjectKeyIdentifier(authority.publicKey),
     ]),
     cert: signed(commonName(hosts[0] as string), leaf.publicKey, [
-      extension(id_ce_basicConstraints, new BasicConstraints(), true),
-      extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
-      extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
-      extension(
+      extension.of(id_ce_basicConstraints, new BasicConstraints(), true),
+      extension.of(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
+      extension.of(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+      extension.of(
         id_ce_subjectAltName,
         new SubjectAlternativeName(hosts.map((host) => new GeneralName({ dNSName: host }))),
       ),
-      subjectKeyIdentifier(leaf.publicKey),
-      authorityKeyIdentifier(authority.publicKey),
+      extension.subjectKeyIdentifier(leaf.publicKey),
+      extension.authorityKeyIdentifier(authority.publicKey),
     ]),
     key: leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };

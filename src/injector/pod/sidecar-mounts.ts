@@ -15,52 +15,54 @@ const CREDENTIALS_MODE = 0o440;
 /** Three files of a few hundred kilobytes, twice while replaced. */
 const TRUST_SIZE = '8Mi';
 
-export function secretMount(secret: string): SidecarMount {
-  return credentialsMount(CREDENTIALS.volume, CREDENTIALS.directory, [
-    { secret: { name: secret, optional: false } },
-  ]);
-}
+export const mountOf = {
+  secret(secret: string): SidecarMount {
+    return mountOf.credentials(CREDENTIALS.volume, CREDENTIALS.directory, [
+      { secret: { name: secret, optional: false } },
+    ]);
+  },
 
-/** @param sources of a projected volume. */
-export function credentialsMount(name: string, mountPath: string, sources: readonly object[]): SidecarMount {
-  return {
-    name,
-    mountPath,
-    readOnly: true,
-    volume: { projected: { defaultMode: CREDENTIALS_MODE, sources } },
-  };
-}
+  /** @param sources of a projected volume. */
+  credentials(name: string, mountPath: string, sources: readonly object[]): SidecarMount {
+    return {
+      name,
+      mountPath,
+      readOnly: true,
+      volume: { projected: { defaultMode: CREDENTIALS_MODE, sources } },
+    };
+  },
 
-export function configMapMount(configMap: string): SidecarMount {
-  const volume = { configMap: { name: configMap, optional: false } };
-  return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
-}
+  configMap(configMap: string): SidecarMount {
+    const volume = { configMap: { name: configMap, optional: false } };
+    return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
+  },
 
-export function configurationMount(annotation: string): SidecarMount {
-  const fieldRef = { fieldPath: `metadata.annotations['${annotation}']` };
-  const volume = { downwardAPI: { items: [{ path: CONFIG.key, fieldRef }] } };
-  return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
-}
+  configuration(annotation: string): SidecarMount {
+    const fieldRef = { fieldPath: `metadata.annotations['${annotation}']` };
+    const volume = { downwardAPI: { items: [{ path: CONFIG.key, fieldRef }] } };
+    return { name: CONFIG.volume, mountPath: CONFIG.directory, readOnly: true, volume };
+  },
 
-export function authoritiesMount(configMap: string): SidecarMount {
-  const items = [{ key: CA.key, path: CA.key }];
-  const volume = { configMap: { name: configMap, optional: false, items } };
-  return { name: CA.volume, mountPath: CA.directory, readOnly: true, volume };
-}
+  authorities(configMap: string): SidecarMount {
+    const items = [{ key: CA.key, path: CA.key }];
+    const volume = { configMap: { name: configMap, optional: false, items } };
+    return { name: CA.volume, mountPath: CA.directory, readOnly: true, volume };
+  },
 
-/** Memory for public certificates; apps mount it, too. */
-export function trustMount(): SidecarMount {
-  const volume = { emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
-  return { name: TRUST.volume, mountPath: TRUST.directory, readOnly: false, volume };
-}
+  /** Memory for public certificates; apps mount it, too. */
+  trust(): SidecarMount {
+    const volume = { emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
+    return { name: TRUST.volume, mountPath: TRUST.directory, readOnly: false, volume };
+  },
+
+  tokens(): SidecarMount {
+    const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
+    return { name: TOKENS.volume, mountPath: TOKENS.directory, readOnly: false, volume };
+  },
+};
 
 /** 32 tokens of 64 KiB, twice while replaced, with overhead. */
 const TOKENS_SIZE = '8Mi';
-
-export function tokensMount(): SidecarMount {
-  const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
-  return { name: TOKENS.volume, mountPath: TOKENS.directory, readOnly: false, volume };
-}
 
 /** Possibly in another pod. */
 export function isSidecarVolume(name: string): boolean {

@@ -18,15 +18,7 @@ import type { Cluster, ProfileOverrides, ProfileRequest, ResolvedProfiles } from
 import { endsTls, hostsProblems } from './hosts-mode.ts';
 import { CONFIG, type EnvironmentVariable, USER } from './pod.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
-import {
-  authoritiesMount,
-  configMapMount,
-  configurationMount,
-  type SidecarMount,
-  secretMount,
-  tokensMount,
-  trustMount,
-} from './sidecar-mounts.ts';
+import { mountOf, type SidecarMount } from './sidecar-mounts.ts';
 
 export interface SidecarSettings {
   readonly image: string;
@@ -228,12 +220,12 @@ export function resolveSettings(
       ),
       mounts: [
         ...(profiles === undefined
-          ? [secretMount(secret as string)]
-          : [...profiles.mounts, configurationMount(ANNOTATION.configuration)]),
-        ...(configMap === undefined ? [] : [configMapMount(configMap)]),
-        ...(caConfigMap === undefined ? [] : [authoritiesMount(caConfigMap)]),
-        ...(intercepts ? [trustMount()] : []),
-        ...(profiles?.tokenFiles ? [tokensMount()] : []),
+          ? [mountOf.secret(secret as string)]
+          : [...profiles.mounts, mountOf.configuration(ANNOTATION.configuration)]),
+        ...(configMap === undefined ? [] : [mountOf.configMap(configMap)]),
+        ...(caConfigMap === undefined ? [] : [mountOf.authorities(caConfigMap)]),
+        ...(intercepts ? [mountOf.trust()] : []),
+        ...(profiles?.tokenFiles ? [mountOf.tokens()] : []),
       ],
       ...(profiles === undefined ? {} : { profiles }),
       ...brokerAuthorities(profiles, defaults),

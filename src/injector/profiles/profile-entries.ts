@@ -5,7 +5,7 @@ import type { allowedDestination, fileSchema, route } from '../../config/file-sc
 import type { Problem } from '../../platform/problems.ts';
 import { ANNOTATION } from '../pod/annotations.ts';
 import { CA, CREDENTIALS, TOKENS } from '../pod/pod.ts';
-import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
+import { mountOf, type SidecarMount } from '../pod/sidecar-mounts.ts';
 import type { ValidProfile } from './profile.ts';
 import type { ProfileSpec } from './profile-schema.ts';
 
@@ -218,7 +218,9 @@ export function planMounts(): ProfileMounts {
       const volume = nextVolume(CREDENTIALS.volume);
       const mountPath = `${CREDENTIALS.directory}-${use}/${volume.slice(CREDENTIALS.volume.length + 1)}`;
       const items = keys.map((key) => ({ key, path: key }));
-      all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
+      all.push(
+        mountOf.credentials(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]),
+      );
       return mountPath;
     });
   }
@@ -227,7 +229,7 @@ export function planMounts(): ProfileMounts {
     return once(what, () => {
       const volume = nextVolume(CA.volume);
       const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA.volume.length + 1)}`;
-      all.push(credentialsMount(volume, mountPath, [source]));
+      all.push(mountOf.credentials(volume, mountPath, [source]));
       return `${mountPath}/${CA.key}`;
     });
   }
@@ -254,7 +256,7 @@ export function planMounts(): ProfileMounts {
     },
     proxyCredentials: (secret) => keysOf(secret, 'proxy', ['username', 'password']),
     credential(directory, sources) {
-      all.push(credentialsMount(nextVolume(CREDENTIALS.volume), directory, sources));
+      all.push(mountOf.credentials(nextVolume(CREDENTIALS.volume), directory, sources));
     },
     needs: (secret) => void secrets.add(secret),
   };

@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { credential, output } from '../../config/credential-schema.ts';
 import type { StandIns } from '../../config/file.ts';
 import { allowedDestination, injection, route } from '../../config/file-schema.ts';
-import { fileName } from '../../config/value-schemas.ts';
+import { field } from '../../config/value-schemas.ts';
 import { MODES } from '../pod/annotations.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
@@ -37,7 +37,7 @@ const authorities = v.pipe(
 );
 
 const secret = v.strictObject(
-  { name: objectName, keys: v.optional(v.record(fileName, key, 'a mapping of file names to keys')) },
+  { name: objectName, keys: v.optional(v.record(field.fileName, key, 'a mapping of file names to keys')) },
   'a mapping',
 );
 
@@ -48,7 +48,7 @@ const serviceAccountToken = v.strictObject(
     expirationSeconds: v.optional(
       v.pipe(v.number(SECONDS), v.integer(SECONDS), v.minValue(600, SECONDS), v.maxValue(86_400, SECONDS)),
     ),
-    file: v.optional(fileName),
+    file: v.optional(field.fileName),
   },
   'a mapping',
 );
@@ -70,7 +70,7 @@ const egressProxy = v.optional(
 /** A file has only a name: all are in one directory. */
 const profileOutput = v.strictObject(
   {
-    file: v.optional(fileName),
+    file: v.optional(field.fileName),
     mode: output.entries.mode,
     group: output.entries.group,
     endpoint: output.entries.endpoint,

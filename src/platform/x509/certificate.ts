@@ -90,21 +90,23 @@ export function commonName(text: string): Name {
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
 }
 
-export function extension(id: string, value: object, critical = false): Extension {
-  return new Extension({ extnID: id, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
-}
+export const extension = {
+  of(id: string, value: object, critical = false): Extension {
+    return new Extension({ extnID: id, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
+  },
 
-export function subjectKeyIdentifier(key: KeyObject): Extension {
-  return extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyIdentifier(key)));
-}
+  subjectKeyIdentifier(key: KeyObject): Extension {
+    return extension.of(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyIdentifier(key)));
+  },
 
-/** @param key of the issuer. */
-export function authorityKeyIdentifier(key: KeyObject): Extension {
-  return extension(
-    id_ce_authorityKeyIdentifier,
-    new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyIdentifier(key)) }),
-  );
-}
+  /** @param key of the issuer. */
+  authorityKeyIdentifier(key: KeyObject): Extension {
+    return extension.of(
+      id_ce_authorityKeyIdentifier,
+      new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyIdentifier(key)) }),
+    );
+  },
+};
 
 /** Positive, with 159 random bits (RFC 5280 §4.1.2.2). */
 function serialNumber(): ArrayBuffer {

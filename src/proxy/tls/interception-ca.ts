@@ -23,13 +23,11 @@ import {
 import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import {
-  authorityKeyIdentifier,
   commonName,
   extension,
   type KeyPair,
   newKeyPairNow,
   signCertificate,
-  subjectKeyIdentifier,
   validity,
 } from '../../platform/x509/certificate.ts';
 import { INTERCEPTION_ROOT } from '../../platform/x509/pem.ts';
@@ -100,7 +98,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
   const rootName = commonName(`${INTERCEPTION_ROOT} ${mark}`);
   const issuer = commonName(`token-sidecar interception ${mark}`);
   const lifetime = validity(nowMs - BACKDATED_MS, nowMs + AUTHORITY_MS);
-  const mayCertify = extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true);
+  const mayCertify = extension.of(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true);
   const root = signCertificate(
     {
       issuer: rootName,
@@ -108,9 +106,9 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
       publicKey: rootKeys.publicKey,
       validity: lifetime,
       extensions: [
-        extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 1 }), true),
+        extension.of(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 1 }), true),
         mayCertify,
-        subjectKeyIdentifier(rootKeys.publicKey),
+        extension.subjectKeyIdentifier(rootKeys.publicKey),
       ],
     },
     rootKeys.privateKey,
@@ -122,13 +120,13 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
       publicKey: keys.publicKey,
       validity: lifetime,
       extensions: [
-        extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
+        extension.of(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
         mayCertify,
-        extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+        extension.of(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
         // In the intermediate, since verifiers may ignore those of a trust anchor (RFC 5280 §6.1.1).
-        extension(id_ce_nameConstraints, constraintsTo(names), true),
-        subjectKeyIdentifier(keys.publicKey),
-        authorityKeyIdentifier(rootKeys.publicKey),
+        extension.of(id_ce_nameConstraints, constraintsTo(names), true),
+        extension.subjectKeyIdentifier(keys.publicKey),
+        extension.authorityKeyIdentifier(rootKeys.publicKey),
       ],
     },
     rootKeys.privateKey,
@@ -172,12 +170,12 @@ function signLeaf({ name, issuer, keys, leafKey, issuedAtMs, expiresAtMs }: Leaf
       publicKey: leafKey,
       validity: validity(issuedAtMs - BACKDATED_MS, expiresAtMs),
       extensions: [
-        extension(id_ce_basicConstraints, new BasicConstraints(), true),
-        extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
-        extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
-        extension(id_ce_subjectAltName, new SubjectAlternativeName([new GeneralName({ dNSName: name })])),
-        subjectKeyIdentifier(leafKey),
-        authorityKeyIdentifier(keys.publicKey),
+        extension.of(id_ce_basicConstraints, new BasicConstraints(), true),
+        extension.of(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
+        extension.of(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+        extension.of(id_ce_subjectAltName, new SubjectAlternativeName([new GeneralName({ dNSName: name })])),
+        extension.subjectKeyIdentifier(leafKey),
+        extension.authorityKeyIdentifier(keys.publicKey),
       ],
     },
     keys.privateKey,

@@ -12,8 +12,8 @@ const NLA_F_NESTED = 0x8000;
 
 const BATCH_BEGIN = 0x10;
 const BATCH_END = 0x11;
-export const NLMSG_ERROR = 2;
-export const NLMSG_DONE = 3;
+
+export const NLMSG = { error: 2, done: 3 } as const;
 
 export const FLAGS = { request: 0x1, acknowledge: 0x4, dump: 0x300, create: 0x400, append: 0x800 } as const;
 
@@ -69,10 +69,10 @@ export function encodeMessage(
   const isBatch = type === BATCH_BEGIN || type === BATCH_END;
   const head = Buffer.alloc(HEADER_BYTES + NETFILTER_HEADER_BYTES);
   const message = Buffer.concat([head, ...attributes]);
-  native32(message.length).copy(message, 0);
-  native16(type).copy(message, 4);
-  native16(flags).copy(message, 6);
-  native32(sequence).copy(message, 8);
+  native.number32(message.length).copy(message, 0);
+  native.number16(type).copy(message, 4);
+  native.number16(flags).copy(message, 6);
+  native.number32(sequence).copy(message, 8);
   message[HEADER_BYTES] = family;
   // For a batch: the subsystem.
   message.writeUInt16BE(isBatch ? NFNL_SUBSYS_NFTABLES : 0, HEADER_BYTES + 2);
@@ -84,8 +84,8 @@ export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   const said = Buffer.concat(content);
   const length = 4 + said.length;
   const whole = Buffer.alloc(aligned(length));
-  native16(length).copy(whole, 0);
-  native16(kind).copy(whole, 2);
+  native.number16(length).copy(whole, 0);
+  native.number16(kind).copy(whole, 2);
   said.copy(whole, 4);
   return whole;
 }
@@ -94,44 +94,49 @@ export function nested(kind: number, ...attributes: readonly Buffer[]): Buffer {
   return attribute(kind | NLA_F_NESTED, ...attributes);
 }
 
-export function text(value: string): Buffer {
-  return Buffer.from(`${value}\0`, 'latin1');
-}
+/** Of attributes. */
+export const content = {
+  text(value: string): Buffer {
+    return Buffer.from(`${value}\0`, 'latin1');
+  },
 
-/** Network order, for nftables' numbers. */
-export function number32(value: number): Buffer {
-  const octets = Buffer.alloc(4);
-  octets.writeInt32BE(value | 0);
-  return octets;
-}
+  /** Network order, for nftables' numbers. */
+  number32(value: number): Buffer {
+    const octets = Buffer.alloc(4);
+    octets.writeInt32BE(value | 0);
+    return octets;
+  },
 
-export function number16(value: number): Buffer {
-  const octets = Buffer.alloc(2);
-  octets.writeUInt16BE(value);
-  return octets;
-}
+  number16(value: number): Buffer {
+    const octets = Buffer.alloc(2);
+    octets.writeUInt16BE(value);
+    return octets;
+  },
+};
 
 /** The machine's order, for headers and the kernel's numbers. */
-export function native32(value: number): Buffer {
-  const octets = Buffer.alloc(4);
-  if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
-  else octets.writeUInt32BE(value);
-  return octets;
-}
+export const native = {
+  number32(value: number): Buffer {
+    const octets = Buffer.alloc(4);
+    if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
+    else octets.writeUInt32BE(value);
+    return octets;
+  },
 
-export function native64(value: number): Buffer {
-  const octets = Buffer.alloc(8);
-  if (LITTLE_ENDIAN) octets.writeBigUInt64LE(BigInt(value));
-  else octets.writeBigUInt64BE(BigInt(value));
-  return octets;
-}
+  number64(value: number): Buffer {
+    const octets = Buffer.alloc(8);
+    if (LITTLE_ENDIAN) octets.writeBigUInt64LE(BigInt(value));
+    else octets.writeBigUInt64BE(BigInt(value));
+    return octets;
+  },
 
-export function native16(value: number): Buffer {
-  const octets = Buffer.alloc(2);
-  if (LITTLE_ENDIAN) octets.writeUInt16LE(value);
-  else octets.writeUInt16BE(value);
-  return octets;
-}
+  number16(value: number): Buffer {
+    const octets = Buffer.alloc(2);
+    if (LITTLE_ENDIAN) octets.writeUInt16LE(value);
+    else octets.writeUInt16BE(value);
+    return octets;
+  },
+};
 
 export interface Answer {
   readonly type: number;
@@ -166,7 +171,7 @@ export function textIn(body: Buffer, kind: number): string | undefined {
   return undefined;
 }
 
-/** Positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
+/** Positive; 0 for an acknowledgement. @param body of an `NLMSG.error`. */
 export function errorNumber(body: Buffer): number {
   return (LITTLE_ENDIAN ? -body.readInt32LE(0) : -body.readInt32BE(0)) | 0;
 }

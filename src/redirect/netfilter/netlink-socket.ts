@@ -9,11 +9,8 @@ import {
   errorNumber,
   FLAGS,
   type Message,
-  NLMSG_DONE,
-  NLMSG_ERROR,
-  native16,
-  native32,
-  native64,
+  NLMSG,
+  native,
   readAnswers,
 } from './netlink-message.ts';
 
@@ -56,12 +53,12 @@ export class NetlinkSocket implements Disposable {
     if (this.#fd < 0)
       throw new SidecarError('configuration', 'redirect: this kernel has no netfilter to talk to');
     const kernel = Buffer.alloc(12);
-    native16(AF_NETLINK).copy(kernel);
+    native.number16(AF_NETLINK).copy(kernel);
     const timeout = Buffer.alloc(16);
-    native64(PATIENCE_SECONDS).copy(timeout);
+    native.number64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
     // The first refusals can be read as usual then.
-    this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
+    this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native.number32(1), 4);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();
       throw new SidecarError('configuration', 'redirect: netfilter does not take a conversation');
@@ -80,7 +77,7 @@ export class NetlinkSocket implements Disposable {
     );
     while (waited.size > 0) {
       for (const { type, sequence, body } of this.#receive()) {
-        const error = type === NLMSG_ERROR ? errorNumber(body) : 0;
+        const error = type === NLMSG.error ? errorNumber(body) : 0;
         if (error !== 0) throw refusal(error, messages[sequence - first]?.what ?? 'a message');
         waited.delete(sequence);
       }
@@ -93,8 +90,8 @@ export class NetlinkSocket implements Disposable {
     const all: Answer[] = [];
     while (all.length < MAX_ANSWERS) {
       for (const answer of this.#receive()) {
-        if (answer.type === NLMSG_DONE) return all;
-        const error = answer.type === NLMSG_ERROR ? errorNumber(answer.body) : 0;
+        if (answer.type === NLMSG.done) return all;
+        const error = answer.type === NLMSG.error ? errorNumber(answer.body) : 0;
         if (error !== 0) throw refusal(error, message.what);
         all.push(answer);
       }

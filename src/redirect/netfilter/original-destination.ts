@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import { cFunctions } from './c-functions.ts';
-import { native32 } from './netlink-message.ts';
+import { native } from './netlink-message.ts';
 
 const SOL_IP = 0;
 const SOL_IPV6 = 41;
@@ -30,7 +30,7 @@ export function openOriginalDestination(): (accepted: Socket) => ListenAddress |
     if (fd === undefined) return undefined;
     const isIpv6 = accepted.remoteFamily === 'IPv6';
     address.fill(0);
-    native32(isIpv6 ? ADDRESS_BYTES : IPV4_BYTES).copy(length);
+    native.number32(isIpv6 ? ADDRESS_BYTES : IPV4_BYTES).copy(length);
     const failed = getsockopt(fd, isIpv6 ? SOL_IPV6 : SOL_IP, SO_ORIGINAL_DST, address, length) !== 0;
     return failed ? undefined : readAddress(address, isIpv6 ? 6 : 4);
   };

@@ -3,16 +3,13 @@
 import {
   attribute,
   batch,
+  content,
   FLAGS,
   type Message,
   NFT,
-  native16,
-  native32,
+  native,
   nested,
   nftMessage,
-  number16,
-  number32,
-  text,
 } from './netlink-message.ts';
 
 export const TABLE = 'token-sidecar';
@@ -64,13 +61,13 @@ function removed(): readonly Message[] {
       FLAGS.request,
       INET,
       `to delete the table ${TABLE}`,
-      attribute(1, text(TABLE)),
+      attribute(1, content.text(TABLE)),
     ),
   ];
 }
 
 function newTable(): Message {
-  return nftMessage(NFT.newTable, CREATED, INET, `the table ${TABLE}`, attribute(1, text(TABLE)));
+  return nftMessage(NFT.newTable, CREATED, INET, `the table ${TABLE}`, attribute(1, content.text(TABLE)));
 }
 
 function chainsFor({
@@ -101,8 +98,8 @@ function rule(...expressions: readonly Expression[]): Expression {
 }
 
 function chain({ name, type, priority, rules }: Chain): readonly Message[] {
-  const hook = nested(4, attribute(1, number32(LOCAL_OUT)), attribute(2, number32(priority)));
-  const of = [attribute(1, text(TABLE))];
+  const hook = nested(4, attribute(1, content.number32(LOCAL_OUT)), attribute(2, content.number32(priority)));
+  const of = [attribute(1, content.text(TABLE))];
   return [
     nftMessage(
       NFT.newChain,
@@ -110,9 +107,9 @@ function chain({ name, type, priority, rules }: Chain): readonly Message[] {
       INET,
       `the chain ${name}`,
       ...of,
-      attribute(3, text(name)),
+      attribute(3, content.text(name)),
       hook,
-      attribute(7, text(type)),
+      attribute(7, content.text(type)),
     ),
     ...rules.map((expressions, index) =>
       nftMessage(
@@ -121,7 +118,7 @@ function chain({ name, type, priority, rules }: Chain): readonly Message[] {
         INET,
         `rule ${index + 1} of the chain ${name}`,
         ...of,
-        attribute(2, text(name)),
+        attribute(2, content.text(name)),
         nested(4, expressions),
       ),
     ),
@@ -165,34 +162,39 @@ export interface AddressRange {
 }
 
 function expression(name: string, ...attributes: readonly Buffer[]): Expression {
-  return nested(1, attribute(1, text(name)), nested(2, ...attributes));
+  return nested(1, attribute(1, content.text(name)), nested(2, ...attributes));
 }
 
 function meta(key: number): Expression {
-  return expression('meta', attribute(2, number32(key)), attribute(1, number32(REGISTER)));
+  return expression('meta', attribute(2, content.number32(key)), attribute(1, content.number32(REGISTER)));
 }
 
 function compare(operation: number, value: Buffer): Expression {
   const data = nested(3, attribute(1, value));
-  return expression('cmp', attribute(1, number32(REGISTER)), attribute(2, number32(operation)), data);
+  return expression(
+    'cmp',
+    attribute(1, content.number32(REGISTER)),
+    attribute(2, content.number32(operation)),
+    data,
+  );
 }
 
 function payload(header: number, offset: number, length: number): Expression {
   const place = [
-    attribute(2, number32(header)),
-    attribute(3, number32(offset)),
-    attribute(4, number32(length)),
+    attribute(2, content.number32(header)),
+    attribute(3, content.number32(offset)),
+    attribute(4, content.number32(length)),
   ];
-  return expression('payload', attribute(1, number32(REGISTER)), ...place);
+  return expression('payload', attribute(1, content.number32(REGISTER)), ...place);
 }
 
 function ofUser(user: number): Expression {
-  return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
+  return Buffer.concat([meta(META.user), compare(COMPARE.equal, native.number32(user))]);
 }
 
 /** By whatever address. */
 function toLoopback(): Expression {
-  return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
+  return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native.number16(LOOPBACK))]);
 }
 
 function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): Expression {
@@ -200,8 +202,11 @@ function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): E
   const port = payload(HEADER.transport, 2, 2);
   const range =
     first === last
-      ? compare(COMPARE.equal, number16(first))
-      : Buffer.concat([compare(COMPARE.atLeast, number16(first)), compare(COMPARE.atMost, number16(last))]);
+      ? compare(COMPARE.equal, content.number16(first))
+      : Buffer.concat([
+          compare(COMPARE.atLeast, content.number16(first)),
+          compare(COMPARE.atMost, content.number16(last)),
+        ]);
   return Buffer.concat([ofProtocol(protocol), port, range]);
 }
 
@@ -219,9 +224,9 @@ export function toRange({ family, address, prefix }: AddressRange): Expression {
     payload(HEADER.network, offset, address.length),
     expression(
       'bitwise',
-      attribute(1, number32(REGISTER)),
-      attribute(2, number32(REGISTER)),
-      attribute(3, number32(address.length)),
+      attribute(1, content.number32(REGISTER)),
+      attribute(2, content.number32(REGISTER)),
+      attribute(3, content.number32(address.length)),
       nested(4, attribute(1, mask)),
       nested(5, attribute(1, Buffer.alloc(address.length))),
     ),
@@ -240,14 +245,18 @@ function maskOf(prefix: number, octets: number): Buffer {
 
 /** Skips the rules that follow. */
 function leave(): Expression {
-  const verdict = nested(2, attribute(1, number32(RETURN)));
-  return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
+  const verdict = nested(2, attribute(1, content.number32(RETURN)));
+  return expression('immediate', attribute(1, content.number32(VERDICT_REGISTER)), nested(2, verdict));
 }
 
 function redirectTo(port: number): Expression {
   return Buffer.concat([
-    expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),
-    expression('redir', attribute(1, number32(REGISTER))),
+    expression(
+      'immediate',
+      attribute(1, content.number32(REGISTER)),
+      nested(2, attribute(1, content.number16(port))),
+    ),
+    expression('redir', attribute(1, content.number32(REGISTER))),
   ]);
 }
 
@@ -255,7 +264,7 @@ function redirectTo(port: number): Expression {
 function refuse(): Expression {
   return expression(
     'reject',
-    attribute(1, number32(REJECT_BOTH_FAMILIES)),
+    attribute(1, content.number32(REJECT_BOTH_FAMILIES)),
     attribute(2, Buffer.of(PORT_UNREACHABLE)),
   );
 }

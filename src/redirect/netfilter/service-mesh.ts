@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import { cFunctions } from './c-functions.ts';
-import { FLAGS, type Message, NFT, native32, nftMessage, readNative32, textIn } from './netlink-message.ts';
+import { FLAGS, type Message, NFT, native, nftMessage, readNative32, textIn } from './netlink-message.ts';
 
 const TABLE_NAME = 1;
 const CHAIN_NAME = 3;
@@ -64,12 +64,12 @@ export function legacyNatChains(): readonly string[] {
   if (fd < 0) throw unreadable();
   try {
     const info = named(INFO_BYTES);
-    if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, info, native32(info.length)) !== 0) throw unreadable();
+    if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, info, native.number32(info.length)) !== 0) throw unreadable();
     const bytes = readNative32(info, SIZE_OFFSET);
     if (bytes > MAX_BYTES) throw unreadable();
     const entries = named(ENTRIES_HEAD_BYTES + bytes);
-    native32(bytes).copy(entries, NAME_BYTES);
-    if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {
+    native.number32(bytes).copy(entries, NAME_BYTES);
+    if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native.number32(entries.length)) !== 0) {
       throw unreadable();
     }
     // Such an entry holds the chain's name of at most 29 octets.

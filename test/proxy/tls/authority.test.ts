@@ -16,7 +16,6 @@ import {
 } from '@peculiar/asn1-x509';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  authorityKeyIdentifier,
   commonName,
   extension,
   type KeyPair,
@@ -85,17 +84,17 @@ function steal() {
         publicKey: leaf.publicKey,
         validity: validity(NOW_MS - 1000, NOW_MS + LEAF_MS),
         extensions: [
-          extension(id_ce_basicConstraints, new BasicConstraints(), true),
-          extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+          extension.of(id_ce_basicConstraints, new BasicConstraints(), true),
+          extension.of(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
           ...(names.length === 0
             ? []
             : [
-                extension(
+                extension.of(
                   id_ce_subjectAltName,
                   new SubjectAlternativeName(names.map((name) => new GeneralName(name))),
                 ),
               ]),
-          authorityKeyIdentifier(keys.publicKey),
+          extension.authorityKeyIdentifier(keys.publicKey),
         ],
       },
       keys.privateKey,

@@ -2,16 +2,14 @@ import { describe, expect, it } from 'vitest';
 import {
   attribute,
   batch,
+  content,
   encodeMessage,
   errorNumber,
   NFT,
-  native16,
-  native32,
-  native64,
+  native,
   nested,
   nftMessage,
   readAnswers,
-  text,
   textIn,
 } from '../../../src/redirect/netfilter/netlink-message.ts';
 import { readAddress } from '../../../src/redirect/netfilter/original-destination.ts';
@@ -26,18 +24,21 @@ import { meshOfChains, meshOfNames } from '../../../src/redirect/netfilter/servi
 /** What the kernel says: header, then the body. */
 function answer(type: number, sequence: number, body: Buffer): Buffer {
   return Buffer.concat([
-    native32(16 + body.length),
-    native16(type),
-    native16(0),
-    native32(sequence),
-    native32(0),
+    native.number32(16 + body.length),
+    native.number16(type),
+    native.number16(0),
+    native.number32(sequence),
+    native.number32(0),
     body,
   ]);
 }
 
 describe('a message', () => {
   it('is as long as it says, with attributes filled up to four octets', () => {
-    const octets = encodeMessage(nftMessage(NFT.newTable, 5, 1, 'a table', attribute(1, text('abcd'))), 7);
+    const octets = encodeMessage(
+      nftMessage(NFT.newTable, 5, 1, 'a table', attribute(1, content.text('abcd'))),
+      7,
+    );
     expect(octets.length).toBe(16 + 4 + 12);
     expect(readAnswers(octets)).toMatchObject([{ type: 0xa00, sequence: 7 }]);
     expect(octets.subarray(20).toString('latin1')).toBe('\u0009\0\u0001\0abcd\0\0\0\0');
@@ -79,7 +80,7 @@ describe('a message', () => {
 
 describe('an answer', () => {
   it('may come with others', () => {
-    const octets = Buffer.concat([answer(2, 1, native32(0)), answer(2, 2, native32(-1 >>> 0))]);
+    const octets = Buffer.concat([answer(2, 1, native.number32(0)), answer(2, 2, native.number32(-1 >>> 0))]);
     expect(readAnswers(octets).map(({ sequence, body }) => [sequence, errorNumber(body)])).toEqual([
       [1, 0],
       [2, 1],
@@ -95,9 +96,9 @@ describe('a service mesh', () => {
   const chain = (table: string, name: string) => ({
     body: Buffer.concat([
       Buffer.alloc(4),
-      attribute(1, text(table)),
+      attribute(1, content.text(table)),
       nested(4, Buffer.alloc(8)),
-      attribute(3, text(name)),
+      attribute(3, content.text(name)),
     ]),
   });
 
@@ -137,5 +138,5 @@ it.each<[AddressRange, string]>([
 });
 
 it('a long of C has the order of octets that this machine has', () => {
-  expect(native64(5)).toEqual(Buffer.from(BigUint64Array.of(5n).buffer));
+  expect(native.number64(5)).toEqual(Buffer.from(BigUint64Array.of(5n).buffer));
 });
