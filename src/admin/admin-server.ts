@@ -9,7 +9,7 @@ import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../platform
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
-import type { AdminMetrics } from './process-metrics.ts';
+import type { registerProcessMetrics } from './process-metrics.ts';
 
 interface AdminAnswer {
   readonly status: number;
@@ -52,7 +52,7 @@ interface AdminOptions {
   readonly clock?: Clock;
   /** Lower-case names, besides those that are always trusted. */
   readonly hosts?: readonly string[];
-  readonly metrics?: AdminMetrics;
+  readonly metrics?: ReturnType<typeof registerProcessMetrics>;
 }
 
 /** From the head of a request to its whole answer. */

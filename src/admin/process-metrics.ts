@@ -4,7 +4,7 @@ import type { LogLosses } from '../platform/log/output.ts';
 import { Counter, Gauge, type Registry } from '../platform/prometheus.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
 
-export interface AdminMetrics {
+interface AdminMetrics {
   connectionRefused(): void;
 }
 
@@ -156,7 +156,7 @@ function registerEventLoop(registry: Registry, nowMs: () => number): void {
   });
 }
 
-export interface MemoryUse {
+interface MemoryUse {
   readonly residentBytes: number;
   /** Without program text or files; undefined outside Linux. */
   readonly anonymousBytes: number | undefined;

@@ -44,7 +44,7 @@ const HEADER_BYTES = 8192;
 /** 8 KiB of token with its escapes, and the other parameters. */
 const BODY_BYTES = 16 * 1024;
 
-export interface BrokerListener {
+interface BrokerListener {
   readonly address: ListenAddress;
   readonly inFlight: number;
   /** Serves for `delayMs` more, then gives requests in flight at most `timeoutMs`. */

@@ -17,7 +17,7 @@ import {
   isSame,
   type LiveVolume,
   openLiveVolume,
-  type WatchedObjects,
+  type watchObjects,
 } from './secret-volume.ts';
 
 export interface Grants {
@@ -40,7 +40,7 @@ interface RefusalReport {
 
 interface GrantsOptions {
   readonly credentials: Pick<BrokeredCredentials, 'now'>;
-  readonly objects: WatchedObjects;
+  readonly objects: ReturnType<typeof watchObjects>;
   readonly openSource: (config: CredentialConfig) => Promise<TokenSource>;
   readonly closeSource: (source: TokenSource) => Promise<void>;
   readonly clock: Clock;

@@ -6,7 +6,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import { createCacheMetrics } from './cache/metrics.ts';
 import { followAccess } from './cache/mounted-access.ts';
 import { openRedisStore } from './cache/redis-store.ts';
-import { createTokenCache, type TokenCache } from './cache/token-cache.ts';
+import { createTokenCache } from './cache/token-cache.ts';
 import type { BrokerConfig } from './settings.ts';
 
 /** How often files are read without a notification. */
@@ -26,7 +26,7 @@ interface BrokerCacheOptions {
 export async function openBrokerCache(
   config: NonNullable<BrokerConfig['cache']>,
   { registry, clock, random, log }: BrokerCacheOptions,
-): Promise<TokenCache & { close(): Promise<void> }> {
+) {
   const mounted = await followAccess(config, { clock, pollMs: POLL_MS, log });
   const metrics = createCacheMetrics(registry);
   const { address, timeoutMs } = config;

@@ -9,7 +9,7 @@ import { readSettings, unknownVariables } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { type CertificateFiles, followCertificateFiles } from '../platform/tls/certificate-files.ts';
-import { type BrokerListener, DEFAULT_LIMITS, startBrokerListener } from './broker-listener.ts';
+import { DEFAULT_LIMITS, startBrokerListener } from './broker-listener.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { BROKER_SETTINGS, type BrokerConfig, readBrokerConfig } from './settings.ts';
 
@@ -57,7 +57,7 @@ async function start(
   const { connectBroker } = await import('./cluster.ts');
   const cluster = await connectBroker(config, { registry, metrics, clock, random: Math.random, log });
   closeAtEnd(cluster.close);
-  const listener: BrokerListener = await startBrokerListener({
+  const listener = await startBrokerListener({
     listen: config.listen,
     certificates,
     endpoint: cluster.endpoint,

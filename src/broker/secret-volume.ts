@@ -6,7 +6,7 @@ import type { ServiceAccountCaller } from '../callers/caller.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../platform/errors.ts';
 import type { ApiObject, KubernetesApi } from '../platform/kubernetes/api.ts';
-import { type CollectionWatchOptions, watchObject } from '../platform/kubernetes/collection-watch.ts';
+import { watchObject } from '../platform/kubernetes/collection-watch.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type KubeletSecret, layOutSecret, type SecretValues } from '../platform/mounted/secret-layout.ts';
 import { doublingMs } from '../platform/time/async.ts';
@@ -103,7 +103,7 @@ export function openLiveVolume(
 
 type ObjectValues = Readonly<Record<string, Buffer>>;
 
-export interface WatchedObjects {
+interface WatchedObjects {
   /** Calls back with the values now and after each change. Returns a function that stops it. */
   watch(kind: VolumeFile['kind'], name: string, listener: (values: ObjectValues) => void): () => void;
 }
@@ -124,7 +124,7 @@ const COLLECTIONS = { secret: 'secrets', configMap: 'configmaps' } as const;
 export function watchObjects(
   api: KubernetesApi,
   namespace: string,
-  options: CollectionWatchOptions,
+  options: Parameters<typeof watchObject>[3],
 ): WatchedObjects {
   const watched = new Map<string, Watched>();
 

@@ -23,7 +23,7 @@ import { examineMountedFiles, examineTokenFile } from './mounted-files.ts';
 import { reach } from './reach.ts';
 import { describeClock, describeToken, skewOf } from './token-facts.ts';
 
-export interface ExaminedCredential {
+interface ExaminedCredential {
   readonly findings: readonly Finding[];
   /** Only in memory. */
   readonly token: string | undefined;

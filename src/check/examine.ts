@@ -6,7 +6,7 @@ import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../confi
 import { quoted } from '../platform/log/shown-text.ts';
 import { formatAddress, reachableAddress } from '../platform/net/address.ts';
 import { codeOf, type Problem, remedyOf } from '../platform/problems.ts';
-import { type ExaminedCredential, examineCredential } from './credential.ts';
+import { examineCredential } from './credential.ts';
 import { about, type Examination, type Finding, fewAtOnce } from './examination.ts';
 import { askStatus } from './running.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';
@@ -26,7 +26,7 @@ export async function examine(
   return [
     ...examineConfiguration(config),
     ...listeners,
-    ...credentials.flatMap((each: ExaminedCredential) => each.findings),
+    ...credentials.flatMap((each) => each.findings),
     ...upstreams.flat(),
   ];
 }

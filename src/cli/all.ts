@@ -1,7 +1,5 @@
-import type { Commands } from './command-line.ts';
-
 /** Each command is a bundle of its own, so that the sidecar loads no other command's code. */
-export const COMMANDS: Commands = {
+export const COMMANDS = {
   proxy: async () => (await import('../sidecar/program.ts')).proxy,
   issuer: async () => (await import('../issuer/program.ts')).issuer,
   injector: async () => (await import('../injector/program.ts')).injector,

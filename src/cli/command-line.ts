@@ -9,7 +9,7 @@ import type { Problem } from '../platform/problems.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
 
 /** Each is loaded only when it is run or described. */
-export type Commands = Readonly<Record<string, () => Promise<Command>>>;
+type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 const DEFAULT_COMMAND = 'proxy';
 

@@ -13,7 +13,7 @@ import type { JsonPatch } from './pod/json-patch.ts';
 import { secretMissing } from './pod/obstacles.ts';
 import { controllerOf, type Pod } from './pod/pod.ts';
 
-export interface AdmissionAnswer {
+interface AdmissionAnswer {
   readonly status: number;
   readonly body: string;
 }

@@ -12,11 +12,7 @@ import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { readBroker, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-defaults.ts';
-import {
-  injectManifests,
-  type ManifestOptions,
-  readManifestDocuments,
-} from './manifests/inject-manifests.ts';
+import { injectManifests, readManifestDocuments } from './manifests/inject-manifests.ts';
 import { ANNOTATION, objectName } from './pod/annotations.ts';
 import type { ClusterVersion } from './pod/cluster.ts';
 
@@ -97,7 +93,7 @@ async function readProfiles(
   text: string,
   namespace: string,
   context: CommandContext,
-): Promise<Pick<ManifestOptions, 'profilesIn'>> {
+): Promise<Pick<Parameters<typeof injectManifests>[1], 'profilesIn'>> {
   if (given === undefined && !text.includes(ANNOTATION.profile)) return {};
   const files = given === undefined ? [] : given.text.split(',').map((file) => file.trim());
   const contents: unknown[] = [];

@@ -16,7 +16,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { ClientVerification } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import { rejectionOf } from '../platform/x509/rejection.ts';
-import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
+import type { Caller, Webhook } from './admission.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import {
   createReviewBudget,
@@ -172,10 +172,7 @@ interface Answering extends Pick<WebhookListenerOptions, 'webhooks' | 'clock'> {
   readonly signal: AbortSignal;
 }
 
-async function answer(
-  request: IncomingMessage,
-  { webhooks, budget, clock, caller, signal }: Answering,
-): Promise<AdmissionAnswer> {
+async function answer(request: IncomingMessage, { webhooks, budget, clock, caller, signal }: Answering) {
   const [path] = (request.url as string).split('?', 1) as [string];
   const webhook = webhooks[path];
   if (webhook === undefined)

@@ -12,7 +12,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import { createAttemptLimits, networkOf } from './attempt-limits.ts';
 import { type Client, type ClientSet, type ClientStore, sha256 } from './clients.ts';
 import { Refusal } from './refusal.ts';
-import { type DerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
+import { type createDerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
 interface AuthenticationOutcome {
   readonly client: Client | Refusal;
@@ -53,7 +53,7 @@ const HASH_BYTES = 32;
 
 export function createCallerVerification(
   store: ClientStore,
-  queue: DerivationQueue,
+  queue: ReturnType<typeof createDerivationQueue>,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): CallerVerification {
   const memory = createDerivationMemory();

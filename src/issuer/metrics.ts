@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { RefusalCode } from './refusal.ts';
 
-export type TokenResult =
+type TokenResult =
   | 'issued'
   | RefusalCode
   | 'not_found'

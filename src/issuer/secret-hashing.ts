@@ -96,7 +96,7 @@ interface Asker {
   readonly address: string;
 }
 
-export interface DerivationQueue {
+interface DerivationQueue {
   /** Rejects with `DerivationQueueFull` if there is no room, or a waiter with fewer needs it. */
   derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
   /** Resolves to undefined if anything else is being derived. */

@@ -7,7 +7,7 @@ import type { Clock } from '../platform/time/clock.ts';
 import type { CallerVerification } from './caller-verification.ts';
 import { type Client, isScopeToken } from './clients.ts';
 import type { KeyRing, SigningKey } from './keys.ts';
-import type { IssuerMetrics, TokenResult } from './metrics.ts';
+import type { IssuerMetrics } from './metrics.ts';
 import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
 
 interface TokenMessage {
@@ -39,7 +39,7 @@ interface TokenServiceOptions {
 export type TokenService = (message: TokenMessage) => Promise<TokenAnswer>;
 
 interface Verdict {
-  readonly result: TokenResult;
+  readonly result: Parameters<IssuerMetrics['requested']>[0];
   readonly answer: TokenAnswer;
   readonly client?: string;
   readonly reason?: string;
@@ -156,7 +156,7 @@ function refused(refusal: Refusal, { realm }: TokenServiceOptions, client?: stri
 }
 
 function elsewhere(
-  result: TokenResult,
+  result: Verdict['result'],
   status: number,
   reason: string,
   headers: Readonly<Record<string, string>> = {},

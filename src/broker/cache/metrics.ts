@@ -7,7 +7,7 @@ import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
  * - `invalid`: altered, or another program's.
  * - `away`: the store did not answer.
  */
-export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
+type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
 
 const LOOK_RESULTS: readonly LookResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
 

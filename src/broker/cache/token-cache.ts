@@ -9,7 +9,7 @@ import type { Credentials } from '../../token/credentials.ts';
 import { mayShareGranted } from '../../token/grants/grants.ts';
 import type { TokenResponse } from '../../token/provider/token-response.ts';
 import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
-import type { CacheMetrics, LookResult } from './metrics.ts';
+import type { CacheMetrics } from './metrics.ts';
 import { type CacheKey, nameOf, seal, unseal } from './sealed-token.ts';
 import type { Found, TokenStore } from './token-store.ts';
 
@@ -20,7 +20,7 @@ export interface CacheKeys {
   readonly previous?: CacheKey | undefined;
 }
 
-export interface TokenCache {
+interface TokenCache {
   of(config: CredentialConfig): SharedTokens;
 }
 
@@ -51,7 +51,7 @@ interface Places {
 }
 
 interface Look {
-  readonly result: Exclude<LookResult, 'waited'>;
+  readonly result: Exclude<Parameters<CacheMetrics['looked']>[0], 'waited'>;
   readonly token?: SharedToken;
 }
 

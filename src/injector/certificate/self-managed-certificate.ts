@@ -24,7 +24,6 @@ import {
   readStoredCertificates,
   type StoredCertificates,
   servingCertificateOf,
-  type TrustedAuthorities,
   trackTrustedAuthorities,
   trustAuthorities,
   type WebhookConfiguration,
@@ -271,7 +270,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
 // successor.
 
 interface TakeoverOptions {
-  readonly trusted: TrustedAuthorities;
+  readonly trusted: ReturnType<typeof trackTrustedAuthorities>;
   /** How long API servers may take to notice a changed webhook. */
   readonly propagationMs: number;
   /** Unix time in ms. */

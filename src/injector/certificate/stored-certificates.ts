@@ -108,7 +108,7 @@ function splitPem(bundle: string): string[] {
 
 // Which CAs the API server trusts for the webhooks, and for how long.
 
-export interface TrustedAuthorities {
+interface TrustedAuthorities {
   saw(name: string, configuration: ConfigurationObject | undefined): void;
   isKnown(): boolean;
   /** Trusted CAs, PEM. */

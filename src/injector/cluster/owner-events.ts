@@ -131,7 +131,7 @@ export interface Finding {
   readonly message: string;
 }
 
-export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
+type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
 
 /** One Event is enough for a rollout. */
 const SILENT_FOR_MS = 600_000;

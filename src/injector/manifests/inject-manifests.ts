@@ -27,7 +27,7 @@ interface InjectedManifests {
   readonly problems: readonly string[];
 }
 
-export interface ManifestOptions {
+interface ManifestOptions {
   readonly defaults: InjectionDefaults;
   readonly cluster: Cluster;
   /** For workloads that name none. */

@@ -7,7 +7,6 @@ import type { SidecarMount } from '../pod/sidecar-mounts.ts';
 import { called, type ValidProfile } from './profile.ts';
 import {
   credentialSources,
-  type FileCredential,
   type FilesOf,
   type OwnedCredential,
   type ProfileMounts,
@@ -132,7 +131,11 @@ function authoritiesPath({ authorities }: BrokerOfPods, mounts: ProfileMounts): 
   }
 }
 
-function sidecarsOwn({ required, output, timeouts }: FileCredential): Partial<FileCredential> {
+function sidecarsOwn({
+  required,
+  output,
+  timeouts,
+}: OwnedCredential['entry']): Partial<OwnedCredential['entry']> {
   return {
     ...(required === undefined ? {} : { required }),
     ...(output === undefined ? {} : { output }),

@@ -15,7 +15,7 @@ type CredentialSpec = ProfileSpec['credentials'][number];
 type RouteSpec = NonNullable<ProfileSpec['routes']>[number];
 type HostSpec = NonNullable<ProfileSpec['hosts']>[number];
 
-export type FileCredential = InferInput<typeof credential>;
+type FileCredential = InferInput<typeof credential>;
 export type FileRoute = InferInput<typeof route>;
 export type FileDestination = InferInput<typeof allowedDestination>;
 export type File = InferInput<typeof fileSchema>;

@@ -17,7 +17,7 @@ import { TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { Finding, Subject, TellEvent } from '../cluster/owner-events.ts';
+import type { Finding, TellEvent } from '../cluster/owner-events.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { LABEL } from '../pod/annotations.ts';
@@ -198,7 +198,7 @@ export function startPodController(
   return { close: () => watch.close() };
 }
 
-function subjectOf(pod: WatchedPod): Subject {
+function subjectOf(pod: WatchedPod): Parameters<TellEvent>[0] {
   const { name, uid } = pod.metadata;
   return controllerOf(pod) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
 }

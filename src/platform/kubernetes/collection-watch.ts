@@ -13,7 +13,7 @@ interface ApiObjectList<T extends ApiObject> {
   readonly items: readonly T[];
 }
 
-export interface CollectionWatchOptions extends BackoffOptions {
+interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;
 }
 

@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import { isLoopbackHost } from './address.ts';
 
-export interface Caller {
+interface Caller {
   readonly scheme: 'http' | 'https';
   /** The host and port asked for (RFC 9110 §7.2). */
   readonly authority: string | undefined;

@@ -90,7 +90,7 @@ interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly onReload?: (result: 'loaded' | 'refused') => void;
 }
 
-export interface ClientFiles {
+interface ClientFiles {
   readonly caFile: string;
   /** Any if empty. */
   readonly names: readonly string[];

@@ -1,7 +1,7 @@
 import type { ProxyLimits, RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
-import { type Caller, type CrossSite, crossSite, hostOf } from '../../platform/net/cross-site.ts';
+import { type CrossSite, crossSite, hostOf } from '../../platform/net/cross-site.ts';
 import { fieldValues, hasField } from '../http/fields.ts';
 import { splitAbsoluteTarget } from '../http/syntax.ts';
 import type { Destinations } from '../routing/destinations.ts';
@@ -157,7 +157,7 @@ export function refuseCrossSite(
 ): void {
   if (tunnel || route.bearer === undefined) return;
   const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
-  const caller: Caller = {
+  const caller: Parameters<typeof crossSite>[0] = {
     scheme: (listed ?? absolute)?.scheme === 'https' ? 'https' : 'http',
     authority: absolute?.authority ?? head.host,
     origin: onlyValue(head, 'origin'),

@@ -138,7 +138,7 @@ export const native = {
   },
 };
 
-export interface Answer {
+interface Answer {
   readonly type: number;
   readonly sequence: number;
   readonly body: Buffer;

@@ -4,7 +4,6 @@ import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../../platform/errors.ts';
 import { cFunctions, lastErrorReader } from './c-functions.ts';
 import {
-  type Answer,
   encodeMessage,
   errorNumber,
   FLAGS,
@@ -85,9 +84,9 @@ export class NetlinkSocket implements Disposable {
   }
 
   /** @throws {SidecarError} `configuration` if the kernel does not tell. */
-  list(message: Message): readonly Answer[] {
+  list(message: Message): ReturnType<typeof readAnswers> {
     this.#send([message]);
-    const all: Answer[] = [];
+    const all = [];
     while (all.length < MAX_ANSWERS) {
       for (const answer of this.#receive()) {
         if (answer.type === NLMSG.done) return all;
@@ -116,7 +115,7 @@ export class NetlinkSocket implements Disposable {
       );
   }
 
-  #receive(): readonly Answer[] {
+  #receive(): ReturnType<typeof readAnswers> {
     const octets = Buffer.alloc(ANSWER_BYTES);
     const length = Number(this.#c.recv(this.#fd, octets, BigInt(octets.length), 0));
     if (length <= 0) {

@@ -1,6 +1,6 @@
 /** The content of `/api/status` and the page. Nothing in it can be replayed. */
 
-import type { MemoryUse } from '../../admin/process-metrics.ts';
+import type { readMemoryUse } from '../../admin/process-metrics.ts';
 
 /** Instants are ISO 8601 in UTC. */
 export interface StatusReport {
@@ -14,7 +14,7 @@ export interface StatusReport {
   readonly uptimeSeconds: number;
   readonly draining: boolean;
   readonly logLevel: string;
-  readonly memory: MemoryUse;
+  readonly memory: ReturnType<typeof readMemoryUse>;
   readonly verdict: Verdict;
   readonly credentials: readonly CredentialReport[];
   readonly routes: readonly RouteReport[];
