@@ -17,11 +17,10 @@ import type { HeldMemory, Holder, Party } from './held-memory.ts';
  */
 const STALL_MS = 60_000;
 
-const LOOK_MS = 250;
-const MAX_PAUSE_MS = 10_000;
+const LOOK_MS = 500;
 
-/** So looking takes at most a twentieth of a core. */
-const PAUSE_PER_LOOK = 20;
+/** A page of the tables takes some 30 µs: looking takes at most a twentieth of a core. */
+const PAUSE_PER_PAGE_MS = 0.6;
 
 /** A socket that moves within the table may be missed once. */
 const MISSES_OF_THE_GONE = 2;
@@ -156,10 +155,13 @@ export class EndedConnections {
     const { clock, readTables = readSocketTables } = this.#options;
     this.#cancel = undefined;
     this.#isLooking = true;
-    const beganMs = clock.monotonicMs();
+    let pages = 0;
     const asked = [...this.#ended];
     const search = new SocketSearch(asked.flatMap(({ names }) => names));
-    const read = await readTables((piece) => search.read(piece));
+    const read = await readTables((page) => {
+      pages += 1;
+      search.read(page);
+    });
     const nowMs = clock.monotonicMs();
     const standing = new Set(this.#ended);
     for (const ended of asked) {
@@ -171,8 +173,7 @@ export class EndedConnections {
       else if (read === 'whole' && ++ended.misses >= MISSES_OF_THE_GONE) this.#let(ended);
     }
     this.#isLooking = false;
-    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(LOOK_MS, PAUSE_PER_LOOK * (nowMs - beganMs)));
-    if (this.size > 0) this.#lookAfter(pauseMs);
+    if (this.size > 0) this.#lookAfter(Math.max(LOOK_MS, PAUSE_PER_PAGE_MS * pages));
   }
 
   #judge(ended: EndedConnection, unsentBytes: number, nowMs: number): void {

@@ -282,7 +282,7 @@ describe('of connections that have ended, one', () => {
     socket.destroy();
     await once(socket, 'close');
     expect([ended.size, held.size]).toEqual([1, 1]);
-    await clock.advance(250);
+    await clock.advance(500);
     const afterOne = ended.size;
     await clock.advance(60_000);
     expect(held.size).toBe(ended.size);

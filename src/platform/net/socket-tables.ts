@@ -1,15 +1,19 @@
 /** The kernel's tables of sockets (proc_pid_net(5)). */
 
-import { readFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { endianness } from 'node:os';
+import { setImmediate as turn } from 'node:timers/promises';
 import { systemCodeOf } from '../errors.ts';
 
 /** Of this network namespace. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
-const PIECE_BYTES = 4096;
+/** The kernel gives no more at a time. */
+const PAGE_BYTES = 4096;
+
+/** A busy process would take seconds with one. */
+const PAGES_A_TURN = 16;
 
 /** On another system, or without this address family. Other errors pass. */
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
@@ -105,15 +109,14 @@ export class SocketSearch {
   }
 }
 
-/** Takes another thread tens of milliseconds for many sockets. */
+/** Takes a millisecond of many turns where there are many sockets. */
 export async function readSocketTables(take: (piece: Buffer) => void): Promise<TablesRead> {
-  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   const reads: TablesRead[] = [];
-  for (const path of TABLES) reads.push(await readTable(path, buffer, take));
+  for (const path of TABLES) reads.push(await readTable(path, take));
   return allOf(reads);
 }
 
-/** A busy process would take seconds for a page a turn. */
+/** In one turn, which may take tens of milliseconds. */
 export function readSocketTablesAtOnce(take: (piece: Buffer) => void): TablesRead {
   return allOf(
     TABLES.map((path) => {
@@ -136,17 +139,19 @@ function unread(error: unknown): TablesRead {
   return NO_TABLE.has(systemCodeOf(error)) ? 'absent' : 'broken';
 }
 
-async function readTable(path: string, buffer: Buffer, take: (piece: Buffer) => void): Promise<TablesRead> {
+async function readTable(path: string, take: (piece: Buffer) => void): Promise<TablesRead> {
+  const page = Buffer.allocUnsafe(PAGE_BYTES);
   try {
-    const file = await open(path);
+    const file = openSync(path, 'r');
     try {
-      for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, buffer.length);
-        if (bytesRead === 0) return 'whole';
-        take(buffer.subarray(0, bytesRead));
+      for (let pages = 1; ; pages++) {
+        const length = readSync(file, page, 0, page.length, null);
+        if (length === 0) return 'whole';
+        take(page.subarray(0, length));
+        if (pages % PAGES_A_TURN === 0) await turn();
       }
     } finally {
-      await file.close();
+      closeSync(file);
     }
   } catch (error) {
     return unread(error);
