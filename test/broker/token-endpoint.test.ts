@@ -41,7 +41,7 @@ it('asks the provider once, however many pods ask', async () => {
   const give = answerToken();
   world.provider.script = (response, request) => void held.then(() => give(response, request));
   const { askAs } = await runBroker(world);
-  const pods = Array.from({ length: volume(60, 1000) }, (_, n) =>
+  const pods = Array.from({ length: volume(20, 1000) }, (_, n) =>
     world.cluster.pod('shop', 'web', `web-${n}`),
   );
   /** As sidecars do. */

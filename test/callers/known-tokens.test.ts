@@ -91,7 +91,7 @@ it('takes a token that is set again for a new one', () => {
 
 it('forgets what was not shown for as long as it is of use: of pods whose tokens the kubelet replaces it has little more than one each', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
-  const pods = 2000;
+  const pods = volume(500, 2000);
   const [askedEveryMs, replacedEveryMs, endMs] = [210_000, 2_880_000, 5 * 3_600_000];
   for (let nowMs = 0; nowMs < endMs; nowMs += askedEveryMs) {
     for (let pod = 0; pod < pods; pod++) {

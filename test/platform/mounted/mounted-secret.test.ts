@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readMountedSecret } from '../../../src/platform/mounted/mounted-secret.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
+import { volume } from '../../support/volume.ts';
 
 const NAMES = ['client_id', 'client_secret'] as const;
 const GOOD = { client_id: 'shop', client_secret: 's3cret' };
@@ -99,11 +100,13 @@ describe('a Secret that is swapped between the reading of one file and of the ne
   });
 });
 
+const SWAPS = volume(60, 200);
+
 it('never mixes two versions, however often they are swapped', async () => {
   const secret = await mountSecret({ client_id: 'v0', client_secret: 'v0' });
   let swapping = true;
   const swaps = (async () => {
-    for (let n = 1; n <= 200; n++) await secret.update({ client_id: `v${n}`, client_secret: `v${n}` });
+    for (let n = 1; n <= SWAPS; n++) await secret.update({ client_id: `v${n}`, client_secret: `v${n}` });
     swapping = false;
   })();
   let readings = 0;
