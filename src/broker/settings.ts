@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
-import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotations.ts';
 import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
 import { isDnsName, isLoopbackHost, type ListenAddress, withoutBrackets } from '../platform/net/address.ts';
@@ -116,8 +116,8 @@ export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfi
   const namespace = readValue(given.namespace, objectName, problems);
   const cache = readBrokerCache(given, problems);
   return {
-    listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_084 },
-    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+    listen: readValue(given.listen, formats.listenAddress, problems) ?? { host: '0.0.0.0', port: 15_084 },
+    adminListen: readValue(given['admin-listen'], formats.listenAddress, problems) ?? {
       host: '0.0.0.0',
       port: 15_081,
     },
@@ -128,8 +128,8 @@ export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfi
     secretsDirectory:
       readValue(given['secrets-dir'], directory, problems) ?? '/var/run/token-sidecar/secrets',
     ...(cache === undefined ? {} : { cache }),
-    drainDelayMs: readValue(given['drain-delay'], duration, problems) ?? 5000,
-    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    drainDelayMs: readValue(given['drain-delay'], formats.duration, problems) ?? 5000,
+    drainTimeoutMs: readValue(given['drain-timeout'], formats.duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
   };
 }
@@ -175,7 +175,7 @@ const cacheUrl: ValueFormat<StoreAddress> = {
 const timeout: ValueFormat<number> = {
   expected: 'a duration from 10ms to 2s',
   parse(text) {
-    const ms = duration.parse(text);
+    const ms = formats.duration.parse(text);
     return ms !== undefined && ms >= 10 && ms <= 2000 ? ms : undefined;
   },
 };

@@ -9,7 +9,7 @@ import {
   unknownVariables,
 } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
-import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { systemClock } from '../platform/time/clock.ts';
@@ -113,7 +113,7 @@ export const check: Command = {
 const checkTimeout: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {
-    const ms = duration.parse(text);
+    const ms = formats.duration.parse(text);
     return ms !== undefined && ms >= 1000 && ms <= 600_000 ? ms : undefined;
   },
 };
@@ -205,7 +205,7 @@ async function inTheTime(
 /** @throws {ConfigurationError} with `problems` and the file's own. */
 async function adminAddress(given: ProxyValues, problems: Problem[]): Promise<ListenAddress> {
   if (given.config !== undefined) return reachableAddress((await loadConfig(given, problems)).admin.listen);
-  const address = readValue(given['admin-listen'], listenAddress, problems);
+  const address = readValue(given['admin-listen'], formats.listenAddress, problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
   return reachableAddress(address ?? { host: '127.0.0.1', port: 15_081 });
 }

@@ -3,7 +3,7 @@ import { assertionAlgorithm, clientAuthenticationSettings as client } from './cl
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import { renewal } from './renewal.ts';
 import { asWritten, field, formatted, wholeNumber, words } from './value-schemas.ts';
-import { duration, tokenEndpointUrl } from './values.ts';
+import { formats } from './values.ts';
 
 function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
   return words(Object.keys(all) as Word[]);
@@ -92,7 +92,7 @@ export const credential = v.strictObject(
     name: field.name,
     authUrl: v.optional(field.url),
     realm: v.optional(field.text),
-    tokenUrl: v.optional(asWritten(tokenEndpointUrl)),
+    tokenUrl: v.optional(asWritten(formats.tokenEndpointUrl)),
     issuerUrl: v.optional(field.url),
     allowInsecureTokenUrl: v.optional(field.flag),
     dir: v.optional(field.path),
@@ -116,7 +116,7 @@ export const credential = v.strictObject(
     egressProxy: v.optional(egressProxy),
     timeouts: v.optional(
       v.strictObject(
-        { request: v.optional(formatted(duration)), wait: v.optional(formatted(duration)) },
+        { request: v.optional(formatted(formats.duration)), wait: v.optional(formatted(formats.duration)) },
         'a mapping',
       ),
     ),

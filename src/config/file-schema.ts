@@ -7,18 +7,7 @@ import * as v from 'valibot';
 import { LOG_LEVELS } from '../platform/log/logger.ts';
 import { credential, egressProxy } from './credential-schema.ts';
 import { field, formatted, fraction, wholeNumber, words } from './value-schemas.ts';
-import {
-  ACCESS_LOGS,
-  duration,
-  exactName,
-  listenAddress,
-  loopbackAddress,
-  MAX_NAMED_HOSTS,
-  size,
-  UPSTREAM_PROTOCOLS,
-  upstream,
-  windowSize,
-} from './values.ts';
+import { ACCESS_LOGS, formats, MAX_NAMED_HOSTS, UPSTREAM_PROTOCOLS } from './values.ts';
 
 const FIELD_NAME = 'the name of a header, such as X-Api-Key';
 const SCHEME = 'a word that goes before the token, such as Bearer; "" for none';
@@ -55,9 +44,9 @@ const routeTls = v.strictObject(
 
 const timeouts = v.strictObject(
   {
-    connect: v.optional(formatted(duration)),
-    response: v.optional(formatted(duration)),
-    idle: v.optional(formatted(duration)),
+    connect: v.optional(formatted(formats.duration)),
+    response: v.optional(formatted(formats.duration)),
+    idle: v.optional(formatted(formats.duration)),
   },
   'a mapping',
 );
@@ -81,7 +70,7 @@ export const route = v.strictObject(
     match: v.optional(
       v.strictObject({ host: v.optional(field.host), pathPrefix: v.optional(field.pathPrefix) }, 'a mapping'),
     ),
-    upstream: v.optional(formatted(upstream)),
+    upstream: v.optional(formatted(formats.upstream)),
     stripPrefix: v.optional(field.flag),
     ...forwardingPolicy,
   },
@@ -122,8 +111,8 @@ const forwardProxy = v.strictObject(
 const CAPTURED_HOSTS = `a list of 1 to ${MAX_NAMED_HOSTS} hosts`;
 const capturedHost = v.strictObject(
   {
-    host: formatted(exactName),
-    address: formatted(loopbackAddress),
+    host: formatted(formats.exactName),
+    address: formatted(formats.loopbackAddress),
     ports: v.optional(v.array(port, 'a list of ports')),
     clearPorts: v.optional(v.array(port, 'a list of ports')),
     allowClearText: v.optional(field.flag),
@@ -204,25 +193,25 @@ const gatewayCaller = v.strictObject(
 const GATEWAY_CALLERS = 'a list of at most 1000 callers';
 const gateway = v.strictObject(
   {
-    listen: v.optional(formatted(listenAddress)),
+    listen: v.optional(formatted(formats.listenAddress)),
     tls: v.optional(
       v.strictObject({ certFile: v.optional(field.path), keyFile: v.optional(field.path) }, 'a mapping'),
     ),
     clientCaFile: v.optional(field.path),
     serviceAccountTokens: v.optional(v.strictObject({ audience: v.optional(field.text) }, 'a mapping')),
     callers: v.optional(v.pipe(v.array(gatewayCaller, GATEWAY_CALLERS), v.maxLength(1000, GATEWAY_CALLERS))),
-    drainDelay: v.optional(formatted(duration)),
+    drainDelay: v.optional(formatted(formats.duration)),
   },
   'a mapping',
 );
 
 export const fileSchema = v.strictObject(
   {
-    listen: v.optional(formatted(listenAddress)),
+    listen: v.optional(formatted(formats.listenAddress)),
     admin: v.optional(
       v.strictObject(
         {
-          listen: v.optional(formatted(listenAddress)),
+          listen: v.optional(formatted(formats.listenAddress)),
           hosts: v.optional(v.array(field.host, 'a list of host names')),
         },
         'a mapping',
@@ -247,29 +236,31 @@ export const fileSchema = v.strictObject(
     redirect: v.optional(redirect),
     gateway: v.optional(gateway),
     interception: v.optional(v.strictObject({ directory: v.optional(field.path) }, 'a mapping')),
-    tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
+    tokenEndpoint: v.optional(
+      v.strictObject({ listen: v.optional(formatted(formats.listenAddress)) }, 'a mapping'),
+    ),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
     accessLog: v.optional(words(ACCESS_LOGS)),
     accessLogSample: v.optional(fraction(0, 1)),
     limits: v.optional(
       v.strictObject(
         {
-          header: v.optional(formatted(size)),
+          header: v.optional(formatted(formats.size)),
           headerCount: v.optional(field.count),
-          target: v.optional(formatted(size)),
-          requestBody: v.optional(formatted(size)),
-          replay: v.optional(formatted(size)),
+          target: v.optional(formatted(formats.size)),
+          requestBody: v.optional(formatted(formats.size)),
+          replay: v.optional(formatted(formats.size)),
           inFlight: v.optional(field.count),
           connections: v.optional(field.count),
-          headerTimeout: v.optional(formatted(duration)),
-          keepAliveTimeout: v.optional(formatted(duration)),
+          headerTimeout: v.optional(formatted(formats.duration)),
+          keepAliveTimeout: v.optional(formatted(formats.duration)),
           http2: v.optional(
             v.strictObject(
               {
                 // RFC 9113 §5.1.1: no connection has more.
                 streams: v.optional(wholeNumber(1, 2 ** 31 - 1)),
-                streamWindow: v.optional(formatted(windowSize)),
-                connectionWindow: v.optional(formatted(windowSize)),
+                streamWindow: v.optional(formatted(formats.windowSize)),
+                connectionWindow: v.optional(formatted(formats.windowSize)),
               },
               'a mapping',
             ),
@@ -278,7 +269,9 @@ export const fileSchema = v.strictObject(
         'a mapping',
       ),
     ),
-    shutdown: v.optional(v.strictObject({ drainTimeout: v.optional(formatted(duration)) }, 'a mapping')),
+    shutdown: v.optional(
+      v.strictObject({ drainTimeout: v.optional(formatted(formats.duration)) }, 'a mapping'),
+    ),
   },
   'a mapping of settings',
 );

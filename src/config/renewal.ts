@@ -5,7 +5,7 @@
 
 import * as v from 'valibot';
 import { formatted, fraction, words } from './value-schemas.ts';
-import { duration, recoveryTime } from './values.ts';
+import { formats } from './values.ts';
 
 export interface RenewalPolicy {
   /** Fraction of the lifetime. */
@@ -39,10 +39,10 @@ export const renewal = v.strictObject(
   {
     at: v.optional(fraction(0.1, 0.95)),
     jitter: v.optional(fraction(0, 0.5)),
-    startupJitter: v.optional(formatted(duration)),
-    minInterval: v.optional(formatted(duration)),
-    recovery: v.optional(formatted(recoveryTime)),
-    defaultLifetime: v.optional(formatted(duration)),
+    startupJitter: v.optional(formatted(formats.duration)),
+    minInterval: v.optional(formatted(formats.duration)),
+    recovery: v.optional(formatted(formats.recoveryTime)),
+    defaultLifetime: v.optional(formatted(formats.duration)),
     zeroLifetime: v.optional(words(['refused', 'endless'])),
   },
   'a mapping',

@@ -28,15 +28,7 @@ import {
 } from './resolve-hosts.ts';
 import { readValue } from './settings.ts';
 import { checkListeners } from './sidecar-listeners.ts';
-import {
-  ACCESS_LOGS,
-  hostNames,
-  listenAddress,
-  oneOf,
-  protocolProblems,
-  upstream,
-  upstreamProtocol,
-} from './values.ts';
+import { ACCESS_LOGS, formats, oneOf, protocolProblems } from './values.ts';
 
 /** The result is right only if `problems` stays empty. */
 export function resolveConfig(
@@ -73,13 +65,13 @@ export function resolveConfig(
   const gateway = resolveGateway(file, { routes, maxInFlight: limits.maxInFlight }, problems);
 
   const config: Config = {
-    listen: readValue(given.listen, listenAddress, problems) ??
+    listen: readValue(given.listen, formats.listenAddress, problems) ??
       file.listen ?? { host: '127.0.0.1', port: 15_080 },
     admin: {
-      listen: readValue(given['admin-listen'], listenAddress, problems) ??
+      listen: readValue(given['admin-listen'], formats.listenAddress, problems) ??
         file.admin?.listen ?? { host: EVERY_ADDRESS, port: 15_081 },
       hosts:
-        readValue(given['admin-hosts'], hostNames, problems) ??
+        readValue(given['admin-hosts'], formats.hostNames, problems) ??
         file.admin?.hosts?.map((host) => host.toLowerCase()) ??
         [],
     },
@@ -165,8 +157,8 @@ function resolveAccessLog(
  * `upstream` and `protocol` override the route named `default`, which `upstream` adds at the end if missing.
  */
 function resolveRoutes(file: FileConfig, given: ProxyValues, problems: Problem[]): Keyed<RouteConfig>[] {
-  const simple = readValue(given.upstream, upstream, problems);
-  const protocol = readValue(given.protocol, upstreamProtocol, problems);
+  const simple = readValue(given.upstream, formats.upstream, problems);
+  const protocol = readValue(given.protocol, formats.upstreamProtocol, problems);
   const entries = keyed<RouteEntry>('routes', file.routes);
   if (given.upstream !== undefined && !entries.some(isDefault)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
@@ -209,7 +201,7 @@ function resolveRoutes(file: FileConfig, given: ProxyValues, problems: Problem[]
     const target = (isDefault(keyedEntry) ? simple : undefined) ?? entry.upstream;
     if (target === undefined) {
       const alreadyReported = isDefault(keyedEntry) && given.upstream !== undefined;
-      if (!alreadyReported) problems.push({ key: `${key}.upstream`, expected: upstream.expected });
+      if (!alreadyReported) problems.push({ key: `${key}.upstream`, expected: formats.upstream.expected });
       return [];
     }
     const isGiven = isDefault(keyedEntry) && protocol !== undefined;

@@ -11,7 +11,7 @@ import { resolveEgressProxy, resolveTls, SEEN_BY_PROXY } from './resolve-forward
 import { DEFAULT_GRANT, resolveGrant } from './resolve-grant.ts';
 import { readValue } from './settings.ts';
 import { didYouMean } from './suggestion.ts';
-import { oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
+import { formats, oneOf } from './values.ts';
 
 type CredentialUser = Keyed<{ readonly credential: string }>;
 
@@ -215,7 +215,11 @@ function resolveProvider(
   if (said === inFile && said.way !== 'authUrl') {
     refuseRealm(key, entry, `nothing beside ${said.way}, which names the realm`, problems);
   }
-  const base = readValue(said, said.way === 'tokenUrl' ? tokenEndpointUrl : serverUrl, problems);
+  const base = readValue(
+    said,
+    said.way === 'tokenUrl' ? formats.tokenEndpointUrl : formats.serverUrl,
+    problems,
+  );
   if (base === undefined) return undefined;
   const insecure = given['allow-insecure-token-url'];
   const permitted = readValue(insecure, oneOf(['true', 'false']), problems);

@@ -11,7 +11,7 @@ import type {
   InjectionEntry,
   RouteEntry,
 } from './file-schema.ts';
-import { serverOf, serverUrl } from './values.ts';
+import { formats, serverOf } from './values.ts';
 
 export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
 
@@ -171,7 +171,7 @@ export function resolveEgressProxy(
     problems.push({ key: `${key}.url`, expected: EXPECTED_URL });
     return undefined;
   }
-  const url = serverUrl.parse(text);
+  const url = formats.serverUrl.parse(text);
   if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
     // A URL may contain a password.
     problems.push({ key: `${key}.url`, expected: EXPECTED_URL, code: 'invalid_url', remedy: URL_REMEDY });

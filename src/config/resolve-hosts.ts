@@ -15,7 +15,7 @@ import type { AllowedDestinationEntry, CapturedHostEntry, FileConfig } from './f
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { readValue } from './settings.ts';
-import { type AddressedHost, addressedHosts, namedHosts, portNumber } from './values.ts';
+import { type AddressedHost, formats } from './values.ts';
 
 /** Hosts have the keys that name them in messages. */
 interface ResolvedForwardProxy {
@@ -145,7 +145,7 @@ export function resolveCapture(
   problems: Problem[],
 ): ResolvedCapture | undefined {
   const flag = given['capture-hosts'];
-  const named = readValue(flag, addressedHosts, problems);
+  const named = readValue(flag, formats.addressedHosts, problems);
   if (flag !== undefined && entry !== undefined) {
     const expected = 'nothing beside capture of the configuration file, which lists the hosts itself';
     problems.push({ key: flag.key, value: flag.text, expected });
@@ -238,8 +238,8 @@ export function resolveRedirect(
   problems: Problem[],
 ): ResolvedRedirect | undefined {
   const flag = given['redirect-hosts'];
-  const named = readValue(flag, namedHosts, problems);
-  const port = readValue(given['redirect-port'], portNumber, problems);
+  const named = readValue(flag, formats.namedHosts, problems);
+  const port = readValue(given['redirect-port'], formats.portNumber, problems);
   if (flag !== undefined && entry !== undefined) {
     const expected = 'nothing beside redirect of the configuration file, which lists the hosts itself';
     problems.push({ key: flag.key, value: flag.text, expected, code: 'conflicting_settings' });
@@ -281,7 +281,7 @@ function resolveRedirectedHost(
 
 /** `hosts` are intercepted, and all else passes. */
 export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: Problem[]): FileConfig {
-  const hosts = readValue(given.hosts, namedHosts, problems);
+  const hosts = readValue(given.hosts, formats.namedHosts, problems);
   if (given.hosts === undefined) return file;
   if (file.forwardProxy !== undefined) {
     problems.push({

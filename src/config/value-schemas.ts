@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { serverUrl, type ValueFormat } from './values.ts';
+import { formats, type ValueFormat } from './values.ts';
 
 /** In a format of `values.ts`. */
 export function formatted<T>(format: ValueFormat<T>) {
@@ -50,7 +50,7 @@ const PARAMETER_VALUE = 'a string or a list of strings';
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
 
 export const field = {
-  url: asWritten(serverUrl),
+  url: asWritten(formats.serverUrl),
 
   count: v.pipe(
     v.number('a whole number of at least 1'),

@@ -22,7 +22,7 @@ const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_0
 const SIZE_UNITS_BYTES = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 } as const;
 
 /** In ms. A bare number's unit would be a guess. */
-export const duration: ValueFormat<number> = {
+const duration: ValueFormat<number> = {
   expected: 'a duration such as 500ms, 30s, 5m, 1h or 7d',
   parse(text) {
     const [, number, unit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
@@ -32,7 +32,7 @@ export const duration: ValueFormat<number> = {
 };
 
 /** Between attempts. Shorter pauses are useless load, longer ones an outage. */
-export const recoveryTime: ValueFormat<number> = {
+const recoveryTime: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {
     const ms = duration.parse(text);
@@ -41,7 +41,7 @@ export const recoveryTime: ValueFormat<number> = {
 };
 
 /** With Kubernetes' suffixes: `64Ki`, `10Mi`. */
-export const size: ValueFormat<number> = {
+const size: ValueFormat<number> = {
   expected: 'a size in bytes such as 65536, 64Ki or 10Mi',
   parse(text) {
     const [, number, unit] = /^(\d{1,12})(Ki|Mi|Gi)?$/.exec(text) ?? [];
@@ -51,7 +51,7 @@ export const size: ValueFormat<number> = {
 };
 
 /** A peer may send 65 535 bytes before it learns of a smaller one (RFC 9113 §6.9.2). */
-export const windowSize: ValueFormat<number> = {
+const windowSize: ValueFormat<number> = {
   expected: 'a size in bytes from 64Ki to 1Gi',
   parse(text) {
     const bytes = size.parse(text);
@@ -59,13 +59,13 @@ export const windowSize: ValueFormat<number> = {
   },
 };
 
-export const serverUrl: ValueFormat<URL> = {
+const serverUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials, query or fragment',
   parse: (text) => (text.includes('?') ? undefined : tokenEndpointUrl.parse(text)),
 };
 
 /** It may have a query (RFC 6749 §3.2). */
-export const tokenEndpointUrl: ValueFormat<URL> = {
+const tokenEndpointUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials or fragment',
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -76,7 +76,7 @@ export const tokenEndpointUrl: ValueFormat<URL> = {
 };
 
 /** A name is allowed as host. */
-export const listenAddress: ValueFormat<ListenAddress> = {
+const listenAddress: ValueFormat<ListenAddress> = {
   expected: 'host:port with a port from 0 to 65535, such as 127.0.0.1:15080 or [::1]:0',
   parse(text) {
     const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text) ?? [];
@@ -86,13 +86,13 @@ export const listenAddress: ValueFormat<ListenAddress> = {
   },
 };
 
-export const portNumber: ValueFormat<number> = {
+const portNumber: ValueFormat<number> = {
   expected: 'a port from 1 to 65535',
   parse: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
 };
 
 /** Lower-case in the result. */
-export const hostNames: ValueFormat<readonly string[]> = {
+const hostNames: ValueFormat<readonly string[]> = {
   expected: 'host names without ports, by commas',
   parse(text) {
     const names = text.split(',').map((name) => name.trim().toLowerCase());
@@ -111,7 +111,7 @@ export interface NamedHost {
 export const MAX_NAMED_HOSTS = 100;
 
 /** More specific ones first, each once. */
-export const namedHosts: ValueFormat<readonly NamedHost[]> = {
+const namedHosts: ValueFormat<readonly NamedHost[]> = {
   expected: `1 to ${MAX_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
   parse(text) {
     const hosts = text.split(',').map((entry) => parseNamedHost(entry.trim().toLowerCase()));
@@ -128,7 +128,7 @@ export const namedHosts: ValueFormat<readonly NamedHost[]> = {
 };
 
 /** Lower-case in the result. */
-export const exactName: ValueFormat<string> = {
+const exactName: ValueFormat<string> = {
   expected:
     'an exact host name such as api.example.com: a hosts file has no wildcards, for which there is forwardProxy',
   parse(text) {
@@ -137,7 +137,7 @@ export const exactName: ValueFormat<string> = {
   },
 };
 
-export const loopbackAddress: ValueFormat<string> = {
+const loopbackAddress: ValueFormat<string> = {
   expected: 'an address of loopback such as 127.0.0.2, or ::1',
   parse: (text) => (isIP(text) !== 0 && isLoopbackHost(text) ? text : undefined),
 };
@@ -146,7 +146,7 @@ export interface AddressedHost extends NamedHost {
   readonly address: string;
 }
 
-export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
+const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
   expected: `1 to ${MAX_NAMED_HOSTS} exact host names by commas, each with an optional port and its address of loopback, such as api.example.com=127.0.0.2, pay.example.com:8443=127.0.0.3`,
   parse(text) {
     const hosts = text.split(',').map((entry): AddressedHost | undefined => {
@@ -176,7 +176,7 @@ function parseNamedHost(text: string): NamedHost | undefined {
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-export const upstream: ValueFormat<Upstream> = {
+const upstream: ValueFormat<Upstream> = {
   expected: serverUrl.expected,
   parse(text) {
     const url = serverUrl.parse(text);
@@ -207,7 +207,25 @@ export const UPSTREAM_PROTOCOLS = [
   'h2c',
 ] as const satisfies readonly UpstreamProtocol[];
 
-export const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
+const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
+
+export const formats = {
+  duration,
+  recoveryTime,
+  size,
+  windowSize,
+  serverUrl,
+  tokenEndpointUrl,
+  listenAddress,
+  portNumber,
+  hostNames,
+  namedHosts,
+  exactName,
+  loopbackAddress,
+  addressedHosts,
+  upstream,
+  upstreamProtocol,
+};
 
 /**
  * `h2` is over TLS, `h2c` over TCP.

@@ -8,7 +8,7 @@ import type { Command } from '../config/command.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { readFlags, readValue, type Settings, unknownVariables } from '../config/settings.ts';
-import { duration, listenAddress } from '../config/values.ts';
+import { formats } from '../config/values.ts';
 import { issuerAdminEndpoints } from '../issuer/admin.ts';
 import { createClientStore, defineClients } from '../issuer/clients.ts';
 import { startIssuer } from '../issuer/issuer.ts';
@@ -72,8 +72,8 @@ export const demo: Command = {
     const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = unknownVariables(SETTINGS, env);
     const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
-      readValue(given[flag], listenAddress, problems) ??
-      (listenAddress.parse(SETTINGS[flag].default) as ListenAddress);
+      readValue(given[flag], formats.listenAddress, problems) ??
+      (formats.listenAddress.parse(SETTINGS[flag].default) as ListenAddress);
     const listen = {
       proxy: address('listen'),
       admin: address('admin-listen'),
@@ -81,8 +81,8 @@ export const demo: Command = {
       issuerAdmin: address('issuer-admin-listen'),
       api: address('api-listen'),
     };
-    const tokenLifetimeMs = readValue(given['token-lifetime'], duration, problems) ?? 20_000;
-    const rotateAfterMs = readValue(given['rotate-after'], duration, problems);
+    const tokenLifetimeMs = readValue(given['token-lifetime'], formats.duration, problems) ?? 20_000;
+    const rotateAfterMs = readValue(given['rotate-after'], formats.duration, problems);
     if (tokenLifetimeMs < 2000) {
       problems.push({ key: '--token-lifetime', value: `${tokenLifetimeMs}ms`, expected: 'at least 2s' });
     }

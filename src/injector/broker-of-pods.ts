@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { serverUrl, type ValueFormat } from '../config/values.ts';
+import { formats, type ValueFormat } from '../config/values.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { DirectoryWatchOptions } from '../platform/mounted/directory-watch.ts';
 import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
@@ -47,7 +47,7 @@ type AuthoritiesConfig =
 const brokerUrl: ValueFormat<string> = {
   expected: 'an https URL of a host alone, such as https://token-sidecar-broker.tokens.svc:15084',
   parse(text) {
-    const url = serverUrl.parse(text);
+    const url = formats.serverUrl.parse(text);
     return url?.protocol === 'https:' && url.pathname === '/' ? url.origin : undefined;
   },
 };

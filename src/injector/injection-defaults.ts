@@ -1,7 +1,7 @@
 /** The operator's flags, for what annotations do not say. */
 
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel } from '../platform/log/logger.ts';
 import { isLoopbackHost } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -224,7 +224,7 @@ export function readInjectionDefaults(
   }
   const native = read('default-native-sidecar', boolean);
   const allowInsecureTokenUrl = read('default-allow-insecure-token-url', boolean) === 'true';
-  const authUrl = readText('authUrl', 'default-auth-url', serverUrl);
+  const authUrl = readText('authUrl', 'default-auth-url', formats.serverUrl);
   if (authUrl.authUrl !== undefined && !allowInsecureTokenUrl) checkSecure(authUrl.authUrl, problems, given);
   return {
     image: read('default-image', imageReference) ?? DEFAULT_IMAGE,
@@ -237,7 +237,7 @@ export function readInjectionDefaults(
     allowInsecureTokenUrl,
     ...readText('scope', 'default-scope', grantValue),
     ...readText('audience', 'default-audience', grantValue),
-    ...readText('upstream', 'default-upstream', upstream),
+    ...readText('upstream', 'default-upstream', formats.upstream),
     ...readText('caConfigMap', 'default-ca-config-map', objectName),
     mode: read('default-mode', oneOf(MODES.default)) ?? 'reverse',
     ...(allowedModes === undefined ? {} : { allowedModes }),

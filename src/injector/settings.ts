@@ -1,5 +1,5 @@
 import { type GivenValues, readCertificatePair, readValue, type Settings } from '../config/settings.ts';
-import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -174,7 +174,7 @@ const boolean = oneOf(['true', 'false']);
 const certificateLifetime: ValueFormat<number> = {
   expected: 'a duration from 1h to 9999d, such as 90d',
   parse(text) {
-    const ms = duration.parse(text);
+    const ms = formats.duration.parse(text);
     return ms === undefined || ms < 3_600_000 || ms > 9999 * 86_400_000 ? undefined : ms;
   },
 };
@@ -183,7 +183,7 @@ const certificateLifetime: ValueFormat<number> = {
 const propagation: ValueFormat<number> = {
   expected: 'a duration of at most 10m, such as 60s',
   parse(text) {
-    const ms = duration.parse(text);
+    const ms = formats.duration.parse(text);
     return ms === undefined || ms > 600_000 ? undefined : ms;
   },
 };
@@ -208,8 +208,8 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
   const namespace = readValue(given.namespace, objectName, problems);
   const broker = readBrokerOfPods(given, problems);
   return {
-    listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_443 },
-    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+    listen: readValue(given.listen, formats.listenAddress, problems) ?? { host: '0.0.0.0', port: 15_443 },
+    adminListen: readValue(given['admin-listen'], formats.listenAddress, problems) ?? {
       host: '0.0.0.0',
       port: 15_081,
     },
@@ -227,8 +227,8 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
           },
         }
       : {}),
-    drainDelayMs: readValue(given['drain-delay'], duration, problems) ?? 5000,
-    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    drainDelayMs: readValue(given['drain-delay'], formats.duration, problems) ?? 5000,
+    drainTimeoutMs: readValue(given['drain-timeout'], formats.duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
     defaults: readInjectionDefaults(given, problems),
     ...(broker === undefined ? {} : { broker }),

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { CommandContext } from '../config/command.ts';
 import { type GivenValues, readValue } from '../config/settings.ts';
-import { duration } from '../config/values.ts';
+import { formats } from '../config/values.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { connectKubernetes } from '../platform/kubernetes/client.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -16,7 +16,7 @@ type Given = Pick<GivenValues<typeof INJECTOR_SETTINGS>, 'kubeconfig' | 'namespa
 /** @throws {SidecarError} `kubernetes_api` if the webhook never answers. */
 export async function waitForInjector(given: Given, context: CommandContext): Promise<number> {
   const problems: Problem[] = [];
-  const timeoutMs = readValue(given['wait-timeout'], duration, problems) ?? 60_000;
+  const timeoutMs = readValue(given['wait-timeout'], formats.duration, problems) ?? 60_000;
   const named = readValue(given.namespace, objectName, problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const api = connectKubernetes(given.kubeconfig?.text, systemClock);

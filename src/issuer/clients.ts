@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { duration } from '../config/values.ts';
+import { formats } from '../config/values.ts';
 import { decodeFormComponent } from '../platform/form.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { parseScryptHash, type ScryptCost, type ScryptHash } from './secret-hashing.ts';
@@ -97,7 +97,7 @@ export function isScopeToken(text: string): boolean {
 
 /** Undefined if the text is no lifetime that we issue. */
 export function parseTokenLifetime(text: string): number | undefined {
-  const ms = duration.parse(text);
+  const ms = formats.duration.parse(text);
   if (ms === undefined || ms % 1000 !== 0) return undefined;
   const seconds = ms / 1000;
   return seconds >= MIN_LIFETIME_SECONDS && seconds <= MAX_LIFETIME_SECONDS ? seconds : undefined;

@@ -1,5 +1,5 @@
 import { type GivenValue, type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
@@ -94,14 +94,14 @@ export function readIssuerConfig(
   given: GivenValues<typeof ISSUER_SETTINGS>,
   problems: Problem[],
 ): IssuerConfig {
-  const authUrl = readValue(given['auth-url'], serverUrl, problems);
-  const adminUrl = readValue(given['admin-url'], serverUrl, problems);
+  const authUrl = readValue(given['auth-url'], formats.serverUrl, problems);
+  const adminUrl = readValue(given['admin-url'], formats.serverUrl, problems);
   const clients = readClientsPath(given['clients-file'], given['clients-dir'], problems);
   const keyFile = given['signing-key-file'];
   const published = given['published-keys-dir'];
   return {
-    listen: readValue(given['listen'], listenAddress, problems) ?? { host: '0.0.0.0', port: 15090 },
-    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+    listen: readValue(given['listen'], formats.listenAddress, problems) ?? { host: '0.0.0.0', port: 15090 },
+    adminListen: readValue(given['admin-listen'], formats.listenAddress, problems) ?? {
       host: '0.0.0.0',
       port: 15091,
     },
@@ -115,7 +115,7 @@ export function readIssuerConfig(
       : { publishedKeysDirectory: { path: published.text, key: published.key } }),
     signingAlgorithm: readValue(given['signing-alg'], oneOf(SIGNING_ALGORITHMS), problems) ?? 'ES256',
     tokenLifetimeSeconds: readValue(given['token-lifetime'], tokenLifetime, problems) ?? 300,
-    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    drainTimeoutMs: readValue(given['drain-timeout'], formats.duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
   };
 }

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
-import { oneOf, portNumber, type ValueFormat } from '../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import type { AddressRange, Redirection } from './netfilter/redirection-table.ts';
 
@@ -51,7 +51,7 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
   const remove = readValue(given.remove, oneOf(['true', 'false']), problems);
   const redirection: Redirection = {
     port:
-      readValue(given['redirect-port'], portNumber, problems) ??
+      readValue(given['redirect-port'], formats.portNumber, problems) ??
       Number(PROXY_SETTINGS['redirect-port'].default),
     capturedPorts: readValue(given.ports, portRanges, problems) ?? defaultOf('ports', portRanges),
     refusedUdpPorts:
@@ -78,7 +78,7 @@ const portRanges: ValueFormat<readonly PortRange[]> = {
 function portRange(text: string): PortRange | undefined {
   const [, begin, end = begin] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
   if (begin === undefined) return undefined;
-  const [first, last] = [portNumber.parse(begin), portNumber.parse(end as string)];
+  const [first, last] = [formats.portNumber.parse(begin), formats.portNumber.parse(end as string)];
   return first !== undefined && last !== undefined && first <= last ? { first, last } : undefined;
 }
 

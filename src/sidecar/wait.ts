@@ -1,6 +1,6 @@
 import type { Command } from '../config/command.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
-import { duration, listenAddress } from '../config/values.ts';
+import { formats } from '../config/values.ts';
 import { SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { http } from '../platform/net/node-http.ts';
@@ -36,11 +36,11 @@ export const wait: Command = {
   async run({ args, env, shutdown }) {
     const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = [];
-    const address = readValue(given['admin-listen'], listenAddress, problems) ?? {
+    const address = readValue(given['admin-listen'], formats.listenAddress, problems) ?? {
       host: '127.0.0.1',
       port: 15_081,
     };
-    const timeoutMs = readValue(given['wait-timeout'], duration, problems) ?? 60_000;
+    const timeoutMs = readValue(given['wait-timeout'], formats.duration, problems) ?? 60_000;
     if (problems.length > 0) throw new ConfigurationError(problems);
     await waitUntilReady(reachableAddress(address), timeoutMs, systemClock, shutdown.signal);
     return 0;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { duration, listenAddress, recoveryTime, serverUrl, size, upstream } from '../../src/config/values.ts';
+import { formats } from '../../src/config/values.ts';
 import { formatAddress, isLoopbackHost, reachableAddress } from '../../src/platform/net/address.ts';
 
 describe('duration', () => {
@@ -11,16 +11,16 @@ describe('duration', () => {
     ['5m', 300_000],
     ['1h', 3_600_000],
     ['7d', 604_800_000],
-  ])('%s', (text, ms) => expect(duration.parse(text)).toBe(ms));
+  ])('%s', (text, ms) => expect(formats.duration.parse(text)).toBe(ms));
   it.each(['5', '', '-5s', '5 s', '5S', 's', '1e3s', '1h30m', '٣s'])('refuses %j', (text) =>
-    expect(duration.parse(text)).toBeUndefined(),
+    expect(formats.duration.parse(text)).toBeUndefined(),
   );
 });
 
 it('a recovery is neither a hurry without end nor an outage of its own', () => {
-  expect(recoveryTime.parse('1s')).toBe(1000);
-  expect(recoveryTime.parse('10m')).toBe(600_000);
-  for (const text of ['999ms', '0s', '601s', '30']) expect(recoveryTime.parse(text)).toBeUndefined();
+  expect(formats.recoveryTime.parse('1s')).toBe(1000);
+  expect(formats.recoveryTime.parse('10m')).toBe(600_000);
+  for (const text of ['999ms', '0s', '601s', '30']) expect(formats.recoveryTime.parse(text)).toBeUndefined();
 });
 
 describe('size', () => {
@@ -29,9 +29,9 @@ describe('size', () => {
     ['64Ki', 65_536],
     ['10Mi', 10_485_760],
     ['1Gi', 1_073_741_824],
-  ])('%s', (text, bytes) => expect(size.parse(text)).toBe(bytes));
+  ])('%s', (text, bytes) => expect(formats.size.parse(text)).toBe(bytes));
   it.each(['64k', '64KB', '-1', '1.5Ki', ''])('refuses %j', (text) =>
-    expect(size.parse(text)).toBeUndefined(),
+    expect(formats.size.parse(text)).toBeUndefined(),
   );
 });
 
@@ -41,12 +41,12 @@ describe('listen address', () => {
     ['[::1]:0', { host: '::1', port: 0 }],
     ['localhost:80', { host: 'localhost', port: 80 }],
   ])('%s', (text, address) => {
-    expect(listenAddress.parse(text)).toEqual(address);
+    expect(formats.listenAddress.parse(text)).toEqual(address);
     expect(formatAddress(address)).toBe(text);
   });
   it.each(['127.0.0.1', ':80', '15080', '::1:80', 'a:65536', 'a:-1', 'a:b', 'http://a:80'])(
     'refuses %j',
-    (text) => expect(listenAddress.parse(text)).toBeUndefined(),
+    (text) => expect(formats.listenAddress.parse(text)).toBeUndefined(),
   );
 });
 
@@ -62,7 +62,7 @@ describe('server URL', () => {
     'https://x y',
     'https://',
     'javascript:alert(1)',
-  ])('refuses %j', (text) => expect(serverUrl.parse(text)).toBeUndefined());
+  ])('refuses %j', (text) => expect(formats.serverUrl.parse(text)).toBeUndefined());
 });
 
 describe('upstream', () => {
@@ -82,7 +82,7 @@ describe('upstream', () => {
       { protocol: 'http', host: '10.0.0.1', port: 8080, authority: '10.0.0.1:8080', basePath: '' },
     ],
     ['http://[::1]:80/', { protocol: 'http', host: '::1', port: 80, authority: '[::1]', basePath: '' }],
-  ])('%s', (text, expected) => expect(upstream.parse(text)).toEqual(expected));
+  ])('%s', (text, expected) => expect(formats.upstream.parse(text)).toEqual(expected));
 });
 
 it.each([
@@ -107,7 +107,14 @@ it('no format ever throws', () => {
   const unit = fc.integer({ min: 0, max: 0x10ffff }).map((point) => String.fromCodePoint(point));
   fc.assert(
     fc.property(fc.string({ unit }), (text) => {
-      for (const format of [duration, size, listenAddress, serverUrl, upstream]) format.parse(text);
+      for (const format of [
+        formats.duration,
+        formats.size,
+        formats.listenAddress,
+        formats.serverUrl,
+        formats.upstream,
+      ])
+        format.parse(text);
     }),
   );
 });

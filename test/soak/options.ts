@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { duration } from '../../src/config/values.ts';
+import { formats } from '../../src/config/values.ts';
 
 export interface SoakOptions {
   readonly durationMs: number;
@@ -43,7 +43,7 @@ export function readOptions(args: readonly string[]): SoakOptions {
 }
 
 function milliseconds(flag: string, text: string, least: number, most: number): number {
-  const value = duration.parse(text);
+  const value = formats.duration.parse(text);
   if (value === undefined || value < least || value > most) {
     throw new Error(
       `--${flag} is ${JSON.stringify(text)}; it must be from ${least / 1000}s to ${most / 1000}s`,

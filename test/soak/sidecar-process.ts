@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { listenAddress } from '../../src/config/values.ts';
+import { formats } from '../../src/config/values.ts';
 import type { ListenAddress } from '../../src/platform/net/address.ts';
 import { readShippedNode } from '../support/shipped-node.ts';
 
@@ -110,7 +110,7 @@ function parse(line: string): Partial<Record<'level' | 'msg' | 'proxy' | 'admin'
 }
 
 function address(text: string | undefined): ListenAddress {
-  const parsed = listenAddress.parse(text ?? '');
+  const parsed = formats.listenAddress.parse(text ?? '');
   if (parsed === undefined) throw new Error(`the log names an address ${JSON.stringify(text)}`);
   return parsed;
 }

@@ -5,7 +5,7 @@
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
-import { oneOf, serverUrl, upstream, upstreamProtocol, type ValueFormat } from '../../config/values.ts';
+import { formats, oneOf, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults.ts';
@@ -151,7 +151,7 @@ export const ANNOTATION_TABLE = {
     text: 'name of the Secret with `client_id` and `client_secret`',
   },
   [ANNOTATION.authUrl]: {
-    format: serverUrl,
+    format: formats.serverUrl,
     default: 'default-auth-url',
     variable: 'AUTH_URL',
     overrides: 'credential',
@@ -179,14 +179,14 @@ export const ANNOTATION_TABLE = {
     text: 'sent with the grant',
   },
   [ANNOTATION.upstream]: {
-    format: upstream,
+    format: formats.upstream,
     default: 'default-upstream',
     variable: 'UPSTREAM',
     overrides: 'route',
     text: "where the app's requests go",
   },
   [ANNOTATION.protocol]: {
-    format: upstreamProtocol,
+    format: formats.upstreamProtocol,
     variable: 'PROTOCOL',
     overrides: 'route',
     text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` by default, `http1`, `h2` or `h2c`; beside a ConfigMap it is for the upstream of the route named `default`, which must exist',

@@ -1,6 +1,6 @@
 /** Mode `hosts`: the pod's hosts file leads listed hosts to the sidecar. */
 
-import { type NamedHost, namedHosts } from '../../config/values.ts';
+import { formats, type NamedHost } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults } from '../injection-defaults.ts';
 import { isAllowedHost } from './allow-lists.ts';
@@ -27,7 +27,7 @@ const PORT_SYSCTL = 'net.ipv4.ip_unprivileged_port_start';
 
 /** @param hosts undefined or invalid means none. */
 function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
-  const named = hosts === undefined ? [] : (namedHosts.parse(hosts) ?? []);
+  const named = hosts === undefined ? [] : (formats.namedHosts.parse(hosts) ?? []);
   return [...new Set(named.map(({ host }) => host))].map((host, index) => ({
     host,
     // At most 100 hosts, and 127.0.0.1 is the app's own.
@@ -134,10 +134,10 @@ interface BesideHosts {
 export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
   const text = annotations[ANNOTATION.hosts];
   if (text === undefined) return [];
-  const hosts = namedHosts.parse(text);
+  const hosts = formats.namedHosts.parse(text);
   const problems: Problem[] = [];
   if (hosts === undefined)
-    problems.push({ key: ANNOTATION.hosts, value: text, expected: namedHosts.expected });
+    problems.push({ key: ANNOTATION.hosts, value: text, expected: formats.namedHosts.expected });
   if (mode === 'reverse') {
     problems.push({
       key: ANNOTATION.mode,

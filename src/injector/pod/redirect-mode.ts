@@ -1,6 +1,6 @@
 /** An init container with NET_ADMIN sends the app's connections to the sidecar. */
 
-import { namedHosts } from '../../config/values.ts';
+import { formats } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { ANNOTATION } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
@@ -41,7 +41,9 @@ const MESHES: Readonly<Record<string, string>> = {
 
 /** In the form of `--ports`. */
 export function capturedPorts(hosts: string): string {
-  const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
+  const named = (formats.namedHosts.parse(hosts) ?? []).flatMap(({ port }) =>
+    port === undefined ? [] : [port],
+  );
   return [...new Set([...USUAL_PORTS, ...named])].join(',');
 }
 

@@ -1,4 +1,4 @@
-import { protocolProblems, upstream, type ValueFormat } from '../../config/values.ts';
+import { formats, protocolProblems, type ValueFormat } from '../../config/values.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { InjectionDefaults, SidecarResources } from '../injection-defaults.ts';
@@ -124,7 +124,7 @@ export function resolveSettings(
     warnings.push(`${ANNOTATION.upstream}: http carries the access token in clear`);
   }
   const protocol = read(ANNOTATION.protocol);
-  const parsedTarget = target === undefined ? undefined : upstream.parse(target);
+  const parsedTarget = target === undefined ? undefined : formats.upstream.parse(target);
   if (parsedTarget !== undefined)
     problems.push(...protocolProblems(ANNOTATION.protocol, protocol, parsedTarget));
   const told = {

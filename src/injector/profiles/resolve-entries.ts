@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
 import { fileSchema } from '../../config/file-schema.ts';
 import { resolveConfig } from '../../config/resolve-config.ts';
-import { namedHosts } from '../../config/values.ts';
+import { formats } from '../../config/values.ts';
 import type { Problem } from '../../platform/problems.ts';
 import { ANNOTATION, overriding } from '../pod/annotations.ts';
 import type { ProfileOverrides } from '../pod/cluster.ts';
@@ -158,7 +158,7 @@ export function overridden(
     routes: ofRoute.length > 0 ? routesWith(entries, credential, overrides, problems) : entries.routes,
     hosts:
       ofHosts.length > 0
-        ? (namedHosts.parse(overrides[ANNOTATION.hosts] ?? '') ?? []).map((host) => ({
+        ? (formats.namedHosts.parse(overrides[ANNOTATION.hosts] ?? '') ?? []).map((host) => ({
             profile: credential.profile,
             key: ANNOTATION.hosts,
             entry: { ...host, credential: credential.entry.name },

@@ -3,7 +3,7 @@
  * secrets go, so it is trusted no further than the issuer's own address.
  */
 
-import { tokenEndpointUrl } from '../../config/values.ts';
+import { formats } from '../../config/values.ts';
 import { parseObject } from '../../platform/json-object.ts';
 import { shownUrl } from '../../platform/log/shown-text.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
@@ -166,7 +166,7 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
 
 function shownValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
-  const url = tokenEndpointUrl.parse(value);
+  const url = formats.tokenEndpointUrl.parse(value);
   return url === undefined ? '(no plain URL)' : url.search === '' ? value : shownUrl(value);
 }
 
