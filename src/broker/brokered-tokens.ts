@@ -6,7 +6,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import { type Clock, remainingMs } from '../platform/time/clock.ts';
 import { TokenUnavailable } from '../token/bearer-source.ts';
-import { isHashOf } from '../token/broker-protocol.ts';
+import { tokenHash } from '../token/broker-protocol.ts';
 import type { TokenSnapshot } from '../token/grant-report.ts';
 import { leftToRenewMs } from '../token/schedule.ts';
 import type { TokenSource } from '../token/token-source.ts';
@@ -185,7 +185,7 @@ export function createGrants(options: GrantsOptions): Grants {
     { hash, namespace }: RefusalReport,
   ): Promise<BrokerAnswer | undefined> {
     const held = source.held();
-    if (held === undefined || !isHashOf(hash, held.token)) return undefined;
+    if (held === undefined || !tokenHash.isOf(hash, held.token)) return undefined;
     await source.forUpstream(namespace).replace(`Bearer ${held.token}`);
     const { grantInFlight, consecutiveFailures } = source.snapshot();
     const isSame = source.held()?.token === held.token;
@@ -219,7 +219,8 @@ export function createGrants(options: GrantsOptions): Grants {
       const one = openFor(credential);
       // A report of a replaced token is answered at once.
       const held = report === undefined ? undefined : one.opened?.held();
-      const isOfHeld = report !== undefined && (held === undefined || isHashOf(report.hash, held.token));
+      const isOfHeld =
+        report !== undefined && (held === undefined || tokenHash.isOf(report.hash, held.token));
       const now = one.opened === undefined || isOfHeld ? undefined : given(one.opened);
       return now ?? answerLater(one, report);
     },

@@ -1,11 +1,7 @@
 /** A request for a token (RFC 6749 §4.4), with the service account token as the client's proof (RFC 7523 §2.2). */
 
 import { FormFault, parseForm } from '../platform/form.ts';
-import {
-  REFUSED_TOKEN_HASH,
-  readRefusedTokenHash,
-  TAKES_REFUSED_TOKEN_HASH,
-} from '../token/broker-protocol.ts';
+import { REFUSED_TOKEN, tokenHash } from '../token/broker-protocol.ts';
 
 export interface TokenRequest {
   readonly kind: 'request';
@@ -88,10 +84,10 @@ export function readTokenRequest({ profile, credential }: Address, body: Uint8Ar
   if (form.has('audience') || form.has('resource')) {
     return refusal('invalid_target', 'the profile says what the token is for');
   }
-  const reported = form.get(REFUSED_TOKEN_HASH);
-  const refusedTokenHash = reported === undefined ? undefined : readRefusedTokenHash(reported);
+  const reported = form.get(REFUSED_TOKEN.parameter);
+  const refusedTokenHash = reported === undefined ? undefined : tokenHash.read(reported);
   if (reported !== undefined && refusedTokenHash === undefined) {
-    return refusal('invalid_request', `${REFUSED_TOKEN_HASH} is a SHA-256 in base64url, 43 characters`);
+    return refusal('invalid_request', `${REFUSED_TOKEN.parameter} is a SHA-256 in base64url, 43 characters`);
   }
   return {
     kind: 'request',
@@ -161,7 +157,7 @@ export function onTheWire(answer: BrokerAnswer): WireAnswer {
           access_token: answer.token,
           token_type: 'Bearer',
           expires_in: answer.expiresInSeconds,
-          [TAKES_REFUSED_TOKEN_HASH]: true,
+          [REFUSED_TOKEN.announcement]: true,
         }
       : { error: answer.code, error_description: answer.description };
   return {

@@ -5,7 +5,7 @@ import { TokenBuckets } from '../platform/limits/token-bucket.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-protocol.ts';
+import { REFUSALS } from '../token/broker-protocol.ts';
 import type { Grants } from './brokered-tokens.ts';
 import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
@@ -160,7 +160,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     if (verdict === 'late') return { answer: late() };
     const by = proved(verdict.caller);
     if (verdict.kind === 'refused') {
-      const answer = refusal('invalid_client', ASSERTION_NOT_TAKEN);
+      const answer = refusal('invalid_client', REFUSALS.assertionNotTaken);
       return { by, answer, reason: verdict.reason };
     }
     if (verdict.kind === 'unavailable') {
@@ -221,5 +221,5 @@ function late(): BrokerAnswer {
 }
 
 function notTheirs(): BrokerAnswer {
-  return refusal('unauthorized_client', NO_SUCH_CREDENTIAL);
+  return refusal('unauthorized_client', REFUSALS.noSuchCredential);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { formats } from '../config/values.ts';
+import { formats, type ValueFormat } from '../config/values.ts';
 import { decodeFormComponent } from '../platform/form.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { parseScryptHash, type ScryptCost, type ScryptHash } from './secret-hashing.ts';
@@ -43,7 +43,15 @@ const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
 const MIN_LIFETIME_SECONDS = 1;
 const MAX_LIFETIME_SECONDS = 30 * 86_400;
 
-export const TOKEN_LIFETIME_EXPECTED = 'a duration of whole seconds from 1s to 30d';
+export const tokenLifetime: ValueFormat<number> = {
+  expected: 'a duration of whole seconds from 1s to 30d',
+  parse(text) {
+    const ms = formats.duration.parse(text);
+    if (ms === undefined || ms % 1000 !== 0) return undefined;
+    const seconds = ms / 1000;
+    return seconds >= MIN_LIFETIME_SECONDS && seconds <= MAX_LIFETIME_SECONDS ? seconds : undefined;
+  },
+};
 
 /**
  * Adds mistakes to `problems`, without secrets.
@@ -73,12 +81,12 @@ export function defineClient(
     problems.push({ key: keyOf('audience'), value: '', expected: 'audiences that are not empty' });
   }
   const tokenLifetimeSeconds =
-    definition.tokenLifetime === undefined ? undefined : parseTokenLifetime(definition.tokenLifetime);
+    definition.tokenLifetime === undefined ? undefined : tokenLifetime.parse(definition.tokenLifetime);
   if (definition.tokenLifetime !== undefined && tokenLifetimeSeconds === undefined) {
     problems.push({
       key: keyOf('tokenLifetime'),
       value: definition.tokenLifetime,
-      expected: TOKEN_LIFETIME_EXPECTED,
+      expected: tokenLifetime.expected,
     });
   }
   if (problems.length > before || clientId === undefined) return undefined;
@@ -93,14 +101,6 @@ export function defineClient(
 
 export function isScopeToken(text: string): boolean {
   return SCOPE_TOKEN.test(text);
-}
-
-/** Undefined if the text is no lifetime that we issue. */
-export function parseTokenLifetime(text: string): number | undefined {
-  const ms = formats.duration.parse(text);
-  if (ms === undefined || ms % 1000 !== 0) return undefined;
-  const seconds = ms / 1000;
-  return seconds >= MIN_LIFETIME_SECONDS && seconds <= MAX_LIFETIME_SECONDS ? seconds : undefined;
 }
 
 export function sha256(text: string): Buffer {

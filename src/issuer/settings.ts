@@ -3,7 +3,7 @@ import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from './clients.ts';
+import { tokenLifetime } from './clients.ts';
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './keys.ts';
 
 export const ISSUER_SETTINGS = {
@@ -86,8 +86,6 @@ const realmName: ValueFormat<string> = {
   expected: 'a realm name of letters, digits, ".", "_" and "-"',
   parse: (text) => (isRealmName(text) ? text : undefined),
 };
-
-const tokenLifetime: ValueFormat<number> = { expected: TOKEN_LIFETIME_EXPECTED, parse: parseTokenLifetime };
 
 /** A mistake is added to `problems` and replaced by the default, so that the files can be checked too. */
 export function readIssuerConfig(

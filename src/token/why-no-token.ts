@@ -2,7 +2,7 @@
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import { shownUrl } from '../platform/log/shown-text.ts';
-import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-protocol.ts';
+import { REFUSALS } from './broker-protocol.ts';
 import type { TokenSnapshot } from './grant-report.ts';
 import type { FailedGrant } from './token-state.ts';
 
@@ -56,10 +56,10 @@ const OF_ANSWERS: Remedies = [
 
 const OF_REFUSALS: Remedies = [
   [
-    new RegExp(NO_SUCH_CREDENTIAL),
+    new RegExp(REFUSALS.noSuchCredential),
     "have the ClusterTokenProfile admit the pod's namespace and service account",
   ],
-  [new RegExp(ASSERTION_NOT_TAKEN), "look at the broker's log, which says why"],
+  [new RegExp(REFUSALS.assertionNotTaken), "look at the broker's log, which says why"],
   [/invalid_scope/, 'ask for a scope that the client may have there'],
   [/invalid_target/, 'ask for an audience or resource that the client may have there'],
   [/unauthorized_client|unsupported_grant_type/, 'allow the client the grant there'],

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
 import { readBasicCredentials } from '../../src/issuer/caller-verification.ts';
-import { isScopeToken, parseTokenLifetime } from '../../src/issuer/clients.ts';
+import { isScopeToken, tokenLifetime } from '../../src/issuer/clients.ts';
 import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/keys.ts';
 import { parseScryptHash } from '../../src/issuer/secret-hashing.ts';
 import { parseForm } from '../../src/platform/form.ts';
@@ -103,11 +103,11 @@ describe('the life of a token', () => {
     ['90s', 90],
     ['30d', 2_592_000],
   ])('may be %s', (text, seconds) => {
-    expect(parseTokenLifetime(text)).toBe(seconds);
+    expect(tokenLifetime.parse(text)).toBe(seconds);
   });
 
   it.each(['0s', '999ms', '1500ms', '2592001s', '31d', '60', 'soon', ''])('may not be %j', (text) => {
-    expect(parseTokenLifetime(text)).toBeUndefined();
+    expect(tokenLifetime.parse(text)).toBeUndefined();
   });
 });
 

@@ -9,7 +9,7 @@ import {
   UnusableFile,
   type UnusableSecret,
 } from '../../platform/mounted/mounted-secret.ts';
-import { REFUSED_TOKEN_HASH, refusedTokenHash } from '../broker-protocol.ts';
+import { REFUSED_TOKEN, tokenHash } from '../broker-protocol.ts';
 import { type AssertionKey, parseAssertionKey, signAssertion } from '../client/assertion.ts';
 import type { ProofOfClient } from '../client/client-authentication.ts';
 import type { MountedFiles } from '../credentials.ts';
@@ -133,7 +133,7 @@ export async function grantRequest(
 
 /** RFC 6749 §4.4. */
 function askForClient(config: CredentialSettings, { proof, tokenUrl, refused }: GrantOccasion): GrantRequest {
-  const report = refused === undefined ? {} : { [REFUSED_TOKEN_HASH]: refusedTokenHash(refused) };
+  const report = refused === undefined ? {} : { [REFUSED_TOKEN.parameter]: tokenHash.of(refused) };
   return formRequest({ grant_type: 'client_credentials', ...report }, { proof, tokenUrl }, config);
 }
 

@@ -1,7 +1,7 @@
 /** What a token endpoint's answer means (RFC 6749 §5), and how long its token lives. */
 
 import { parseObject } from '../../platform/json-object.ts';
-import { TAKES_REFUSED_TOKEN_HASH } from '../broker-protocol.ts';
+import { REFUSED_TOKEN } from '../broker-protocol.ts';
 import type { TranslateAnswer } from '../grants/grants.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
 import type { ProviderAnswer } from './provider-request.ts';
@@ -145,7 +145,7 @@ function readGrant(
     result: 'success',
     accessToken: token,
     lifetimeMs: lifetime.lifetimeMs,
-    ...(fields[TAKES_REFUSED_TOKEN_HASH] === true ? { takesRefusals: true } : {}),
+    ...(fields[REFUSED_TOKEN.announcement] === true ? { takesRefusals: true } : {}),
   };
 }
 
