@@ -146,26 +146,25 @@ export function trustedBy(root: X509Certificate, caFile: string | undefined): st
   return isIn(getCACertificates('extra')) ? 'of NODE_EXTRA_CA_CERTS' : "of the system's list";
 }
 
-export function sidecarRootIn(directory: string): string {
-  return join(directory, 'ca.crt');
-}
+export const sidecarRoot = {
+  fileIn(directory: string): string {
+    return join(directory, 'ca.crt');
+  },
 
-/** @throws if none can be read. */
-export async function readSidecarRoot(directory: string): Promise<X509Certificate> {
-  return new X509Certificate(await readBoundedFile(sidecarRootIn(directory), MAX_PEM_BYTES));
-}
+  /** @throws if none can be read. */
+  async read(directory: string): Promise<X509Certificate> {
+    return new X509Certificate(await readBoundedFile(sidecarRoot.fileIn(directory), MAX_PEM_BYTES));
+  },
 
-/**
- * Judged by signatures, since anybody can use the sidecar's name.
- * @param chain the server's own first.
- */
-export async function isShownBySidecar(
-  chain: readonly X509Certificate[],
-  directory: string | undefined,
-): Promise<boolean> {
-  if (directory === undefined || chain.length === 0) return false;
-  const root = await readSidecarRoot(directory).catch(() => undefined);
-  if (root === undefined) return false;
-  const issuers = [...chain.slice(1).filter(({ raw }) => !raw.equals(root.raw)), root];
-  return issuers.every((issuer, index) => chain[index]?.verify(issuer.publicKey) === true);
-}
+  /**
+   * Judged by signatures, since anybody can use the sidecar's name.
+   * @param chain the server's own first.
+   */
+  async isBehind(chain: readonly X509Certificate[], directory: string | undefined): Promise<boolean> {
+    if (directory === undefined || chain.length === 0) return false;
+    const root = await sidecarRoot.read(directory).catch(() => undefined);
+    if (root === undefined) return false;
+    const issuers = [...chain.slice(1).filter(({ raw }) => !raw.equals(root.raw)), root];
+    return issuers.every((issuer, index) => chain[index]?.verify(issuer.publicKey) === true);
+  },
+};

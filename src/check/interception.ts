@@ -9,7 +9,7 @@ import { formatAddress, isName, type ListenAddress, reachableAddress } from '../
 import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { TRUST_VARIABLES } from '../platform/trust-variables.ts';
 import { certificatesIn, INTERCEPTION_ROOT } from '../platform/x509/pem.ts';
-import { commonName, readSidecarRoot, sidecarRootIn } from './certificates.ts';
+import { commonName, sidecarRoot } from './certificates.ts';
 import {
   type About,
   about,
@@ -58,9 +58,9 @@ export async function examineInterception(
   const of = about('interception');
   let root: X509Certificate;
   try {
-    root = await readSidecarRoot(directory);
+    root = await sidecarRoot.read(directory);
   } catch (error) {
-    const detail = `${sidecarRootIn(directory)}: ${wordsFor(error)}`;
+    const detail = `${sidecarRoot.fileIn(directory)}: ${wordsFor(error)}`;
     const remedy = 'look where a sidecar runs that has started, in a container that mounts this directory';
     return [of.warning('authority', detail, remedy)];
   }

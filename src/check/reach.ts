@@ -9,14 +9,7 @@ import { systemCodeOf } from '../platform/errors.ts';
 import { formatAddress } from '../platform/net/address.ts';
 import { connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
-import {
-  commonName,
-  describeValidity,
-  isShownBySidecar,
-  namesOf,
-  trustedBy,
-  validityOf,
-} from './certificates.ts';
+import { commonName, describeValidity, namesOf, sidecarRoot, trustedBy, validityOf } from './certificates.ts';
 import type { examineClearHttp2 } from './clear-http2.ts';
 import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
 import {
@@ -224,7 +217,7 @@ async function describeTls(
   const shown = `${socket.getProtocol() ?? 'TLS'}, certificate of ${namesOf(own)}, ${describeValidity(validity)}`;
   const refusal = socket.authorizationError as unknown as string | Error | null | undefined;
   if (!socket.authorized) {
-    if (await isShownBySidecar(chain, trustDirectory)) return redirectedHere(step, of);
+    if (await sidecarRoot.isBehind(chain, trustDirectory)) return redirectedHere(step, of);
     const code = typeof refusal === 'string' ? refusal : (systemCodeOf(refusal) ?? 'not trusted');
     const detail = `${shown}, signed by ${commonName(own.issuer)}: ${code}`;
     return of.failure(step, 'provider_unavailable', detail, remedyFor(code, serverName ?? host));

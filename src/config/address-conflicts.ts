@@ -5,7 +5,7 @@ import { createServer, isIP } from 'node:net';
 import { systemCodeOf } from '../platform/errors.ts';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import { listenOn } from '../platform/net/listen.ts';
-import { inHex, MAPPED, octetsOf } from '../platform/net/socket-tables.ts';
+import { kernelAddress } from '../platform/net/socket-tables.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { placedInFile } from './load.ts';
 import { WITHOUT_FAMILY } from './sidecar-listeners.ts';
@@ -166,11 +166,12 @@ async function socketsListeningAt({ host, port }: ListenAddress): Promise<string
  */
 function isInTheWay(local: string, host: string): boolean {
   if (isIP(host) === 0) return true;
-  const octets = octetsOf(host);
-  const wanted = inHex(octets);
-  const mapped = inHex([...MAPPED, ...octets]);
+  const octets = kernelAddress.octetsOf(host);
+  const wanted = kernelAddress.inHex(octets);
+  const mapped = kernelAddress.inHex([...kernelAddress.mapped, ...octets]);
   if (isEvery(local)) return isEvery(wanted) || local.length >= wanted.length;
-  if (isEvery(wanted)) return wanted.length >= local.length || local.startsWith(inHex(MAPPED));
+  if (isEvery(wanted))
+    return wanted.length >= local.length || local.startsWith(kernelAddress.inHex(kernelAddress.mapped));
   return local === wanted || local === mapped;
 }
 

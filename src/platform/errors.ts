@@ -175,7 +175,7 @@ export const ERRORS = {
   configuration: { title: 'The configuration is not valid' },
 } as const satisfies Record<string, ErrorRow>;
 
-export type ErrorCode = keyof typeof ERRORS;
+type ErrorCode = keyof typeof ERRORS;
 
 export type ProxyErrorCode = {
   [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;

@@ -1,7 +1,6 @@
 import {
   type CountedErrorCode,
   ERRORS,
-  type ErrorCode,
   messageOf,
   type ProxyErrorCode,
   SidecarError,
@@ -11,7 +10,7 @@ import type { Logger } from '../platform/log/logger.ts';
 
 /** An unforeseen error shows none of its details. */
 export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {
-  if (error instanceof SidecarError && 'status' in ERRORS[error.code as ErrorCode]) {
+  if (error instanceof SidecarError && 'status' in ERRORS[error.code as keyof typeof ERRORS]) {
     return error as SidecarError<ProxyErrorCode>;
   }
   return new SidecarError('internal', 'an unexpected error in the sidecar', { cause: error });

@@ -5,13 +5,8 @@ import type { Logger } from '../platform/log/logger.ts';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import type { Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
-import {
-  createTokenFileMetrics,
-  openTokenFile,
-  type TokenFile,
-  type TokenFileTrouble,
-} from '../token/output/token-file.ts';
+import { startLocalEndpoint } from '../token/output/local-endpoint.ts';
+import { createTokenFileMetrics, openTokenFile, type TokenFileTrouble } from '../token/output/token-file.ts';
 import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {
@@ -30,8 +25,8 @@ export async function openOutputs(
   { registry, clock, log }: { readonly registry: Registry; readonly clock: Clock; readonly log: Logger },
 ): Promise<Outputs> {
   const metrics = createTokenFileMetrics(registry);
-  const files = new Map<string, TokenFile>();
-  let endpoint: LocalEndpoint | undefined;
+  const files = new Map<string, Awaited<ReturnType<typeof openTokenFile>>>();
+  let endpoint: Awaited<ReturnType<typeof startLocalEndpoint>> | undefined;
   const close = async () => {
     await Promise.all([...files.values(), endpoint].map((output) => output?.close()));
   };
@@ -61,7 +56,7 @@ export async function openOutputs(
   };
 }
 
-function givenOf(credentials: readonly OpenCredential[]): Given[] {
+function givenOf(credentials: readonly OpenCredential[]) {
   return credentials.flatMap(({ config: { output, scope }, source }) =>
     output?.endpoint === true ? [{ source, scope }] : [],
   );

@@ -11,7 +11,7 @@ import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { leaveTerminationMessage, TERMINATION_LOG, whenAborted } from '../platform/process/shutdown.ts';
 import { keepHeapSmall } from '../platform/process/small-heap.ts';
-import { type NoToken, whyNeverGranted } from '../token/why-no-token.ts';
+import { whyNeverGranted } from '../token/why-no-token.ts';
 import { loadSidecarConfiguration, namedListeners } from './configuration.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { readPod } from './status/pod.ts';
@@ -117,7 +117,7 @@ async function serve(
   return failure === undefined ? 0 : EXIT_STATUS_OF[failure.code];
 }
 
-function failedStart({ config: { credentials }, tokens }: Sidecar): NoToken | undefined {
+function failedStart({ config: { credentials }, tokens }: Sidecar) {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);
     const failure = config && whyNeverGranted(config, token.snapshot());

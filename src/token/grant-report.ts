@@ -185,7 +185,7 @@ export interface GrantSpan {
 }
 
 /** Holds no token and no detail of an answer. */
-export interface EndedGrantSpan {
+interface EndedGrantSpan {
   /** `given_up`: another took its place, or the program ends. */
   readonly result: TokenResponse['result'] | 'given_up';
   /** The token endpoint, or the issuer until it has named one. */

@@ -8,7 +8,7 @@ import type { FailedGrant } from './token-state.ts';
 
 type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
-export interface NoToken {
+interface NoToken {
   readonly code: NoTokenCode;
   /** Without a secret or the credential's name. */
   readonly message: string;

@@ -2,7 +2,7 @@
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseObject } from '../../platform/json-object.ts';
-import { MAX_LIFETIME_SECONDS, MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
+import { TOKEN_LIMITS, wrongToken } from '../../token/provider/token-response.ts';
 
 /** Derived from one secret. */
 export interface CacheKey {
@@ -27,7 +27,7 @@ const TAG_BYTES = 16;
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
 /** Characters in base64: the longest token, escaped, with other fields. */
-export const MAX_VALUE_LENGTH = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
+export const MAX_VALUE_LENGTH = Math.ceil((2 * TOKEN_LIMITS.bytes + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
 export function deriveKey(secret: Buffer): CacheKey {
@@ -73,7 +73,10 @@ export function unseal({ sealing }: CacheKey, name: string, value: string): Stor
 function readToken(text: string): StoredToken | undefined {
   const { accessToken, lifetimeMs, requestedAtMs } = parseObject(text) ?? {};
   if (wrongToken(accessToken) !== undefined) return undefined;
-  if (typeof lifetimeMs !== 'number' || !(lifetimeMs > 0 && lifetimeMs <= MAX_LIFETIME_SECONDS * 1000)) {
+  if (
+    typeof lifetimeMs !== 'number' ||
+    !(lifetimeMs > 0 && lifetimeMs <= TOKEN_LIMITS.lifetimeSeconds * 1000)
+  ) {
     return undefined;
   }
   if (typeof requestedAtMs !== 'number' || !Number.isFinite(requestedAtMs)) return undefined;

@@ -126,7 +126,7 @@ function isSegment(name: string): boolean {
 
 type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 
-export interface Finding {
+interface Finding {
   readonly reason: EventReason;
   readonly message: string;
 }

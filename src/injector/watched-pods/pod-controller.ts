@@ -17,7 +17,7 @@ import { TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { Finding, TellEvent } from '../cluster/owner-events.ts';
+import type { TellEvent } from '../cluster/owner-events.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { LABEL } from '../pod/annotations.ts';
@@ -140,7 +140,11 @@ export function startPodController(
   function teller() {
     let hasFailed = false;
     /** @param about equal ones count as one finding. */
-    return async (one: Kept, about: string, finding: () => Promise<Finding>): Promise<void> => {
+    return async (
+      one: Kept,
+      about: string,
+      finding: () => Promise<Parameters<TellEvent>[2]>,
+    ): Promise<void> => {
       if (tell === undefined || hasFailed || one.told === about || !tellings.take(clock.monotonicMs()))
         return;
       const { metadata } = one.pod;

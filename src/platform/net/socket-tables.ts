@@ -49,16 +49,20 @@ export function socketNames(
   end: End,
 ): readonly string[] {
   if (localAddress === undefined || remoteAddress === undefined) return [];
-  const here = octetsOf(localAddress);
-  const there = octetsOf(remoteAddress);
+  const here = kernelAddress.octetsOf(localAddress);
+  const there = kernelAddress.octetsOf(remoteAddress);
   const nameOf = (ours: readonly number[], peers: readonly number[]): string => {
     const names = [
-      `${inHex(ours)}:${portInHex(localPort as number)}`,
-      `${inHex(peers)}:${portInHex(remotePort as number)}`,
+      `${kernelAddress.inHex(ours)}:${portInHex(localPort as number)}`,
+      `${kernelAddress.inHex(peers)}:${portInHex(remotePort as number)}`,
     ];
     return (end === 'ours' ? names : names.reverse()).join(' ');
   };
-  if (here.length === 4) return [nameOf(here, there), nameOf([...MAPPED, ...here], [...MAPPED, ...there])];
+  if (here.length === 4)
+    return [
+      nameOf(here, there),
+      nameOf([...kernelAddress.mapped, ...here], [...kernelAddress.mapped, ...there]),
+    ];
   return [nameOf(here, there)];
 }
 
@@ -162,34 +166,36 @@ function portInHex(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, '0');
 }
 
-/** `::ffff:0:0/96` */
-export const MAPPED: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+export const kernelAddress = {
+  /** `::ffff:0:0/96` */
+  mapped: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff],
+
+  octetsOf(address: string): number[] {
+    if (isIPv4(address)) return address.split('.').map(Number);
+    const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
+      const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number);
+      return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+    });
+    const [front = [], back] = plain.split('::').map((half) => (half === '' ? [] : half.split(':')));
+    const zeros = back === undefined ? [] : new Array(8 - front.length - back.length).fill('0');
+    const octets = [...front, ...zeros, ...(back ?? [])].flatMap((group) => {
+      const value = Number.parseInt(group, 16);
+      return [value >> 8, value & 0xff];
+    });
+    const mapped = kernelAddress.mapped.every((octet, index) => octets[index] === octet);
+    return mapped ? octets.slice(kernelAddress.mapped.length) : octets;
+  },
+
+  /** In 32-bit numbers of the machine's byte order. */
+  inHex(octets: readonly number[]): string {
+    let hex = '';
+    for (let at = 0; at < octets.length; at += 4) {
+      const word = octets.slice(at, at + 4);
+      if (LITTLE_ENDIAN) word.reverse();
+      hex += Buffer.from(word).toString('hex').toUpperCase();
+    }
+    return hex;
+  },
+};
 
 const LITTLE_ENDIAN = endianness() === 'LE';
-
-export function octetsOf(address: string): number[] {
-  if (isIPv4(address)) return address.split('.').map(Number);
-  const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
-    const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number);
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-  });
-  const [front = [], back] = plain.split('::').map((half) => (half === '' ? [] : half.split(':')));
-  const zeros = back === undefined ? [] : new Array(8 - front.length - back.length).fill('0');
-  const octets = [...front, ...zeros, ...(back ?? [])].flatMap((group) => {
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
-  const mapped = MAPPED.every((octet, index) => octets[index] === octet);
-  return mapped ? octets.slice(MAPPED.length) : octets;
-}
-
-/** In 32-bit numbers of the machine's byte order. */
-export function inHex(octets: readonly number[]): string {
-  let hex = '';
-  for (let at = 0; at < octets.length; at += 4) {
-    const word = octets.slice(at, at + 4);
-    if (LITTLE_ENDIAN) word.reverse();
-    hex += Buffer.from(word).toString('hex').toUpperCase();
-  }
-  return hex;
-}

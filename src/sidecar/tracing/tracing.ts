@@ -43,7 +43,7 @@ import type { EndedRequest } from '../../proxy/observer.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/request-recorder.ts';
 import type { IncomingRequest } from '../../proxy/streams/contract.ts';
 import type { GrantTrace } from '../../token/bearer-source.ts';
-import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../../token/grant-report.ts';
+import type { GrantTracer } from '../../token/grant-report.ts';
 import { exportsInTime, openOtlpExporter } from './otlp-exporter.ts';
 
 const NAME = 'token-sidecar';
@@ -311,13 +311,13 @@ function contextOf(span: Span): TraceContext {
 /** Without tokens or proofs of the client. Each grant has its own trace, since many requests may wait for it. */
 function grantSpans(tracer: OtelTracer): GrantTracer {
   return {
-    begin(credential, reason): GrantSpan {
+    begin(credential, reason) {
       const attributes = { 'token_sidecar.credential': credential, 'token_sidecar.grant.reason': reason };
       const span = tracer.startSpan('grant', { kind: SpanKind.CLIENT, attributes }, ROOT_CONTEXT);
       const { traceId, spanId, traceFlags } = span.spanContext();
       return {
         trace: { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 },
-        end({ result, where, status }: EndedGrantSpan): void {
+        end({ result, where, status }) {
           span.setAttribute('token_sidecar.grant.result', result);
           span.setAttributes(providerAddress(where));
           if (status !== undefined) {

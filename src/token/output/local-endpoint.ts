@@ -27,7 +27,7 @@ const MAX_BODY_BYTES = 8192;
 /** A relayed request may come from outside the pod. */
 const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];
 
-export interface Given {
+interface Given {
   readonly source: Pick<TokenSource, 'name' | 'held' | 'obtain'>;
   readonly scope: string | undefined;
 }
@@ -39,7 +39,7 @@ interface LocalEndpointOptions {
   readonly log: Logger;
 }
 
-export interface LocalEndpoint {
+interface LocalEndpoint {
   readonly address: ListenAddress;
   /** These replace the tokens given before. */
   give(tokens: readonly Given[]): void;

@@ -25,7 +25,7 @@ export interface TokenFileTrouble {
   readonly sinceMs: number;
 }
 
-export interface TokenFile {
+interface TokenFile {
   /** Undefined if there is none. */
   trouble(): TokenFileTrouble | undefined;
   /** This source's token replaces the one before in one step. */

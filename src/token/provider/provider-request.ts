@@ -6,7 +6,7 @@ import { systemCodeOf } from '../../platform/errors.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { VERSION } from '../../platform/version.ts';
 
-export interface ProviderRequest {
+interface ProviderRequest {
   readonly url: URL;
   readonly agent: Agent;
   readonly body?: { readonly type: string; readonly text: string };

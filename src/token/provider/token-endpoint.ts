@@ -21,7 +21,6 @@ import {
   GarbledAnswer,
   OverlongAnswer,
   type ProviderAnswer,
-  type ProviderRequest,
   StaleConnection,
   sendProviderRequest,
 } from './provider-request.ts';
@@ -86,7 +85,7 @@ export function createTokenEndpoint(
         );
 
   async function send(
-    request: ProviderRequest,
+    request: Parameters<typeof sendProviderRequest>[0],
     signal: AbortSignal,
   ): Promise<ProviderAnswer & EndpointAnswer> {
     const requestedAtMs = clock.now().wallMs;

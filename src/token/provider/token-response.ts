@@ -37,8 +37,12 @@ export interface RefusedGrant {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** Upstreams' limits on headers would refuse a longer one. */
-export const MAX_TOKEN_BYTES = 64 * 1024;
+export const TOKEN_LIMITS = {
+  /** Upstreams' limits on headers would refuse a longer one. */
+  bytes: 64 * 1024,
+  /** Ten years. A longer one means no end, or is a mistake. */
+  lifetimeSeconds: 10 * 365 * 24 * 3600,
+};
 
 /** Any other error is a verdict on the request. */
 const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
@@ -156,8 +160,8 @@ export function wrongToken(accessToken: unknown): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     return 'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
   }
-  return accessToken.length > MAX_TOKEN_BYTES
-    ? `access_token is longer than ${MAX_TOKEN_BYTES} bytes`
+  return accessToken.length > TOKEN_LIMITS.bytes
+    ? `access_token is longer than ${TOKEN_LIMITS.bytes} bytes`
     : undefined;
 }
 
@@ -194,9 +198,6 @@ function describeType(contentType: string): string {
   const type = contentType.replace(/;.*/s, '').trim();
   return /^[a-z0-9.+-]{1,40}\/[a-z0-9.+-]{1,60}$/i.test(type) ? type : 'an unnamed type';
 }
-
-/** Ten years. A longer one means no end, or is a mistake. */
-export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
 /** Assumed for an endless token: daily renewal follows changes at the provider. */
 const ENDLESS_MS = 24 * 3600 * 1000;
@@ -261,11 +262,11 @@ function statedSeconds(expiresIn: unknown): number | 'absent' | 'endless' | unde
   if (expiresIn === undefined || expiresIn === null || expiresIn === '') return 'absent';
   const seconds = typeof expiresIn === 'string' && NUMBER.test(expiresIn) ? Number(expiresIn) : expiresIn;
   if (typeof seconds !== 'number') return undefined;
-  return seconds > MAX_LIFETIME_SECONDS ? 'endless' : seconds;
+  return seconds > TOKEN_LIMITS.lifetimeSeconds ? 'endless' : seconds;
 }
 
 function lifetimeFromSeconds(seconds: number): number | undefined {
-  return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
+  return seconds > 0 && seconds <= TOKEN_LIMITS.lifetimeSeconds ? seconds * 1000 : undefined;
 }
 
 interface OwnLifetime {
