@@ -12,6 +12,7 @@ import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts'
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
+import { SURROUNDINGS } from '../support/run-command.ts';
 import { RawProvider, type Reaction, tokenAnswer } from './raw-provider.ts';
 
 const authority = createCertificateAuthority('Test CA');
@@ -205,7 +206,9 @@ describe('closing', { timeout: BEFORE_IDLE_ENDS }, () => {
 describe('in a process of its own', () => {
   async function loneGrant(tokenUrl: string, env: Readonly<Record<string, string>> = {}) {
     const script = join(import.meta.dirname, 'lone-grant.ts');
-    const { stdout } = await promisify(execFile)(process.execPath, [script, tokenUrl], { env });
+    const { stdout } = await promisify(execFile)(process.execPath, [script, tokenUrl], {
+      env: { ...SURROUNDINGS, ...env },
+    });
     return JSON.parse(stdout);
   }
 
