@@ -1,11 +1,12 @@
 /**
  * Writes what is generated and committed: the JSON Schema of the configuration file, the reference of commands and
- * that of metrics, the chart's custom resources, and what the schema of its values says of each. With `--check` it writes nothing and fails when something is stale.
+ * that of metrics, the chart's custom resources, what the schema of its values says of each, and their table in its README. With `--check` it writes nothing and fails when something is stale.
  */
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { toJsonSchema } from '@valibot/to-json-schema';
+import { parse } from 'yaml';
 import { registerProcessMetrics } from '../src/admin/process-metrics.ts';
 import { createCacheMetrics } from '../src/broker/cache/metrics.ts';
 import { createBrokerMetrics } from '../src/broker/metrics.ts';
@@ -29,6 +30,7 @@ import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createReloadMetrics } from '../src/sidecar/reload/follow-file.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
 import { createTokenFileMetrics } from '../src/token/output/token-file.ts';
+import { chartReadme } from './chart-readme.ts';
 import { checkReference } from './check-reference.ts';
 import { describeSettings, type Schema } from './configuration/describe-schema.ts';
 import { configurationReference } from './configuration/reference.ts';
@@ -43,6 +45,8 @@ const CUSTOM_RESOURCES = 'charts/token-sidecar/files/crds';
 
 /** Its constraints are written by hand, but for those of the configuration file; what it says of each value comes from the values. */
 const VALUES_SCHEMA = 'charts/token-sidecar/values.schema.json';
+
+const CHART_README = 'charts/token-sidecar/README.md';
 
 /** By path from the root. */
 const INJECTOR_PAGE = 'docs/reference/injector.md';
@@ -59,6 +63,12 @@ function withAnnotations(page: string): string {
 }
 
 export async function generate(): Promise<Readonly<Record<string, string>>> {
+  const valuesSchema = describeValuesSchema(
+    takeOverGatewaySettings(await readFile(join(ROOT, VALUES_SCHEMA), 'utf8'), configurationSchema()),
+    await readFile(join(ROOT, 'charts/token-sidecar/values.yaml'), 'utf8'),
+  );
+  const chart = await readFile(join(ROOT, 'charts/token-sidecar/Chart.yaml'), 'utf8');
+  const { version } = parse(chart) as { version: string };
   return {
     'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
     'docs/reference/configuration.md': configurationReference(fileJsonSchema(), configurationHead()),
@@ -77,10 +87,8 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
         text,
       ]),
     ),
-    [VALUES_SCHEMA]: describeValuesSchema(
-      takeOverGatewaySettings(await readFile(join(ROOT, VALUES_SCHEMA), 'utf8'), configurationSchema()),
-      await readFile(join(ROOT, 'charts/token-sidecar/values.yaml'), 'utf8'),
-    ),
+    [VALUES_SCHEMA]: valuesSchema,
+    [CHART_README]: chartReadme(await readFile(join(ROOT, CHART_README), 'utf8'), valuesSchema, version),
   };
 }
 

@@ -20,7 +20,6 @@ const GO_PROGRAMS = [
   'sigs.k8s.io/kubectl-validate@v0.0.4',
   'sigs.k8s.io/kustomize/kustomize/v5@v5.8.1',
   'github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1',
-  'github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2',
   'github.com/rhysd/actionlint/cmd/actionlint@v1.7.12',
 ];
 

@@ -14,7 +14,7 @@ interface Schema {
 
 /**
  * @param schema JSON whose constraints are kept as they are.
- * @param values YAML with a comment above each key, on one line; in helm-docs' form for keys of its table.
+ * @param values YAML with a comment above each key, on one line.
  * @returns the schema with both for every key.
  * @throws {Error} when a key has no comment, or stands in only one of the two; when one that values.yaml does not spell out, such
  *   as those of a toleration, has no description in the schema.
@@ -74,9 +74,9 @@ function commentsOf(values: string): ReadonlyMap<string, string> {
   const path: { readonly name: string; readonly indent: number }[] = [];
   let comment: string | undefined;
   for (const line of values.split('\n')) {
-    const [, text] = /^ *# (?:-- )?(.*)$/.exec(line) ?? [];
+    const [, text] = /^ *# (.*)$/.exec(line) ?? [];
     if (text !== undefined) {
-      if (!text.startsWith('@section')) comment = text;
+      comment = text;
       continue;
     }
     const [, spaces, name] = /^( *)([A-Za-z][A-Za-z0-9]*):/.exec(line) ?? [];

@@ -12,7 +12,6 @@ export type Tool =
   | 'alertmanager'
   | 'actionlint'
   | 'helm'
-  | 'helm-docs'
   | 'kubectl-validate'
   | 'kustomize'
   | 'prometheus'

@@ -1,0 +1,143 @@
+/** The part of the chart's README that is generated: its table of values, taken from their schema, and its version. */
+
+interface Schema {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+
+interface Value {
+  readonly key: string;
+  readonly standard: string;
+  readonly text: string;
+}
+
+/** Keys below several of `members` that mean the same are one row. */
+interface Family {
+  readonly title: string;
+  readonly head: string;
+  readonly prefix: string;
+  readonly members: readonly string[];
+}
+
+const FAMILIES: readonly Family[] = [
+  {
+    title: 'Injector, issuer, broker and gateway',
+    head: 'Write the component before the key: `injector.affinity`. If not all four have a key, those that have it are named.',
+    prefix: '',
+    members: ['injector', 'issuer', 'broker', 'gateway'],
+  },
+  {
+    title: 'Monitors, rules and dashboard',
+    head: 'Write `monitoring.` and the object before the key: `monitoring.podMonitor.labels`.',
+    prefix: 'monitoring.',
+    members: ['podMonitor', 'serviceMonitor', 'prometheusRule', 'dashboard'],
+  },
+];
+
+const SECTIONS: Readonly<Record<string, string>> = {
+  sidecar: 'Sidecar defaults',
+  injector: 'Injector',
+  issuer: 'Issuer',
+  broker: 'Broker',
+  gateway: 'Gateway',
+  monitoring: 'Monitoring',
+  networkPolicy: 'Network policy',
+};
+
+/** A longer default is left to values.yaml, and so are the parts of a probe. */
+const LONGEST_DEFAULT = 40;
+const IN_VALUES = '[…](values.yaml)';
+
+/**
+ * @param readme as it is committed.
+ * @param schema JSON of the values' schema, described.
+ * @param version of the chart.
+ * @returns the README with all that follows its heading "Values" and the versions in it written anew.
+ */
+export function chartReadme(readme: string, schema: string, version: string): string {
+  const [prose = ''] = readme.split('\n## Values\n');
+  const current = prose.replace(/(?<=^ {2}- name: token-sidecar\n {4}version: ).*$/m, version);
+  return `${current}\n## Values\n\n${valuesTables(JSON.parse(schema) as Schema)}`;
+}
+
+function valuesTables(schema: Schema): string {
+  const values = leavesOf(schema, '');
+  const families = FAMILIES.map((family) => ({ ...family, rows: shared(values, family) }));
+  const inFamilies = new Set(families.flatMap(({ rows }) => rows.flatMap(({ of }) => of)));
+  const single = values.filter((value) => !inFamilies.has(value));
+  const common = single.filter(({ key }) => !Object.keys(SECTIONS).some((section) => isBelow(key, section)));
+  return [
+    'The default shows the type: `""` is a string, `[]` a list, `{}` an object.',
+    table('Common', common.map(row)),
+    ...families.map(({ title, head, rows }) =>
+      table(
+        title,
+        rows.map(({ text }) => text),
+        head,
+      ),
+    ),
+    ...Object.entries(SECTIONS).map(([section, title]) =>
+      table(title, single.filter(({ key }) => isBelow(key, section)).map(row)),
+    ),
+  ].join('\n\n');
+}
+
+function isBelow(key: string, section: string): boolean {
+  return key.startsWith(`${section}.`);
+}
+
+function leavesOf(schema: Schema, key: string): Value[] {
+  const inner = Object.entries(schema.properties ?? {});
+  if (key.endsWith('Probe')) return [{ key, standard: IN_VALUES, text: schema.description ?? '' }];
+  if (schema.default !== undefined || inner.length === 0) {
+    return [{ key, standard: shown(schema.default), text: schema.description ?? '' }];
+  }
+  return inner.flatMap(([name, below]) => leavesOf(below, key === '' ? name : `${key}.${name}`));
+}
+
+function shown(standard: unknown): string {
+  const text = JSON.stringify(standard);
+  return text.length > LONGEST_DEFAULT ? IN_VALUES : `\`${text}\``;
+}
+
+/** The rows of a family, each with the values that it stands for. */
+function shared(values: readonly Value[], { prefix, members }: Family): { of: Value[]; text: string }[] {
+  const groups = new Map<string, { member: string; value: Value }[]>();
+  for (const value of values) {
+    const member = members.find((name) => isBelow(value.key, `${prefix}${name}`));
+    if (member === undefined) continue;
+    const group = `${value.key.slice(prefix.length + member.length + 1)}\n${value.text}`;
+    groups.set(group, [...(groups.get(group) ?? []), { member, value }]);
+  }
+  return [...groups]
+    .filter(([, found]) => found.length > 1)
+    .map(([group, found]) => {
+      const [key = '', text = ''] = group.split('\n');
+      const owners =
+        found.length === members.length ? '' : `${found.map(({ member }) => member).join(', ')}: `;
+      return {
+        of: found.map(({ value }) => value),
+        text: `| \`${key}\` | ${defaultsOf(found)} | ${owners}${text} |`,
+      };
+    });
+}
+
+function defaultsOf(found: readonly { readonly member: string; readonly value: Value }[]): string {
+  const [first] = found;
+  if (found.every(({ value }) => value.standard === first?.value.standard))
+    return first?.value.standard ?? '';
+  return found.map(({ member, value }) => `${member} ${value.standard}`).join(', ');
+}
+
+function row({ key, standard, text }: Value): string {
+  return `| \`${key}\` | ${standard} | ${text} |`;
+}
+
+function table(title: string, rows: readonly string[], head?: string): string {
+  return [
+    `### ${title}`,
+    ...(head === undefined ? [] : [head]),
+    ['| key | default | |', '|---|---|---|', ...rows].join('\n'),
+  ].join('\n\n');
+}
