@@ -12,7 +12,7 @@ const WEBHOOKS = `${NAMESPACE}-${RELEASE}-injector`;
 const CERTIFICATE = `${RELEASE}-injector-self-managed`;
 const MORE = 'permissions-test';
 
-/** Of the tables in docs/reference/injector.md and the chart's README: what the release asks for by default. */
+/** Of the tables in docs/reference/injector.md: what the release asks for by default. */
 const EVERYWHERE = [
   'create events',
   'get apps/daemonsets',
