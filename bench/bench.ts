@@ -9,7 +9,7 @@ import { measureStarts } from './measure-starts.ts';
 import { type Options, readOptions, USAGE } from './options.ts';
 import { CACHE } from './programs.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
-import type { Surroundings } from './proxies/running-proxy.ts';
+import type { Dependencies } from './proxies/running-proxy.ts';
 import type { BenchmarkResult, CellFigures, StartFigures } from './results.ts';
 import { buildSidecar, endOnInterrupt, print, withSurroundings } from './run.ts';
 import { cellTable, machineText, startTable, verdictTable } from './table.ts';
@@ -40,7 +40,7 @@ async function main(options: Options): Promise<void> {
 async function measure(
   { cells, effort, starts: startCount }: Options,
   kinds: readonly ProxyKind[],
-  surroundings: Surroundings,
+  surroundings: Dependencies,
 ): Promise<BenchmarkResult> {
   const startedAt = new Date().toISOString();
   const machine = await describeMachine(kinds);

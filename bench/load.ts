@@ -3,14 +3,14 @@
 import { CALLS, type Cell, PAYLOADS } from './cells.ts';
 import { runH2load } from './h2load.ts';
 import type { LoadFigures, LoadTarget } from './load-figures.ts';
-import type { Surroundings } from './proxies/running-proxy.ts';
+import type { Dependencies } from './proxies/running-proxy.ts';
 import { runWrk } from './wrk.ts';
 
 export async function runLoad(
   target: LoadTarget,
   cell: Cell,
   seconds: number,
-  { cores, upstream }: Surroundings,
+  { cores, upstream }: Dependencies,
 ): Promise<LoadFigures> {
   return await (cell.protocol === 'http2'
     ? runH2load(target, cell, upstream.messageFile(cell.call), seconds, cores)

@@ -11,7 +11,7 @@ import { timeFixedWork } from './neighbours.ts';
 import type { OpenLoopFigures } from './open-loop.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-figures.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
-import { type RunningProxy, type Surroundings, startProxy } from './proxies/running-proxy.ts';
+import { type Dependencies, type RunningProxy, startProxy } from './proxies/running-proxy.ts';
 import type { CellFigures, Repetition } from './results.ts';
 
 export interface Effort {
@@ -78,7 +78,7 @@ export function expectedSeconds(cell: Cell, kinds: readonly ProxyKind[], effort:
 export async function measureCell(
   cell: Cell,
   kinds: readonly ProxyKind[],
-  surroundings: Surroundings,
+  surroundings: Dependencies,
   effort: Effort,
   notice: (text: string) => void,
 ): Promise<CellFigures> {
@@ -149,7 +149,7 @@ interface Phases {
 async function measureOnce(
   proxy: RunningProxy,
   cell: Cell,
-  surroundings: Surroundings,
+  surroundings: Dependencies,
   { warmUpSeconds, loadSeconds, latencySeconds }: Phases,
 ): Promise<Repetition> {
   const { cores } = surroundings;
@@ -185,7 +185,7 @@ async function measureOnce(
   }
 }
 
-function upstreamTarget(cell: Cell, { upstream }: Surroundings): LoadTarget {
+function upstreamTarget(cell: Cell, { upstream }: Dependencies): LoadTarget {
   return { protocol: cell.upstream === 'tls' ? 'https' : 'http', port: upstream.portFor(cell) };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REFERENCE } from './cells.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
-import { launchProxy, type Surroundings } from './proxies/running-proxy.ts';
+import { type Dependencies, launchProxy } from './proxies/running-proxy.ts';
 import { median, type StartFigures } from './results.ts';
 
 const LOG_LINE_BOUND_MS = 2000;
@@ -9,7 +9,7 @@ const LOG_LINE_BOUND_MS = 2000;
 /** Medians of as many starts, one after the other. */
 export async function measureStarts(
   kind: ProxyKind,
-  surroundings: Surroundings,
+  surroundings: Dependencies,
   starts: number,
 ): Promise<StartFigures> {
   const connected: number[] = [];

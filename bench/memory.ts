@@ -16,7 +16,7 @@ import { memoryOf } from './process-figures.ts';
 import { CACHE } from './programs.ts';
 import { ALL_PROXIES } from './proxies/all.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
-import { type Surroundings, startProxy } from './proxies/running-proxy.ts';
+import { type Dependencies, startProxy } from './proxies/running-proxy.ts';
 import { median } from './results.ts';
 import { buildSidecar, endOnInterrupt, print, withSurroundings } from './run.ts';
 import { readSlowly } from './slow-reader.ts';
@@ -88,7 +88,7 @@ if (kinds.length === 0) throw new Error(`--only must name some of ${ALL_PROXIES.
 if (!values['no-build']) await buildSidecar();
 await publish(await withSurroundings(measure));
 
-async function measure(surroundings: Surroundings): Promise<MemoryResult> {
+async function measure(surroundings: Dependencies): Promise<MemoryResult> {
   const startedAt = new Date().toISOString();
   const machine = await describeMachine(kinds);
   print(machineText(machine));
@@ -108,14 +108,14 @@ async function measure(surroundings: Surroundings): Promise<MemoryResult> {
   return { startedAt, machine, proxies };
 }
 
-async function measureSoak(kind: ProxyKind, surroundings: Surroundings): Promise<Soak> {
+async function measureSoak(kind: ProxyKind, surroundings: Dependencies): Promise<Soak> {
   return await sampled(kind, surroundings, async (port, seconds) => {
     const load = await runWrk({ protocol: 'http', port }, MANY, seconds, surroundings.cores);
     return { requests: load.requests, failures: load.refused + load.failed };
   });
 }
 
-async function measureChurn(kind: ProxyKind, surroundings: Surroundings): Promise<Churn> {
+async function measureChurn(kind: ProxyKind, surroundings: Dependencies): Promise<Churn> {
   return await sampled(kind, surroundings, async (port, seconds) => {
     const { perSecond } = CHURN;
     const { samples, failed, p99Us } = await measureLatency(
@@ -132,7 +132,7 @@ async function measureChurn(kind: ProxyKind, surroundings: Surroundings): Promis
 /** A fresh proxy under `load` for the whole time, and what it held in each second of that. */
 async function sampled<Figures extends object>(
   kind: ProxyKind,
-  surroundings: Surroundings,
+  surroundings: Dependencies,
   load: (port: number, seconds: number) => Promise<Figures>,
 ): Promise<Figures & Pick<Soak, 'seconds' | 'anonymousBytes'>> {
   const proxy = await startProxy(kind, MANY, surroundings);
@@ -148,7 +148,7 @@ async function sampled<Figures extends object>(
 }
 
 /** After some load, so that what only first requests cost is not the stream's. */
-async function measureStream(kind: ProxyKind, surroundings: Surroundings): Promise<Stream> {
+async function measureStream(kind: ProxyKind, surroundings: Dependencies): Promise<Stream> {
   const proxy = await startProxy(kind, REFERENCE, surroundings);
   let timer: NodeJS.Timeout | undefined;
   try {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { shareOutCores } from './cores.ts';
-import type { Surroundings } from './proxies/running-proxy.ts';
+import type { Dependencies } from './proxies/running-proxy.ts';
 import { startTokenEndpoint } from './token-endpoint.ts';
 import { startUpstream } from './upstream.ts';
 
@@ -29,7 +29,7 @@ export async function buildSidecar(): Promise<void> {
 }
 
 /** Starts what all proxies share, and takes it down again whatever `work` does. */
-export async function withSurroundings<T>(work: (surroundings: Surroundings) => Promise<T>): Promise<T> {
+export async function withSurroundings<T>(work: (surroundings: Dependencies) => Promise<T>): Promise<T> {
   const cores = shareOutCores();
   // This process's own work is not to disturb what is measured.
   execFileSync('taskset', ['-a', '-c', '-p', cores.load, String(process.pid)]);

@@ -66,9 +66,9 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   upstream: ['streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   recording: ['streams', 'http'],
   transaction: ['routing', 'streams', 'http', 'io'],
-  app: ['transaction', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
-  tls: ['app', 'transaction', 'routing', 'streams', 'http', 'io'],
-  capture: ['tls', 'app', 'routing', 'streams', 'tunnel', 'io'],
+  downstream: ['transaction', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
+  tls: ['downstream', 'transaction', 'routing', 'streams', 'http', 'io'],
+  capture: ['tls', 'downstream', 'routing', 'streams', 'tunnel', 'io'],
 };
 
 /** What would be against the table, and why it is not. */

@@ -20,7 +20,7 @@ import { machineText, verdictTable } from '../table.ts';
 import { bounded, MEGABYTE, megabytes, type Verdict } from '../targets.ts';
 import { startTokenEndpoint } from '../token-endpoint.ts';
 import type { AskerFigures, AskerSettings, Form } from './askers.ts';
-import { ALL_CONTESTANTS, type Contestant, type ContestantKind, type Surroundings } from './contestants.ts';
+import { ALL_CONTESTANTS, type Contestant, type ContestantKind, type Dependencies } from './contestants.ts';
 
 const ASKERS = join(import.meta.dirname, 'askers.ts');
 /** Whose tokens are known. */
@@ -112,7 +112,7 @@ async function measure(kind: ContestantKind): Promise<Figures> {
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-bench-broker-'));
   const provider = await startTokenEndpoint();
   try {
-    const surroundings: Surroundings = { directory, cores, provider, callers: CALLERS };
+    const surroundings: Dependencies = { directory, cores, provider, callers: CALLERS };
     const contestant = await kind.start(surroundings);
     try {
       return await measureRunning(kind, contestant, directory);

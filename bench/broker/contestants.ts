@@ -35,7 +35,7 @@ export interface Contestant {
   close(): Promise<void>;
 }
 
-export interface Surroundings {
+export interface Dependencies {
   /** Of this contestant alone. */
   readonly directory: string;
   readonly cores: Cores;
@@ -47,7 +47,7 @@ export interface ContestantKind {
   readonly name: string;
   /** What it does for an answer, in a few words. */
   readonly work: string;
-  start(surroundings: Surroundings): Promise<Contestant>;
+  start(surroundings: Dependencies): Promise<Contestant>;
 }
 
 export const broker: ContestantKind = {

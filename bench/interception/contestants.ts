@@ -11,7 +11,7 @@ import { findProgram, PROGRAM_ENVIRONMENT } from '../programs.ts';
 import { CLIENT_ID, CLIENT_SECRET } from '../token-endpoint.ts';
 import type { Target } from './load.ts';
 import { MITMPROXY } from './mitmproxy.ts';
-import { HOST, type Surroundings, TOKEN } from './surroundings.ts';
+import { type Dependencies, HOST, TOKEN } from './surroundings.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BUNDLE = join(ROOT, 'dist/token-sidecar.js');
@@ -40,7 +40,7 @@ export interface Contestant {
   readonly startsOnly?: true;
   /** Why it cannot be measured here. */
   missing(): Promise<string | undefined>;
-  prepare(surroundings: Surroundings): Promise<Launch>;
+  prepare(surroundings: Dependencies): Promise<Launch>;
 }
 
 /** Looked at as often as that, from the moment that it is started. */

@@ -13,7 +13,7 @@ export const HOST = 'localhost';
 
 export const TOKEN = 'a'.repeat(900);
 
-export interface Surroundings {
+export interface Dependencies {
   readonly directory: string;
   readonly apiPort: number;
   readonly tokenPort: number;
@@ -24,7 +24,7 @@ export interface Surroundings {
   close(): void;
 }
 
-export async function startSurroundings(directory: string): Promise<Surroundings> {
+export async function startSurroundings(directory: string): Promise<Dependencies> {
   const certificate = selfSigned(HOST);
   const fixed = selfSigned(HOST);
   const body = Buffer.alloc(100, 'a');

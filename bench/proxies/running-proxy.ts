@@ -11,7 +11,7 @@ import { fetchOverHttp1, fetchOverHttp2 } from './probe.ts';
 import type { ProxyKind } from './proxy.ts';
 
 /** What every proxy of a run shares. */
-export interface Surroundings {
+export interface Dependencies {
   readonly directory: string;
   readonly cores: Cores;
   readonly upstream: Upstream;
@@ -37,7 +37,7 @@ const LISTENING = '"msg":"listening"';
 export async function launchProxy(
   kind: ProxyKind,
   cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
-  { directory, cores, upstream, tokenEndpoint }: Surroundings,
+  { directory, cores, upstream, tokenEndpoint }: Dependencies,
 ): Promise<RunningProxy> {
   const port = await freePort();
   const launch = await kind.prepare({
@@ -84,7 +84,7 @@ export async function launchProxy(
 export async function startProxy(
   kind: ProxyKind,
   cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
-  surroundings: Surroundings,
+  surroundings: Dependencies,
 ): Promise<RunningProxy> {
   const proxy = await launchProxy(kind, cell, surroundings);
   const fetchText = protocolOf(cell) === 'http2' ? fetchOverHttp2 : fetchOverHttp1;

@@ -13,12 +13,12 @@ export interface ProviderModel {
   readonly outage: { readonly fromMs: number; readonly toMs: number };
 }
 
-export interface ProviderAnswer {
+export interface ProviderResponse {
   readonly atMs: number;
   readonly outcome: GrantedToken | RefusedGrant;
 }
 
-export function startProvider(model: ProviderModel): (nowMs: number) => ProviderAnswer {
+export function startProvider(model: ProviderModel): (nowMs: number) => ProviderResponse {
   const { outage, roundTripMs } = model;
   let busyUntilMs = 0;
   return (nowMs) => {

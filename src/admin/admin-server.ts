@@ -5,13 +5,13 @@ import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { BoundedRequest } from '../platform/net/body-pieces.ts';
-import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
+import { closeAtOnce, enforceResponseTimeout, HOP_FIELD, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import type { registerProcessMetrics } from './process-metrics.ts';
 
-interface AdminAnswer {
+interface AdminResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
@@ -32,7 +32,7 @@ export interface AdminEndpoint {
    * For an answer that takes time. Callers with the same path, `isLocal` and variant share it. Must have few values.
    */
   variant?(request: AdminRequest): string;
-  answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
+  answer(request: AdminRequest): AdminResponse | Promise<AdminResponse>;
 }
 
 interface AdminRequest {
@@ -73,7 +73,7 @@ export async function startAdminServer(
   const { clock = systemClock, metrics } = options;
   const hosts = new Set(options.hosts);
   const connections = new AdminConnections(clock, () => metrics?.connectionRefused());
-  const renderings = new Renderings<AdminAnswer>(clock);
+  const renderings = new Renderings<AdminResponse>(clock);
   const server = http.createServer({ IncomingMessage: BoundedRequest, maxHeaderSize: 8 * 1024 });
   server.on('connection', (socket) => connections.add(socket));
 
@@ -84,7 +84,7 @@ export async function startAdminServer(
       await endpoint.due((leave) => void response.once('close', leave));
       if (response.destroyed) return;
     }
-    let answer: AdminAnswer;
+    let answer: AdminResponse;
     try {
       answer = await answerRequest(request, endpoint, endpoints, hosts, renderings);
     } catch (error) {
@@ -100,7 +100,7 @@ export async function startAdminServer(
       socket.destroy();
       return;
     }
-    endUnlessAnswered(response, ANSWER_MS, clock);
+    enforceResponseTimeout(response, ANSWER_MS, clock);
     void respond(request, response);
   });
   const address = await listenOn(server, listen, '--admin-listen');
@@ -110,11 +110,11 @@ export async function startAdminServer(
   };
 }
 
-export function plain(status: number, text: string): AdminAnswer {
+export function plain(status: number, text: string): AdminResponse {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text}\n` };
 }
 
-export function json(status: number, value: unknown): AdminAnswer {
+export function json(status: number, value: unknown): AdminResponse {
   return { status, contentType: 'application/json', body: `${JSON.stringify(value, null, 2)}\n` };
 }
 
@@ -123,8 +123,8 @@ async function answerRequest(
   endpoint: AdminEndpoint | undefined,
   endpoints: Endpoints,
   hosts: ReadonlySet<string>,
-  renderings: Renderings<AdminAnswer>,
-): Promise<AdminAnswer> {
+  renderings: Renderings<AdminResponse>,
+): Promise<AdminResponse> {
   const refusal = whyRefused(request.method, request.headers, endpoint?.audience ?? 'programs', hosts);
   if (refusal !== undefined) return plain(403, refusal);
   if (endpoint === undefined) return plain(404, `not found; there is ${Object.keys(endpoints).join(', ')}`);
@@ -167,7 +167,7 @@ function isLoopbackPeer(address: string | undefined): boolean {
   return LOOPBACK_PEERS.has(address);
 }
 
-function send(request: IncomingMessage, response: ServerResponse, answer: AdminAnswer): void {
+function send(request: IncomingMessage, response: ServerResponse, answer: AdminResponse): void {
   request.resume();
   response.writeHead(answer.status, {
     'Content-Type': answer.contentType,

@@ -2,7 +2,7 @@ import type { CommandContext } from '../config/command.ts';
 import { createLogger, type Logger, type LogLevel } from '../platform/log/logger.ts';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';
-import { keepHeapSmall } from '../platform/process/small-heap.ts';
+import { tuneHeap } from '../platform/process/small-heap.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { type Clock, systemClock } from '../platform/time/clock.ts';
 import { type CertificateSource, certificateMissing } from '../platform/tls/serving-certificate.ts';
@@ -18,7 +18,7 @@ interface ServedConfig {
   readonly logLevel: LogLevel;
 }
 
-export interface Surroundings {
+export interface Dependencies {
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
@@ -44,14 +44,14 @@ export interface Started {
 export async function serveUntilShutdown(
   { adminListen, drainDelayMs, drainTimeoutMs, logLevel }: ServedConfig,
   { logOutput, shutdown, clock = systemClock }: CommandContext,
-  start: (surroundings: Surroundings) => Promise<Started>,
+  start: (surroundings: Dependencies) => Promise<Started>,
 ): Promise<number> {
   const log = createLogger(logLevel, logOutput);
   const registry = new Registry();
   const metrics = registerProcessMetrics(registry, logOutput.losses);
   const isEnding = (): boolean => shutdown.signal.aborted;
   const closers: (() => Promise<void> | void)[] = [];
-  const closeAtEnd: Surroundings['closeAtEnd'] = (close) => closers.push(close);
+  const closeAtEnd: Dependencies['closeAtEnd'] = (close) => closers.push(close);
   try {
     const { listener, missing, told } = await start({ clock, log, registry, isEnding, closeAtEnd });
     closers.push(() => listener.drain(drainDelayMs, drainTimeoutMs));
@@ -66,7 +66,7 @@ export async function serveUntilShutdown(
     closers.splice(-1, 0, admin.close);
     const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
     log.info({ ...addresses, ...told }, 'listening');
-    keepHeapSmall();
+    tuneHeap();
     await whenAborted(shutdown.signal);
     log.info({ drainDelayMs, drainTimeoutMs }, 'draining');
   } finally {

@@ -8,11 +8,18 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { BoundedRequest } from '../platform/net/body-pieces.ts';
-import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
+import { enforceResponseTimeout, listenOn, readBody } from '../platform/net/listen.ts';
 import { https } from '../platform/net/node-https.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
-import { type BrokerAnswer, type Message, onTheWire, READ_FIELDS, readAddress, refusal } from './messages.ts';
+import {
+  type BrokerResponse,
+  type Message,
+  onTheWire,
+  READ_FIELDS,
+  readAddress,
+  refusal,
+} from './messages.ts';
 import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 
@@ -35,7 +42,7 @@ export const DEFAULT_LIMITS: BrokerListenerLimits = {
   answerMs: 20_000,
 };
 
-const CHECK_EVERY_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 
 const KEEP_ALIVE_MS = 5000;
 
@@ -73,7 +80,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     handshakeTimeout: limits.handshakeMs,
     headersTimeout: limits.handshakeMs,
     requestTimeout: limits.requestMs,
-    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.requestMs),
+    connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, limits.requestMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: HEADER_BYTES,
     highWaterMark: BODY_BYTES,
@@ -101,7 +108,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     const startedAtMs = clock.monotonicMs();
     inFlight++;
     let result: RequestResult = 'aborted';
-    endUnlessAnswered(response, limits.answerMs, clock);
+    enforceResponseTimeout(response, limits.answerMs, clock);
     response.once('close', () => {
       inFlight--;
       connections.left(socket);
@@ -170,7 +177,7 @@ async function answer(
   endpoint: TokenEndpoint,
   beganAtMs: number,
   from: string,
-): Promise<BrokerAnswer | 'aborted'> {
+): Promise<BrokerResponse | 'aborted'> {
   const address = readAddress(messageOf(request));
   if (address.kind === 'refused') return address;
   const body = await readBody(request, BODY_BYTES);

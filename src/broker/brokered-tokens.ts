@@ -10,9 +10,9 @@ import { tokenHash } from '../token/broker-protocol.ts';
 import type { TokenSnapshot } from '../token/grant-report.ts';
 import { leftToRenewMs } from '../token/schedule.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { type BrokerAnswer, type GivenToken, refusal } from './messages.ts';
+import { type BrokerResponse, type GivenToken, refusal } from './messages.ts';
 import {
-  type BrokeredCredential,
+  type BrokerCredential,
   type BrokeredCredentials,
   isSame,
   type LiveVolume,
@@ -25,7 +25,7 @@ export interface Grants {
    * Never rejects for a fault of the provider. Waits up to `MAX_WAIT_MS` each for the Secrets, the first token and the next one.
    * @param report names a token that an upstream has refused: if it is the held one, its renewal is awaited.
    */
-  answer(credential: BrokeredCredential, report?: RefusalReport): BrokerAnswer | Promise<BrokerAnswer>;
+  answer(credential: BrokerCredential, report?: RefusalReport): BrokerResponse | Promise<BrokerResponse>;
   readonly size: number;
   /** Nothing is opened afterwards. */
   close(): Promise<void>;
@@ -50,7 +50,7 @@ interface GrantsOptions {
 const MAX_WAIT_MS = 5000;
 
 const IDLE_MS = 1_800_000;
-const LOOK_EVERY_MS = 10_000;
+const LOOK_INTERVAL_MS = 10_000;
 
 const RECOVERY_MS = 3000;
 
@@ -58,7 +58,7 @@ const RECOVERY_MS = 3000;
 const MIN_RETRY_MS = 1000;
 
 interface Open {
-  credential: BrokeredCredential;
+  credential: BrokerCredential;
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
   opened: TokenSource | undefined;
@@ -70,12 +70,12 @@ export function createGrants(options: GrantsOptions): Grants {
   const { credentials, objects, clock, log } = options;
   const open = new Map<string, Open>();
   const closing = new Map<string, Promise<void>>();
-  let cancelLook = clock.after(LOOK_EVERY_MS, look);
+  let cancelLook = clock.after(LOOK_INTERVAL_MS, look);
   /** A request may outlive its connection, and so the drain. */
   let isClosed = false;
 
   function look(): void {
-    cancelLook = clock.after(LOOK_EVERY_MS, look);
+    cancelLook = clock.after(LOOK_INTERVAL_MS, look);
     for (const [name, one] of open) {
       const isIdle = clock.monotonicMs() - one.askedAtMs >= IDLE_MS;
       const now = credentials.now(name);
@@ -103,7 +103,7 @@ export function createGrants(options: GrantsOptions): Grants {
     for (const volume of volumes) await volume.close();
   }
 
-  function openOne(credential: BrokeredCredential): Open {
+  function openOne(credential: BrokerCredential): Open {
     const { name, config } = credential;
     const volumes: LiveVolume[] = [];
     const source = (async () => {
@@ -133,7 +133,7 @@ export function createGrants(options: GrantsOptions): Grants {
     };
   }
 
-  function openFor(credential: BrokeredCredential): Open {
+  function openFor(credential: BrokerCredential): Open {
     const before = open.get(credential.name);
     if (before !== undefined) {
       before.askedAtMs = clock.monotonicMs();
@@ -183,7 +183,7 @@ export function createGrants(options: GrantsOptions): Grants {
   async function answerToReport(
     source: TokenSource,
     { hash, namespace }: RefusalReport,
-  ): Promise<BrokerAnswer | undefined> {
+  ): Promise<BrokerResponse | undefined> {
     const held = source.held();
     if (held === undefined || !tokenHash.isOf(hash, held.token)) return undefined;
     await source.forUpstream(namespace).replace(`Bearer ${held.token}`);
@@ -195,7 +195,7 @@ export function createGrants(options: GrantsOptions): Grants {
     return undefined;
   }
 
-  async function answerLater(one: Open, report: RefusalReport | undefined): Promise<BrokerAnswer> {
+  async function answerLater(one: Open, report: RefusalReport | undefined): Promise<BrokerResponse> {
     const source = await one.source;
     // The first token may come from another replica, and be the refused one.
     if (report !== undefined && source.held() === undefined) await source.obtain().catch(() => undefined);
@@ -236,7 +236,7 @@ export function createGrants(options: GrantsOptions): Grants {
   };
 }
 
-function unavailable(retryAfterMs: number): BrokerAnswer {
+function unavailable(retryAfterMs: number): BrokerResponse {
   return refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
 }
 

@@ -7,14 +7,14 @@ import type { SidecarMount } from '../injector/pod/sidecar-mounts.ts';
 import { judge } from '../injector/profile-rules.ts';
 import { credentialsViaBroker } from '../injector/profiles/broker-credentials.ts';
 import { isAdmitted } from '../injector/profiles/find-profiles.ts';
-import type { JudgedProfile, ProfileSource, ValidProfile } from '../injector/profiles/profile.ts';
+import type { ProfileSource, ValidatedProfile, ValidProfile } from '../injector/profiles/profile.ts';
 import { watchClusterProfiles } from '../injector/profiles/profile-store.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { makePrivateDirectory } from '../platform/files/private-directory.ts';
 import { connectKubernetes } from '../platform/kubernetes/client.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { createCredentialsMetrics } from '../platform/mounted/metrics.ts';
-import { forgetSeries, type Registry } from '../platform/prometheus.ts';
+import { type Registry, removeSeries } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { loggedCertificateMetrics } from '../platform/x509/certificate-metrics.ts';
 import { TokenSources } from '../sidecar/token-sources.ts';
@@ -23,7 +23,7 @@ import { createTokenMetrics } from '../token/metrics.ts';
 import { createGrants } from './brokered-tokens.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import {
-  type BrokeredCredential,
+  type BrokerCredential,
   type BrokeredCredentials,
   type VolumeFile,
   watchObjects,
@@ -102,7 +102,7 @@ export async function connectBroker(
     async closeSource(source) {
       await sources.close([source]);
       tokenMetrics.forget(source.name);
-      await forgetSeries(registry, ({ credential }) => credential === source.name);
+      await removeSeries(registry, ({ credential }) => credential === source.name);
     },
     clock,
     log,
@@ -137,11 +137,11 @@ export async function connectBroker(
   };
 }
 
-type ByName = ReadonlyMap<string, BrokeredCredential>;
+type ByName = ReadonlyMap<string, BrokerCredential>;
 
 /** @param directory where Secrets are laid out. */
 function brokeredCredentials(source: ProfileSource, directory: string): BrokeredCredentials {
-  const known = new WeakMap<JudgedProfile, ByName>();
+  const known = new WeakMap<ValidatedProfile, ByName>();
 
   function credentialsOf(judged: ValidProfile): ByName {
     const found = known.get(judged) ?? workOut(judged);

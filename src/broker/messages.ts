@@ -136,7 +136,7 @@ export interface GivenToken {
   readonly expiresInSeconds: number;
 }
 
-export type BrokerAnswer = GivenToken | Refusal;
+export type BrokerResponse = GivenToken | Refusal;
 
 export function refusal(code: RefusalCode, description: string, retryAfterMs?: number): Refusal {
   return { kind: 'refused', code, description, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
@@ -144,13 +144,13 @@ export function refusal(code: RefusalCode, description: string, retryAfterMs?: n
 
 const RETRY_AFTER_SECONDS = { least: 1, most: 10 };
 
-interface WireAnswer {
+interface WireResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-export function onTheWire(answer: BrokerAnswer): WireAnswer {
+export function onTheWire(answer: BrokerResponse): WireResponse {
   const body =
     answer.kind === 'given'
       ? {

@@ -15,7 +15,7 @@ export interface BrokerMetrics extends CertificateMetrics {
   /** @param durationSeconds from the head of a request to its answer. */
   answered(result: RequestResult, durationSeconds: number): void;
   connectionDropped(reason: DropReason): void;
-  observe(figures: BrokerFigures): void;
+  observe(stats: BrokerFigures): void;
 }
 
 /** `sent_ahead`: more came before earlier answers were made or read. */
@@ -94,8 +94,8 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
       duration.observe(durationSeconds);
     },
     connectionDropped: (reason) => dropped.inc({ reason }),
-    observe(figures) {
-      observed = figures;
+    observe(stats) {
+      observed = stats;
     },
     certificateLoaded(expiresAtMs) {
       expiry.set(expiresAtMs / 1000);

@@ -4,7 +4,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { Registry } from '../platform/prometheus.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { createCacheMetrics } from './cache/metrics.ts';
-import { followAccess } from './cache/mounted-access.ts';
+import { watchAccess } from './cache/mounted-access.ts';
 import { openRedisStore } from './cache/redis-store.ts';
 import { createTokenCache } from './cache/token-cache.ts';
 import type { BrokerConfig } from './settings.ts';
@@ -27,7 +27,7 @@ export async function openBrokerCache(
   config: NonNullable<BrokerConfig['cache']>,
   { registry, clock, random, log }: BrokerCacheOptions,
 ) {
-  const mounted = await followAccess(config, { clock, pollMs: POLL_MS, log });
+  const mounted = await watchAccess(config, { clock, pollMs: POLL_MS, log });
   const metrics = createCacheMetrics(registry);
   const { address, timeoutMs } = config;
   const store = openRedisStore({ address, access: mounted.access, timeoutMs, clock, random, metrics, log });

@@ -1,14 +1,14 @@
 import {
+  type Dependencies,
   missingCertificate,
   type Started,
-  type Surroundings,
   serveUntilShutdown,
 } from '../admin/serve-until-shutdown.ts';
 import { type Command, explainingConflicts, namedAddresses } from '../config/command.ts';
 import { readSettings, unknownVariables } from '../config/settings.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { type CertificateFiles, followCertificateFiles } from '../platform/tls/certificate-files.ts';
+import { type CertificateFiles, watchCertificateFiles } from '../platform/tls/certificate-files.ts';
 import { DEFAULT_LIMITS, startBrokerListener } from './broker-listener.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { BROKER_SETTINGS, type BrokerConfig, readBrokerConfig } from './settings.ts';
@@ -44,10 +44,10 @@ export const broker: Command = {
 async function start(
   config: BrokerConfig,
   certificateFiles: CertificateFiles,
-  { clock, log, registry, isEnding, closeAtEnd }: Surroundings,
+  { clock, log, registry, isEnding, closeAtEnd }: Dependencies,
 ): Promise<Started> {
   const metrics = createBrokerMetrics(registry);
-  const certificates = await followCertificateFiles(certificateFiles, {
+  const certificates = await watchCertificateFiles(certificateFiles, {
     clock,
     pollMs: POLL_MS,
     metrics,

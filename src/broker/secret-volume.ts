@@ -171,7 +171,7 @@ function valuesOf(kind: VolumeFile['kind'], object: ValuesObject | undefined): O
 
 // A credential that the broker holds, and who may have its tokens.
 
-export interface BrokeredCredential {
+export interface BrokerCredential {
   /** `profile/credential`, as in the request's path. */
   readonly name: string;
   /** Its paths lie in `volumes`. */
@@ -199,11 +199,11 @@ export interface BrokeredCredentials {
    * @returns undefined if it does not exist or is not for this caller, who must not learn the difference. Otherwise one object
    * until the profile changes.
    */
-  find(profile: string, credential: string, caller: ServiceAccountCaller): BrokeredCredential | undefined;
+  find(profile: string, credential: string, caller: ServiceAccountCaller): BrokerCredential | undefined;
   /** Undefined if the profile no longer mentions it. */
-  now(name: string): BrokeredCredential | undefined;
+  now(name: string): BrokerCredential | undefined;
 }
 
-export function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
+export function isSame(one: BrokerCredential, other: BrokerCredential): boolean {
   return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
 }

@@ -1,14 +1,25 @@
 /** Who asks for a token, and whether the profile is for them. */
 
-import { type Caller, callerKey, type ServiceAccountCaller, type Verdict } from '../callers/caller.ts';
+import {
+  type AuthenticationResult,
+  type Caller,
+  callerKey,
+  type ServiceAccountCaller,
+} from '../callers/caller.ts';
 import { TokenBuckets } from '../platform/limits/token-bucket.ts';
 import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { REFUSALS } from '../token/broker-protocol.ts';
 import type { Grants } from './brokered-tokens.ts';
-import { type Address, type BrokerAnswer, readTokenRequest, refusal, type TokenRequest } from './messages.ts';
-import { type BrokeredCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
+import {
+  type Address,
+  type BrokerResponse,
+  readTokenRequest,
+  refusal,
+  type TokenRequest,
+} from './messages.ts';
+import { type BrokerCredential, type BrokeredCredentials, isSame } from './secret-volume.ts';
 
 /**
  * Never throws or rejects. Answers within `DECISION_MS` of the request's head.
@@ -20,7 +31,7 @@ export type TokenEndpoint = (
   body: Uint8Array,
   beganAtMs: number,
   from: string,
-) => BrokerAnswer | Promise<BrokerAnswer>;
+) => BrokerResponse | Promise<BrokerResponse>;
 
 /** Sidecars wait 10 s. */
 const DECISION_MS = 8000;
@@ -32,7 +43,7 @@ const MAX_CALLERS = 20_000;
 
 interface TokenEndpointOptions {
   /** At once if the token is known. */
-  readonly verify: (token: string, from: string) => Verdict | Promise<Verdict>;
+  readonly verify: (token: string, from: string) => AuthenticationResult | Promise<AuthenticationResult>;
   readonly credentials: BrokeredCredentials;
   readonly grants: Grants;
   readonly clock: Clock;
@@ -46,7 +57,10 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const rates = new TokenBuckets(OF_ONE_CALLER, MAX_CALLERS);
   const wholeLog = withoutRepeatLimit(log);
 
-  function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
+  function decide(
+    request: TokenRequest,
+    caller: ServiceAccountCaller,
+  ): BrokerResponse | Promise<BrokerResponse> {
     const { namespace, serviceAccount } = caller;
     if (
       request.clientId !== undefined &&
@@ -73,9 +87,9 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   async function ifStillTheirs(
     { profile, credential }: TokenRequest,
     caller: ServiceAccountCaller,
-    asked: BrokeredCredential,
-    waited: Promise<BrokerAnswer>,
-  ): Promise<BrokerAnswer> {
+    asked: BrokerCredential,
+    waited: Promise<BrokerResponse>,
+  ): Promise<BrokerResponse> {
     const answer = await waited;
     const now = credentials.find(profile, credential, caller);
     if (now === undefined) return notTheirs();
@@ -105,7 +119,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   function audit(
     address: Address | TokenRequest,
     by: Proved | undefined,
-    answer: BrokerAnswer,
+    answer: BrokerResponse,
     reason?: string,
   ): void {
     const who =
@@ -142,7 +156,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     request: TokenRequest,
     by: Proved | undefined,
     beganAtMs: number,
-  ): BrokerAnswer | Promise<BrokerAnswer> {
+  ): BrokerResponse | Promise<BrokerResponse> {
     if (by === undefined) return refusal('invalid_client', 'the caller is no service account');
     if (!by.isWithinRate) {
       return refusal('too_many_requests', 'ask once in the life of a token', READ_SOON_MS);
@@ -154,7 +168,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
 
   function judge(
     request: TokenRequest,
-    verdict: Verdict | 'late',
+    verdict: AuthenticationResult | 'late',
     beganAtMs: number,
   ): Decision | Promise<Decision> {
     if (verdict === 'late') return { answer: late() };
@@ -177,18 +191,18 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
   }
 
-  function failed(address: Pick<Address, 'profile' | 'credential'>, error: unknown): BrokerAnswer {
+  function failed(address: Pick<Address, 'profile' | 'credential'>, error: unknown): BrokerResponse {
     log.error({ err: error, profile: address.profile, credential: address.credential }, 'a request failed');
     return refusal('server_error', 'the broker failed; its log says why');
   }
 
   return (address, body, beganAtMs, from) => {
     let asked: Address | TokenRequest = address;
-    const tell = ({ by, answer, reason }: Decision): BrokerAnswer => {
+    const tell = ({ by, answer, reason }: Decision): BrokerResponse => {
       audit(asked, by, answer, reason);
       return answer;
     };
-    const broken = (error: unknown): BrokerAnswer => tell({ answer: failed(address, error) });
+    const broken = (error: unknown): BrokerResponse => tell({ answer: failed(address, error) });
     try {
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
@@ -207,7 +221,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
 
 interface Decision {
   readonly by?: Proved | undefined;
-  readonly answer: BrokerAnswer;
+  readonly answer: BrokerResponse;
   readonly reason?: string;
 }
 
@@ -216,10 +230,10 @@ interface Proved {
   readonly isWithinRate: boolean;
 }
 
-function late(): BrokerAnswer {
+function late(): BrokerResponse {
   return refusal('temporarily_unavailable', 'there was no token in time', READ_SOON_MS);
 }
 
-function notTheirs(): BrokerAnswer {
+function notTheirs(): BrokerResponse {
   return refusal('unauthorized_client', REFUSALS.noSuchCredential);
 }

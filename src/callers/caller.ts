@@ -33,9 +33,9 @@ export interface CertificateCaller {
  *
  * Both have the caller if the cluster's signature is right.
  */
-export type Verdict =
+export type AuthenticationResult =
   | { readonly kind: 'accepted'; readonly caller: Caller }
-  | { readonly kind: 'refused'; readonly reason: RefusedProof; readonly caller?: Caller }
+  | { readonly kind: 'refused'; readonly reason: RejectedProof; readonly caller?: Caller }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number; readonly caller?: Caller };
 
 /** Fit for logs and labels, and of little use to an attacker. */
@@ -54,4 +54,4 @@ export const REFUSED_PROOFS = [
   /** Its pod or service account is gone. */
   'revoked',
 ] as const;
-export type RefusedProof = (typeof REFUSED_PROOFS)[number];
+export type RejectedProof = (typeof REFUSED_PROOFS)[number];

@@ -1,10 +1,10 @@
 import { Counter, Histogram, type Registry } from '../platform/prometheus.ts';
-import { REFUSED_PROOFS, type Verdict } from './caller.ts';
+import { type AuthenticationResult, REFUSED_PROOFS } from './caller.ts';
 
 type ReviewResult = 'confirmed' | 'denied' | 'unavailable' | 'queue_full';
 
 export interface CallerMetrics {
-  verified(verdict: Verdict): void;
+  verified(verdict: AuthenticationResult): void;
   /** @param durationSeconds the API server's round trip. */
   reviewed(result: ReviewResult, durationSeconds: number): void;
 }

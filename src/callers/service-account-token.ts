@@ -16,13 +16,13 @@ import {
 import * as v from 'valibot';
 import type { KubernetesApi } from '../platform/kubernetes/api.ts';
 import type { Logger } from '../platform/log/logger.ts';
-import { type BackoffOptions, backoffMs, pause } from '../platform/time/async.ts';
+import { type BackoffOptions, backoffMs, sleep } from '../platform/time/async.ts';
 import { elapsedMs, type Instant } from '../platform/time/clock.ts';
-import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
+import type { RejectedProof, ServiceAccountCaller } from './caller.ts';
 
-type TokenReading =
+type TokenResult =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
-  | { readonly kind: 'refused'; readonly reason: RefusedProof }
+  | { readonly kind: 'refused'; readonly reason: RejectedProof }
   | { readonly kind: 'keys_unavailable'; readonly retryAfterMs: number };
 
 export interface ServiceAccountClaims {
@@ -57,7 +57,7 @@ const clusterClaims = v.object({
 export async function verifyServiceAccountToken(
   token: string,
   { keys, audience, now }: { readonly keys: ClusterKeys; readonly audience: string; readonly now: Instant },
-): Promise<TokenReading> {
+): Promise<TokenResult> {
   if (token.length > MAX_LENGTH || !isCanonical(token)) return { kind: 'refused', reason: 'malformed' };
   try {
     const known = keys.current() ?? (await newest(keys)).set;
@@ -145,7 +145,7 @@ async function newest(keys: ClusterKeys): Promise<ReadKeys> {
   return outcome;
 }
 
-function understand(payload: JWTPayload, audience: string, now: Instant): TokenReading {
+function understand(payload: JWTPayload, audience: string, now: Instant): TokenResult {
   const parsed = v.safeParse(clusterClaims, payload);
   if (!parsed.success) return { kind: 'refused', reason: 'claims' };
   const { sub, exp, aud, 'kubernetes.io': cluster } = parsed.output;
@@ -169,7 +169,7 @@ function understand(payload: JWTPayload, audience: string, now: Instant): TokenR
 }
 
 /** @throws errors that are not jose's verdict on the token. */
-function reasonOf(error: unknown): RefusedProof {
+function reasonOf(error: unknown): RejectedProof {
   if (error instanceof errors.JWTExpired) return 'expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
     switch (error.claim) {
@@ -222,10 +222,10 @@ interface ClusterKeysOptions extends BackoffOptions {
 }
 
 /** A removed key may stay in use for so long. */
-const READ_EVERY_MS = 300_000;
+const READ_INTERVAL_MS = 300_000;
 
 /** For tokens with unknown keys. */
-const READINGS_APART_MS = 10_000;
+const MIN_READ_INTERVAL_MS = 10_000;
 
 const TIMEOUT_MS = 5000;
 
@@ -255,7 +255,7 @@ function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
 }
 
 /** By discovery from the API server itself (KEP-1393): `jwks_uri` may lead to a bucket that this pod cannot reach. */
-export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
+export function watchClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
   const { clock, random, log } = options;
   const abort = new AbortController();
   let current: KeySet | undefined;
@@ -303,13 +303,13 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
       failures = (await read()) ? 0 : failures + 1;
       // Everybody waits for the first keys; later ones keep to the schedule.
       const delayMs =
-        failures === 0 ? READ_EVERY_MS : backoffMs(current === undefined ? 1 : failures, random);
-      await pause(clock, delayMs, abort.signal);
+        failures === 0 ? READ_INTERVAL_MS : backoffMs(current === undefined ? 1 : failures, random);
+      await sleep(clock, delayMs, abort.signal);
     }
   }
 
   function sinceLastMs(): number {
-    return last === undefined ? READINGS_APART_MS : elapsedMs(last.at, clock.now());
+    return last === undefined ? MIN_READ_INTERVAL_MS : elapsedMs(last.at, clock.now());
   }
 
   void run();
@@ -317,13 +317,13 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
     current: () => current,
     async newest() {
       const sinceMs = sinceLastMs();
-      if (last?.succeeded === true && sinceMs < READINGS_APART_MS) {
-        return { kind: 'unavailable', retryAfterMs: READINGS_APART_MS - sinceMs };
+      if (last?.succeeded === true && sinceMs < MIN_READ_INTERVAL_MS) {
+        return { kind: 'unavailable', retryAfterMs: MIN_READ_INTERVAL_MS - sinceMs };
       }
       const hasBegun = reading !== undefined;
-      const succeeded = sinceMs >= READINGS_APART_MS && (await read());
+      const succeeded = sinceMs >= MIN_READ_INTERVAL_MS && (await read());
       if (!succeeded || current === undefined) return { kind: 'unavailable', retryAfterMs: ASK_SOON_MS };
-      const nextInMs = Math.max(ASK_SOON_MS, READINGS_APART_MS - sinceLastMs());
+      const nextInMs = Math.max(ASK_SOON_MS, MIN_READ_INTERVAL_MS - sinceLastMs());
       return { kind: 'read', set: current, ...(hasBegun ? { nextInMs } : {}) };
     },
     close: () => abort.abort(),

@@ -9,17 +9,22 @@ import { type KubernetesApi, KubernetesApiError } from '../platform/kubernetes/a
 import { FairPlaces, FairQueue, type FairQueueLimits } from '../platform/limits/fair-queue.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { type BackoffOptions, doublingMs, SingleFlight, within } from '../platform/time/async.ts';
-import { elapsedMs, type Instant, isPast, later, remainingMs } from '../platform/time/clock.ts';
-import { callerKey, type RefusedProof, type ServiceAccountCaller, type Verdict } from './caller.ts';
+import { elapsedMs, hasPassed, type Instant, later, remainingMs } from '../platform/time/clock.ts';
+import {
+  type AuthenticationResult,
+  callerKey,
+  type RejectedProof,
+  type ServiceAccountCaller,
+} from './caller.ts';
 import type { CallerMetrics } from './metrics.ts';
 import {
-  followClusterKeys,
   type ServiceAccountClaims,
   verifyServiceAccountToken,
+  watchClusterKeys,
 } from './service-account-token.ts';
 
-interface KnownVerdict {
-  readonly verdict: Verdict;
+interface CachedResult {
+  readonly verdict: AuthenticationResult;
   /** Whether `verify` would review it again. */
   readonly isDue: boolean;
 }
@@ -30,9 +35,9 @@ export interface ServiceAccountVerifier {
    * @param token never logged, and kept only as its SHA-256.
    * @param from the caller's address: where too many wait, the one with most gives way.
    */
-  verify(token: string, from: string): Promise<Verdict>;
+  verify(token: string, from: string): Promise<AuthenticationResult>;
   /** Asks nobody; undefined for an unknown token. */
-  known(token: string): KnownVerdict | undefined;
+  known(token: string): CachedResult | undefined;
   ready(): boolean;
   close(): void;
 }
@@ -53,7 +58,7 @@ interface CrowdLimits {
 /** Room for two thousand pods. The line also has what those wanted who gave way. */
 export const CROWD: CrowdLimits = {
   mostAtOnce: 2000,
-  line: { atOnce: 16, mostWaiting: 4000, patienceMs: 3000 },
+  line: { atOnce: 16, mostWaiting: 4000, timeoutMs: 3000 },
 };
 
 const REVIEWED_FOR_MS = 60_000;
@@ -66,21 +71,21 @@ const WAIT_FOR_NEXT_MS = 1000;
 
 const DENIED_FOR_MS = 10_000;
 
-const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
+const ASK_SOON: AuthenticationResult = { kind: 'unavailable', retryAfterMs: 1000 };
 
 export function createServiceAccountVerifier(
   api: KubernetesApi,
   options: ServiceAccountVerifierOptions,
 ): ServiceAccountVerifier {
   const { clock, random, audience, log, metrics, crowd = CROWD } = options;
-  const keys = followClusterKeys(api, options);
+  const keys = watchClusterKeys(api, options);
   const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
-  const underWay = new SingleFlight<Verdict>();
+  const underWay = new SingleFlight<AuthenticationResult>();
   /** By address. */
   const places = new FairPlaces(crowd.mostAtOnce);
 
-  async function look(token: string, hash: string): Promise<Verdict> {
+  async function look(token: string, hash: string): Promise<AuthenticationResult> {
     const reading = await verifyServiceAccountToken(token, { keys, audience, now: clock.now() });
     switch (reading.kind) {
       case 'verified':
@@ -96,7 +101,7 @@ export function createServiceAccountVerifier(
     hash: string,
     { caller, expiresAt }: ServiceAccountClaims,
     outcome: ReviewOutcome,
-  ): Verdict {
+  ): AuthenticationResult {
     const now = clock.now();
     switch (outcome.kind) {
       case 'confirmed':
@@ -110,7 +115,11 @@ export function createServiceAccountVerifier(
     }
   }
 
-  async function reviewAgain(token: string, hash: string, before: ConfirmedToken): Promise<Verdict> {
+  async function reviewAgain(
+    token: string,
+    hash: string,
+    before: ConfirmedToken,
+  ): Promise<AuthenticationResult> {
     const stays = elapsedMs(before.reviewedAt, clock.now()) < REVIEWED_AT_MOST_MS;
     const next = underWay.run(hash, async () =>
       concluded(hash, before, await reviews.review(token, before.caller)),
@@ -125,15 +134,15 @@ export function createServiceAccountVerifier(
     return { kind: 'accepted', caller: before.caller };
   }
 
-  function recall(hash: string): KnownVerdict | undefined {
+  function recall(hash: string): CachedResult | undefined {
     const before = known.get(hash);
     if (before === undefined) return undefined;
     const now = clock.now();
     if (before.kind === 'denied')
-      return isPast(before.until, now)
+      return hasPassed(before.until, now)
         ? undefined
         : { verdict: { ...refused('revoked'), caller: before.caller }, isDue: false };
-    if (isPast(before.expiresAt, now)) {
+    if (hasPassed(before.expiresAt, now)) {
       return { verdict: { ...refused('expired'), caller: before.caller }, isDue: false };
     }
     const ageMs = elapsedMs(before.reviewedAt, now);
@@ -141,7 +150,7 @@ export function createServiceAccountVerifier(
     return { verdict: { kind: 'accepted', caller: before.caller }, isDue: ageMs >= REVIEWED_FOR_MS };
   }
 
-  async function decide(token: string, from: string): Promise<Verdict> {
+  async function decide(token: string, from: string): Promise<AuthenticationResult> {
     const hash = hashOf(token);
     const recalled = recall(hash);
     if (recalled?.isDue === false) return recalled.verdict;
@@ -174,7 +183,7 @@ function hashOf(token: string): string {
   return hash('sha256', token, 'latin1');
 }
 
-function refused(reason: RefusedProof): Verdict {
+function refused(reason: RejectedProof): AuthenticationResult {
   return { kind: 'refused', reason };
 }
 
@@ -193,7 +202,7 @@ interface DeniedToken {
   readonly until: Instant;
 }
 
-interface KnownTokens {
+interface TokenCache {
   get(hash: string): KnownToken | undefined;
   /** If there is no room, drops the oldest token of a caller with many, or else the oldest. */
   set(hash: string, token: KnownToken, now: Instant): void;
@@ -214,7 +223,7 @@ const KEPT_OF_ONE_CALLER = 8;
  * Remembers tokens by hash.
  * @param usefulForMs after the last review.
  */
-export function createKnownTokens(usefulForMs: number): KnownTokens {
+export function createKnownTokens(usefulForMs: number): TokenCache {
   const tokens = new Map<string, KnownToken>();
   /** The only token, or all in order. A set of one would double the memory. */
   const ofCallers = new Map<string, string | Set<string>>();
@@ -251,7 +260,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
   function isUseful(token: KnownToken, now: Instant): boolean {
     return token.kind === 'confirmed'
       ? elapsedMs(token.reviewedAt, now) < usefulForMs
-      : !isPast(token.until, now);
+      : !hasPassed(token.until, now);
   }
 
   /** Nothing useless follows a useful one, since the order is by age. */
@@ -365,7 +374,7 @@ function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): T
 
   return {
     async review(token, caller) {
-      if (!isPast(pausedUntil, clock.now())) return unavailable();
+      if (!hasPassed(pausedUntil, clock.now())) return unavailable();
       const place = line.enter(caller.namespace);
       if ((await place.turn) !== 'come') {
         metrics.reviewed('queue_full', 0);
@@ -373,7 +382,7 @@ function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): T
       }
       try {
         // Earlier reviews may have failed meanwhile.
-        if (!isPast(pausedUntil, clock.now())) return unavailable();
+        if (!hasPassed(pausedUntil, clock.now())) return unavailable();
         return await ask(token, caller);
       } finally {
         place.end();

@@ -4,7 +4,7 @@ import { getCACertificates, rootCertificates } from 'node:tls';
 import type { TlsConfig } from '../config/config.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
 import { certificatesIn } from '../platform/x509/pem.ts';
-import { type About, type Finding, wordsFor } from './examination.ts';
+import { type About, type Finding, wordsFor } from './check-context.ts';
 import type { StepName } from './steps.ts';
 
 const MAX_CERTIFICATES = 500;
@@ -12,22 +12,22 @@ const MAX_CERTIFICATES = 500;
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
 /** @param identityFile a client certificate in the mounted Secret. */
-export async function examineCertificateFiles(
+export async function checkCertificateFiles(
   { caFile, certFile }: Pick<TlsConfig, 'caFile' | 'certFile'>,
   identityFile: string | undefined,
   step: Step,
   of: About,
   nowMs: number,
 ): Promise<Finding[]> {
-  const authorities = caFile === undefined ? [] : [examineFile(caFile, 'any', step, of, nowMs)];
+  const authorities = caFile === undefined ? [] : [checkFile(caFile, 'any', step, of, nowMs)];
   const own = [certFile, identityFile]
     .filter((path) => path !== undefined)
-    .map((path) => examineFile(path, 'first', step, of, nowMs));
+    .map((path) => checkFile(path, 'first', step, of, nowMs));
   return await Promise.all([...authorities, ...own]);
 }
 
 /** @param counts of authorities any valid certificate counts, of a chain the client's own. */
-async function examineFile(
+async function checkFile(
   path: string,
   counts: 'any' | 'first',
   step: Step,

@@ -2,15 +2,15 @@
 
 import type { Socket } from 'node:net';
 import { formatAddress } from '../platform/net/address.ts';
-import { openStream, remedyForNoConnection } from './connection.ts';
 import {
   type About,
+  type CheckContext,
   type Destination,
-  type Examination,
   type Finding,
   inTime,
   wordsFor,
-} from './examination.ts';
+} from './check-context.ts';
+import { openStream, remedyForNoConnection } from './connection.ts';
 import type { StepName } from './steps.ts';
 
 /** A server sends its SETTINGS once it has the preface (RFC 9113 §3.4). */
@@ -21,11 +21,11 @@ const NOT_HTTP2 = 'ERR_HTTP2_ERROR';
 type Answer = 'HTTP/2' | 'another protocol' | { readonly gone: string };
 
 /** Undefined if HTTP/2 is spoken. */
-export async function examineClearHttp2(
+export async function checkClearHttp2(
   to: Destination,
   step: StepName,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding | undefined> {
   const where = `http://${formatAddress(to)}`;
   const route = 'and the route says protocol: h2c';
@@ -60,7 +60,7 @@ async function greet(
   stream: Socket,
   where: string,
   withinMs: number,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Answer> {
   const http2 = process.getBuiltinModule('node:http2');
   const answered = Promise.withResolvers<Answer>();

@@ -4,7 +4,7 @@ import type { EgressProxyConfig } from '../config/config.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
 import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
-import { type Destination, type Examination, inTime } from './examination.ts';
+import { type CheckContext, type Destination, inTime } from './check-context.ts';
 
 /** Undefined without a proxy. */
 export async function proxyOnTheWay({
@@ -28,7 +28,7 @@ export function remedyForNoConnection(why: string): string {
 export async function openStream(
   { host, port, withinMs, lookup }: Destination,
   proxy: EgressProxyConfig | undefined,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Socket> {
   const stands = Promise.withResolvers<void>();
   let stream: Socket;
@@ -62,7 +62,7 @@ export async function secure(
   to: Destination,
   stream: Socket,
   trust: 'the trusted' | 'anybody',
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<TLSSocket> {
   const { host, tls, offers, withinMs } = to;
   const material = await readMaterial(to);

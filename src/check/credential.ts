@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { serverOf } from '../config/values.ts';
-import { shownUrl } from '../platform/log/shown-text.ts';
+import { redactedUrl } from '../platform/log/redacted-text.ts';
 import {
   certificateFile,
   clientCertificate,
@@ -14,12 +14,12 @@ import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/grants.ts';
 import type { IssuerMetadata } from '../token/provider/discovery.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
-import type { EndpointAnswer } from '../token/provider/token-response.ts';
+import type { EndpointResponse } from '../token/provider/token-response.ts';
 import { explainNoToken } from '../token/why-no-token.ts';
-import { examineCertificateFiles } from './certificates.ts';
-import { type About, about, type Examination, type Finding } from './examination.ts';
+import { checkCertificateFiles } from './certificates.ts';
+import { type About, about, type CheckContext, type Finding } from './check-context.ts';
 import { mistakeInUrl, mistakeOf, refusalIn } from './mistakes.ts';
-import { examineMountedFiles, examineTokenFile } from './mounted-files.ts';
+import { checkMountedFiles, checkTokenFile } from './mounted-files.ts';
 import { reach } from './reach.ts';
 import { describeClock, describeToken, skewOf } from './token-facts.ts';
 
@@ -29,23 +29,23 @@ interface ExaminedCredential {
   readonly token: string | undefined;
 }
 
-export async function examineCredential(
+export async function checkCredential(
   config: CredentialConfig,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<ExaminedCredential> {
   const of = about(`credential ${config.name}`, config.required === false);
-  const findings = await examineMountedFiles(config, of);
+  const findings = await checkMountedFiles(config, of);
   const ended: ExaminedCredential = { findings, token: undefined };
   const nowMs = examination.clock.now().wallMs;
   findings.push(
-    ...(await examineCertificateFiles(config.tls, certificateOf(config), 'certificate_files', of, nowMs)),
+    ...(await checkCertificateFiles(config.tls, certificateOf(config), 'certificate_files', of, nowMs)),
   );
   const secret = await readCredentials(config);
   // A problem between files, such as a key that does not belong to its certificate.
   if (secret.state !== 'loaded' && !findings.some((finding) => 'failure' in finding)) {
     findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
   }
-  findings.push(...(await examineTokenFile(config, about(`credential ${config.name}`))));
+  findings.push(...(await checkTokenFile(config, about(`credential ${config.name}`))));
   if (secret.state !== 'loaded' || examination.isOffline) return ended;
   const asked = config.tokenUrl ?? config.issuerUrl;
   if (asked !== undefined) {
@@ -77,7 +77,7 @@ function reachProvider(
   url: URL,
   credentials: Credentials,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ) {
   const identity = clientCertificate(credentials);
   return reach(
@@ -100,9 +100,9 @@ async function requestToken(
   config: CredentialConfig,
   credentials: Credentials,
   of: About,
-  { clock, signal, lookup }: Examination,
+  { clock, signal, lookup }: CheckContext,
 ): Promise<ExaminedCredential> {
-  let answer: EndpointAnswer | undefined;
+  let answer: EndpointResponse | undefined;
   const endpoint = createTokenEndpoint(config, clock, lookup, (received) => {
     answer = received;
   });
@@ -149,7 +149,7 @@ async function requestToken(
 }
 
 function notInTime(asked: string, of: About): Finding {
-  const detail = `${shownUrl(asked)} had not answered when the time for all steps was up`;
+  const detail = `${redactedUrl(asked)} had not answered when the time for all steps was up`;
   const remedy = 'look at the provider, or give more time by --check-timeout';
   return of.failure('token', 'provider_unavailable', detail, remedy);
 }
@@ -175,7 +175,7 @@ function describeDiscovery(
   if (metadata === undefined) return [];
   const { method } = clientAuth;
   const { foundAt, tokenUrl, clientAuthentication } = metadata;
-  const found = of.ok('discovery', `${foundAt} names ${shownUrl(tokenUrl)}`);
+  const found = of.ok('discovery', `${foundAt} names ${redactedUrl(tokenUrl)}`);
   if (publishedNames(clientAuth).some((one) => clientAuthentication.includes(one))) {
     return [found, of.ok('client_authentication', `${method} is offered`)];
   }

@@ -13,12 +13,12 @@ import { commonName, sidecarRoot } from './certificates.ts';
 import {
   type About,
   about,
-  type Examination,
+  type CheckContext,
   type Finding,
-  fewAtOnce,
   inTime,
+  mapConcurrent,
   wordsFor,
-} from './examination.ts';
+} from './check-context.ts';
 
 /** The first variable that is set overrides the others. */
 const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
@@ -48,9 +48,9 @@ interface Looked {
   readonly way: CapturedWay;
 }
 
-export async function examineInterception(
+export async function checkInterception(
   options: InterceptionOptions,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding[]> {
   const { config, env } = options;
   if (config.interception === undefined || examination.isOffline) return [];
@@ -66,8 +66,8 @@ export async function examineInterception(
   }
   const found = of.ok('authority', `${directory} has the root of the sidecar's last start`);
   const hosts = hostsOf(config).slice(0, MAX_HOSTS);
-  const trust = await examineTrust(root, env, hosts, config);
-  const looked = await fewAtOnce(hosts, (host) => examineHost(host, root, options, examination));
+  const trust = await checkTrust(root, env, hosts, config);
+  const looked = await mapConcurrent(hosts, (host) => checkHost(host, root, options, examination));
   return [found, ...trust, ...looked.flat()];
 }
 
@@ -92,11 +92,11 @@ function hostsOf({ forwardProxy, capture, redirect, listen }: Config): readonly 
   ];
 }
 
-async function examineHost(
+async function checkHost(
   looked: Looked,
   root: X509Certificate,
   { path, user }: InterceptionOptions,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding[]> {
   // If the time is up, the host is not what has to be mended.
   if (examination.signal.aborted) return [];
@@ -277,7 +277,7 @@ type Trust = { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonl
 /** A bundle of public roots has fewer. */
 const MAX_CERTIFICATES = 2000;
 
-async function examineTrust(
+async function checkTrust(
   root: X509Certificate,
   env: Environment,
   hosts: readonly { readonly host: string }[],
@@ -286,7 +286,7 @@ async function examineTrust(
   const of = about('interception');
   const set = TRUST_VARIABLES.flatMap(({ name }) => (env[name] ? [[name, env[name]] as const] : []));
   const files = [...new Set(set.map(([, file]) => file))];
-  const trusts = await fewAtOnce(files, (file) => trustBy(file, root));
+  const trusts = await mapConcurrent(files, (file) => trustBy(file, root));
   const judged = new Map(set.map(([name, file]) => [name, trusts[files.indexOf(file)] as Trust] as const));
   return [
     ...variableFindings(judged, of),

@@ -4,7 +4,7 @@ import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
 import { datesProof } from '../token/client/client-authentication.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
-import type { ProviderAnswer } from '../token/provider/provider-request.ts';
+import type { ProviderResponse } from '../token/provider/provider-request.ts';
 
 /** A remedy never contains the secret. */
 interface GrantCase {
@@ -32,7 +32,7 @@ export function refusalIn({
   status,
   contentType,
   body,
-}: Pick<ProviderAnswer, 'status' | 'contentType' | 'body'>): Refusal {
+}: Pick<ProviderResponse, 'status' | 'contentType' | 'body'>): Refusal {
   const said = readProviderError(parseObject(body));
   const mediaType = contentType.replace(/;.*/s, '').trim().toLowerCase();
   return { status, mediaType, error: said?.code, description: said?.description };

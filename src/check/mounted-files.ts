@@ -3,10 +3,10 @@ import { basename, dirname, join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { nearestName } from '../config/suggestion.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
-import { shownValue } from '../platform/log/shown-text.ts';
-import { readMountedSecret, type UnusableSecret } from '../platform/mounted/mounted-secret.ts';
+import { redactedValue } from '../platform/log/redacted-text.ts';
+import { type InvalidSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { credentialFiles } from '../token/credentials.ts';
-import type { About, Finding } from './examination.ts';
+import type { About, Finding } from './check-context.ts';
 
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   client_id: ['id', 'username', 'user', 'appid', 'application_id', 'key_id'],
@@ -19,18 +19,18 @@ const MAX_ENTRIES = 1000;
 const MAX_KEYS_SHOWN = 8;
 
 /** At least one finding. */
-export async function examineMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
+export async function checkMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
   const { directory } = config;
   const names = credentialFiles(config);
   if (names.length === 0) return [of.ok('mounted_secret', 'nothing has to be mounted')];
   const entries = await entriesOf(directory);
-  const findings = (await Promise.all(names.map((name) => examineFile(directory, name, entries, of)))).flat();
+  const findings = (await Promise.all(names.map((name) => checkFile(directory, name, entries, of)))).flat();
   if (entries === undefined) return findings.slice(0, 1);
   return findings.length > 0 ? findings : [of.ok('mounted_secret', directory)];
 }
 
 /** Writes nothing: a sidecar may have its token there. */
-export async function examineTokenFile({ output }: CredentialConfig, of: About): Promise<Finding[]> {
+export async function checkTokenFile({ output }: CredentialConfig, of: About): Promise<Finding[]> {
   if (output?.file === undefined) return [];
   const { path } = output.file;
   const directory = dirname(path);
@@ -45,7 +45,7 @@ export async function examineTokenFile({ output }: CredentialConfig, of: About):
   }
 }
 
-async function examineFile(
+async function checkFile(
   directory: string,
   name: string,
   entries: readonly string[] | undefined,
@@ -66,7 +66,7 @@ async function examineFile(
 }
 
 function remedyFor(
-  { state }: UnusableSecret,
+  { state }: InvalidSecret,
   name: string,
   directory: string,
   entries: readonly string[] | undefined,
@@ -76,7 +76,7 @@ function remedyFor(
       if (entries === undefined) return `mount the Secret at ${directory}, or name the directory where it is`;
       const near = nearName(name, entries);
       if (near !== undefined) return `there is ${near}: the key must be ${name}`;
-      const keys = entries.slice(0, MAX_KEYS_SHOWN).map((entry) => shownValue(entry) ?? '…');
+      const keys = entries.slice(0, MAX_KEYS_SHOWN).map((entry) => redactedValue(entry) ?? '…');
       const has = keys.length === 0 ? 'it has none' : `it has ${keys.join(', ')}`;
       return `the Secret must have the key ${name}; ${has}`;
     }
@@ -115,7 +115,7 @@ export function nearName(name: string, entries: readonly string[]): string | und
   // Another file's own name cannot have been meant.
   return found === undefined || Object.hasOwn(OTHER_NAMES, found)
     ? undefined
-    : (shownValue(found) ?? undefined);
+    : (redactedValue(found) ?? undefined);
 }
 
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;

@@ -18,7 +18,7 @@ import {
   openLookups,
   type SidecarConfiguration,
 } from '../sidecar/configuration.ts';
-import type { Examination, Finding } from './examination.ts';
+import type { CheckContext, Finding } from './check-context.ts';
 import { exitStatusOfFindings, formatJson, formatTable } from './report.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
@@ -88,10 +88,10 @@ export const check: Command = {
     const look = async () =>
       asksRunning
         ? await inTheTime(withinMs, false, async (examination) => {
-            const { examineRunning } = await import('./running.ts');
-            return await examineRunning(await adminAddress(given, problems), examination);
+            const { checkRunning } = await import('./running.ts');
+            return await checkRunning(await adminAddress(given, problems), examination);
           })
-        : await examineAll(
+        : await checkAll(
             await loadSidecarConfiguration(given, env, problems),
             env,
             probe,
@@ -102,7 +102,7 @@ export const check: Command = {
     const findings = await look().catch(async (error: unknown) => {
       // Readers of the JSON also learn why nothing was examined.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
-      const { invalidConfiguration } = await import('./examine.ts');
+      const { invalidConfiguration } = await import('./check-all.ts');
       return invalidConfiguration(error.problems);
     });
     stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
@@ -148,7 +148,7 @@ function checkTogether(
   if (probe && status) conflict('--probe', '--status, which tries nothing');
 }
 
-async function examineAll(
+async function checkAll(
   { config, tracing, ignored }: SidecarConfiguration,
   env: CommandContext['env'],
   probe: GivenValue | undefined,
@@ -170,28 +170,28 @@ async function examineAll(
     }),
   );
   return await inTheTime(withinMs, isOffline, async (examination) => {
-    const { examine, examineTime } = await import('./examine.ts');
-    const { examineTracing } = await import('./examine.ts');
+    const { checkAll, checkTime } = await import('./check-all.ts');
+    const { checkTracing } = await import('./check-all.ts');
     const lookup = isOffline ? undefined : (await openLookups(config, systemClock))?.own;
-    const findings = await examine(
+    const findings = await checkAll(
       config,
       paths,
       lookup === undefined ? examination : { ...examination, lookup },
     );
-    findings.push(...examineTracing(tracing, ignored));
-    if (config.interception === undefined) return [...findings, ...examineTime(examination)];
-    const { examineInterception } = await import('./interception.ts');
+    findings.push(...checkTracing(tracing, ignored));
+    if (config.interception === undefined) return [...findings, ...checkTime(examination)];
+    const { checkInterception } = await import('./interception.ts');
     const path = probed.find(({ route }) => route === undefined)?.path;
     const options = { config, env, path, user: process.getuid?.() };
-    const intercepted = await examineInterception(options, examination);
-    return [...findings, ...intercepted, ...examineTime(examination)];
+    const intercepted = await checkInterception(options, examination);
+    return [...findings, ...intercepted, ...checkTime(examination)];
   });
 }
 
 async function inTheTime(
   withinMs: number,
   isOffline: boolean,
-  steps: (examination: Examination) => Promise<Finding[]>,
+  steps: (examination: CheckContext) => Promise<Finding[]>,
 ): Promise<Finding[]> {
   const time = new AbortController();
   const cancel = systemClock.after(withinMs, () => time.abort());

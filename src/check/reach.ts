@@ -10,16 +10,16 @@ import { formatAddress } from '../platform/net/address.ts';
 import { connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { commonName, describeValidity, namesOf, sidecarRoot, trustedBy, validityOf } from './certificates.ts';
-import type { examineClearHttp2 } from './clear-http2.ts';
-import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
 import {
   type About,
+  type CheckContext,
   type Destination,
-  type Examination,
   type Finding,
   inTime,
   wordsFor,
-} from './examination.ts';
+} from './check-context.ts';
+import type { checkClearHttp2 } from './clear-http2.ts';
+import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
 import type { StepName } from './steps.ts';
 
 interface ReachSteps {
@@ -47,7 +47,7 @@ export async function reach(
   to: Destination,
   steps: ReachSteps,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Reached> {
   const { protocol } = to;
   const where = `${protocol}://${formatAddress(to)}`;
@@ -76,7 +76,7 @@ export async function reach(
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
       const other =
-        to.mustSpeak === 'h2c' ? await examineHttp2(to, steps.connection, of, examination) : undefined;
+        to.mustSpeak === 'h2c' ? await checkHttp2(to, steps.connection, of, examination) : undefined;
       findings.push(other ?? reached);
       return ended(other?.verdict !== 'failure');
     }
@@ -96,9 +96,9 @@ export async function reach(
   return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
 }
 
-async function examineHttp2(...what: Parameters<typeof examineClearHttp2>): Promise<Finding | undefined> {
+async function checkHttp2(...what: Parameters<typeof checkClearHttp2>): Promise<Finding | undefined> {
   const loaded = await import('./clear-http2.ts');
-  return loaded.examineClearHttp2(...what);
+  return loaded.checkClearHttp2(...what);
 }
 
 const MAX_ADDRESSES_SHOWN = 4;
@@ -108,7 +108,7 @@ async function findName(
   { withinMs, lookup = systemLookup as LookupFunction }: Destination,
   step: StepName,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<{ findings: Finding[]; isFound: boolean; addresses: readonly string[] }> {
   if (isIP(host) !== 0) return { findings: [], isFound: true, addresses: [host] };
   const startedAt = performance.now();
@@ -143,7 +143,7 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
 async function openWay(
   to: Destination,
   proxy: EgressProxyConfig | undefined,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<{ readonly stream: Socket } | { readonly wrong: string }> {
   try {
     return { stream: await openStream(to, proxy, examination) };
@@ -157,7 +157,7 @@ async function shakeHands(
   stream: Socket,
   step: StepName,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding> {
   let socket: TLSSocket | undefined;
   try {
@@ -254,7 +254,7 @@ const GREETING_MS = 2000;
 /** An alert is as good as a handshake. */
 async function speaksTls(
   { host, port, lookup, withinMs }: Destination,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
   // Nothing is sent, and only the protocol matters.

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { exitStatusOfAll } from '../platform/exit-status.ts';
-import type { Finding } from './examination.ts';
+import type { Finding } from './check-context.ts';
 
 type Style = Parameters<typeof styleText>[0];
 

@@ -5,17 +5,17 @@ import { VERSION } from '../platform/version.ts';
 import {
   type About,
   about,
-  type Examination,
+  type CheckContext,
   type Failure,
   type Finding,
   inTime,
   wordsFor,
-} from './examination.ts';
+} from './check-context.ts';
 import type { StepName } from './steps.ts';
 
-export async function examineRunning(
+export async function checkRunning(
   admin: ListenAddress,
-  examination: Pick<Examination, 'clock' | 'signal'>,
+  examination: Pick<CheckContext, 'clock' | 'signal'>,
 ): Promise<Finding[]> {
   const of = about(`at ${formatAddress(admin)}`);
   const asked = await askStatus(admin, examination);
@@ -222,7 +222,7 @@ type SidecarProblem = v.InferOutput<typeof problemSchema>;
 
 export async function askStatus(
   admin: ListenAddress,
-  examination: Pick<Examination, 'clock' | 'signal'>,
+  examination: Pick<CheckContext, 'clock' | 'signal'>,
 ): Promise<{ readonly status: SidecarStatus } | { readonly wrong: string }> {
   try {
     const text = await getText(admin, examination);
@@ -236,7 +236,7 @@ export async function askStatus(
 
 function getText(
   { host, port }: ListenAddress,
-  examination: Pick<Examination, 'clock' | 'signal'>,
+  examination: Pick<CheckContext, 'clock' | 'signal'>,
 ): Promise<string> {
   const answered = Promise.withResolvers<string>();
   const request = http.get({ host, port, path: '/api/status', agent: false }, (response) => {

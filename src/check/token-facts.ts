@@ -2,16 +2,16 @@
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../platform/json-object.ts';
-import { shownValue } from '../platform/log/shown-text.ts';
-import { type EndpointAnswer, parseHttpDate } from '../token/provider/token-response.ts';
+import { redactedValue } from '../platform/log/redacted-text.ts';
+import { type EndpointResponse, parseHttpDate } from '../token/provider/token-response.ts';
 import { renewalDelayMs } from '../token/schedule.ts';
-import type { About, Finding } from './examination.ts';
+import type { About, Finding } from './check-context.ts';
 
 interface Granted {
   readonly token: string;
   readonly lifetimeMs: number;
   /** Undefined for a mounted token. */
-  readonly answer: EndpointAnswer | undefined;
+  readonly answer: EndpointResponse | undefined;
   /** Never shown. */
   readonly clientId: string | undefined;
 }
@@ -87,7 +87,7 @@ function shownBeside(clientId: string | undefined): Shown {
   const name = (given: string): string => {
     if (!/^[\x21-\x7e]{1,120}$/.test(given)) return '…';
     const text = given === clientId ? [given] : given.split(/([/:])/);
-    return shownValue(text.map(unnamed).join('')) ?? '…';
+    return redactedValue(text.map(unnamed).join('')) ?? '…';
   };
   const list = (names: readonly string[]): string => {
     const shown = names.slice(0, MAX_SHOWN).map(name);
@@ -152,7 +152,7 @@ function audience({ audience: asked }: CredentialConfig, claims: Fields, shown: 
 }
 
 /** How far this machine's clock is ahead of the provider's; undefined without a Date. */
-export function skewOf({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number | undefined {
+export function skewOf({ date, requestedAtMs, receivedAtMs }: EndpointResponse): number | undefined {
   const saidMs = date === undefined ? undefined : parseHttpDate(date);
   // The middle of the Date's second, and of the exchange.
   return saidMs === undefined ? undefined : (requestedAtMs + receivedAtMs) / 2 - (saidMs + 500);

@@ -4,15 +4,15 @@ import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts'
 import { http } from '../platform/net/node-http.ts';
 import { VERSION } from '../platform/version.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
-import { openStream, proxyOnTheWay, secure } from './connection.ts';
 import {
   type About,
+  type CheckContext,
   type Destination,
-  type Examination,
   type Finding,
   inTime,
   wordsFor,
-} from './examination.ts';
+} from './check-context.ts';
+import { openStream, proxyOnTheWay, secure } from './connection.ts';
 
 interface ProbedUpstream {
   readonly to: Destination;
@@ -33,10 +33,10 @@ type Fields = Readonly<Record<string, string>>;
 /** However long the route would wait. */
 const MAX_ANSWER_MS = 15_000;
 
-export async function examineRequests(
+export async function checkRequests(
   probed: ProbedUpstream,
   of: About,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding[]> {
   const { upstream, path, token } = probed;
   const shown = `GET ${upstream.protocol}://${upstream.authority}${upstream.basePath}${path.replace(/\?.*$/s, '?…')}`;
@@ -80,7 +80,7 @@ function judgeWith({ status, error }: Answer, shown: string, of: About): Finding
 async function ask(
   { to, policy, upstream, path }: ProbedUpstream,
   token: string | undefined,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Answer> {
   const withinMs = Math.min(MAX_ANSWER_MS, policy.timeouts.responseMs);
   const { socket, alpnProtocol, close } = await openConnection(to, examination);
@@ -142,7 +142,7 @@ interface Connection {
 }
 
 /** It may carry a token, so certificates are judged. */
-async function openConnection(to: Destination, examination: Examination): Promise<Connection> {
+async function openConnection(to: Destination, examination: CheckContext): Promise<Connection> {
   const stream = await openStream(to, await proxyOnTheWay(to), examination);
   if (to.protocol === 'http') {
     return { socket: stream, alpnProtocol: undefined, close: () => stream.destroy() };

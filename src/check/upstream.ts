@@ -2,8 +2,8 @@ import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
 import { DEFAULT_PORTS } from '../config/values.ts';
 import { formatAddress, withoutBrackets } from '../platform/net/address.ts';
-import { examineCertificateFiles } from './certificates.ts';
-import { type About, about, type Destination, type Examination, type Finding } from './examination.ts';
+import { checkCertificateFiles } from './certificates.ts';
+import { type About, about, type CheckContext, type Destination, type Finding } from './check-context.ts';
 import { reach } from './reach.ts';
 
 interface ExaminedUpstream {
@@ -69,16 +69,16 @@ const UPSTREAM_STEPS = {
   tls: 'upstream_tls',
 } as const;
 
-export async function examineUpstream(
+export async function checkUpstream(
   examined: ExaminedUpstream,
   config: Config,
   token: string | undefined,
-  examination: Examination,
+  examination: CheckContext,
 ): Promise<Finding[]> {
   const { subject, policy, upstream, probe } = examined;
   const of = about(subject);
   const nowMs = examination.clock.now().wallMs;
-  const files = await examineCertificateFiles(policy.tls, undefined, 'upstream_certificates', of, nowMs);
+  const files = await checkCertificateFiles(policy.tls, undefined, 'upstream_certificates', of, nowMs);
   const own = ownFinding(config, [upstream.host], upstream, of);
   if (own !== undefined || examination.isOffline) return [...(own ?? []), ...files];
 
@@ -87,10 +87,10 @@ export async function examineUpstream(
   const led = ownFinding(config, way.addresses, upstream, of);
   const findings = [...files, ...way.findings, ...(led ?? [])];
   if (!way.isReached || led !== undefined || probe === undefined) return findings;
-  const { examineRequests } = await import('./upstream-request.ts');
+  const { checkRequests } = await import('./upstream-request.ts');
   return [
     ...findings,
-    ...(await examineRequests({ to, policy, upstream, path: probe, token }, of, examination)),
+    ...(await checkRequests({ to, policy, upstream, path: probe, token }, of, examination)),
   ];
 }
 
@@ -116,7 +116,7 @@ function destinationOf(
   { tls, timeouts, egressProxy, protocol }: ForwardingPolicy,
   { protocol: scheme, host, port }: Upstream,
   { interception }: Config,
-  { lookup }: Examination,
+  { lookup }: CheckContext,
 ): Destination {
   const isTls = scheme === 'https';
   // If clear text may be h2c, a connection that comes over TLS leaves as h2.

@@ -4,7 +4,7 @@ import { describeSettings } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { SidecarError } from '../platform/errors.ts';
 import { EXIT_STATUS_OF, exitStatusOf } from '../platform/exit-status.ts';
-import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import { MASK, redactedValue } from '../platform/log/redacted-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import { REVISION, VERSION } from '../platform/version.ts';
 
@@ -54,7 +54,7 @@ async function load(name: string, commands: Commands): Promise<Command> {
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (found !== undefined) return await found();
   const known = [...Object.keys(commands), 'completion', 'help'];
-  throw new SidecarError('usage', `unknown command ${shownValue(name) ?? MASK}${didYouMean(name, known)}`);
+  throw new SidecarError('usage', `unknown command ${redactedValue(name) ?? MASK}${didYouMean(name, known)}`);
 }
 
 function version(): string {

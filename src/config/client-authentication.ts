@@ -5,7 +5,7 @@
  */
 
 import * as v from 'valibot';
-import { shownUrl } from '../platform/log/shown-text.ts';
+import { redactedUrl } from '../platform/log/redacted-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { AssertionAlgorithm, GrantConfig, ProviderAddress } from './config.ts';
 import { field, words } from './value-schemas.ts';
@@ -81,7 +81,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
       const url = provider?.tokenUrl ?? provider?.issuerUrl;
       if (url === undefined || new URL(url).protocol !== 'http:') return undefined;
       const whose = provider?.issuerUrl === undefined ? 'token endpoint' : 'issuer';
-      return `a method that works over http, or an https ${whose} instead of ${shownUrl(url)}`;
+      return `a method that works over http, or an https ${whose} instead of ${redactedUrl(url)}`;
     },
   },
   kubernetes_jwt: {

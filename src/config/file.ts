@@ -3,7 +3,7 @@
 import * as v from 'valibot';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { readConfigText } from '../platform/files/bounded-file.ts';
-import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import { MASK, redactedValue } from '../platform/log/redacted-text.ts';
 import type { Problem, ProblemCode } from '../platform/problems.ts';
 import { nextTurn } from '../platform/time/async.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
@@ -16,7 +16,7 @@ import { parseShortJson, parseYaml } from './yaml.ts';
 const MAX_ROUNDS = 200;
 
 /** The rest is in `problems`. */
-export interface FileReading {
+export interface FileResult {
   readonly config: FileConfig;
   /** Whether it is known which settings are missing. */
   readonly understood: boolean;
@@ -27,7 +27,7 @@ export interface FileReading {
 /** Messages may show their values. */
 const FILE_KEYS = keysOf(fileSchema);
 
-const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
+const NOTHING_UNDERSTOOD: FileResult = { config: {}, understood: false };
 
 /**
  * @param key that names the file.
@@ -38,7 +38,7 @@ export async function readConfigFile(
   key: string,
   problems: Problem[],
   known?: string,
-): Promise<FileReading> {
+): Promise<FileResult> {
   let text: string;
   try {
     text = known ?? (await readConfigText(path));
@@ -51,7 +51,7 @@ export async function readConfigFile(
 }
 
 /** @param path for messages. */
-export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
+export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileResult> {
   const short = await readShortJson(text);
   if (short !== undefined) {
     // Parsed only for the places of problems.
@@ -94,7 +94,7 @@ export function readShape<const Schema extends v.GenericSchema>(
   schema: Schema,
   value: unknown,
   problems: Problem[],
-  standIns?: StandIns,
+  standIns?: Fallbacks,
 ): v.InferOutput<Schema> | undefined {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const result = v.safeParse(schema, value);
@@ -108,7 +108,7 @@ export function readShape<const Schema extends v.GenericSchema>(
 }
 
 /** They are no allowed values. */
-const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
+const FALLBACKS: Readonly<Record<string, (index: number) => unknown>> = {
   name: (index) => `not-understood-${index}`,
   host: (index) => `not-understood-${index}.invalid`,
   allow: () => [{ host: 'not-understood-0.invalid' }],
@@ -117,7 +117,7 @@ const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
 /**
  * By mapping and setting, `secret.name`, or by list and setting, `routes[].upstream`. Not allowed as values.
  */
-export type StandIns = Readonly<Record<string, (index: number) => unknown>>;
+export type Fallbacks = Readonly<Record<string, (index: number) => unknown>>;
 
 const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
   credentials: 'name',
@@ -129,7 +129,7 @@ const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
  * The rest can then be understood. The value only serves to find more problems.
  * @returns false if nothing can replace what is missing.
  */
-function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: StandIns = {}): boolean {
+function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: Fallbacks = {}): boolean {
   const keys = (path ?? []).map(({ key }) => key as string | number);
   const last = keys.at(-1);
   if (last === undefined) return false;
@@ -137,7 +137,7 @@ function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: St
   if (Array.isArray(parent)) mendEntry(file, keys, parent, Number(last));
   else if (typeof parent === 'object' && parent !== null) {
     const mapping = parent as Record<string, unknown>;
-    const makeStandIn = standIns[nameWithin(keys)] ?? (isRequired(keys) ? STAND_INS[last] : undefined);
+    const makeStandIn = standIns[nameWithin(keys)] ?? (isRequired(keys) ? FALLBACKS[last] : undefined);
     if (makeStandIn === undefined) {
       delete mapping[last];
       return input !== undefined;
@@ -153,7 +153,7 @@ function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: St
 function mendEntry(file: unknown, keys: readonly (string | number)[], list: unknown[], index: number): void {
   const name = String(keys.at(-2));
   const required = Object.hasOwn(REQUIRED_OF_ENTRIES, name) ? REQUIRED_OF_ENTRIES[name] : undefined;
-  if (required !== undefined) list[index] = { [required]: STAND_INS[required]?.(index) };
+  if (required !== undefined) list[index] = { [required]: FALLBACKS[required]?.(index) };
   else delete (at(file, keys.slice(0, -2)) as Record<string, unknown>)[name];
 }
 
@@ -302,7 +302,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
   const shape = schemaAt(schema, path.slice(0, -1));
   const known = (shape?.options ?? [shape]).flatMap((one) => Object.keys(one?.entries ?? {}));
   const nearest = nearestName(wrong, known);
-  const own = wrong.length > MAX_KEY_LENGTH ? MASK : (shownValue(wrong) ?? MASK);
+  const own = wrong.length > MAX_KEY_LENGTH ? MASK : (redactedValue(wrong) ?? MASK);
   const problem = {
     key: parent === '' ? own : `${parent}.${own}`,
     expected: `one of the keys ${known.join(', ')}`,

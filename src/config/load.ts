@@ -4,11 +4,11 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../platform/files/bounded-file.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { nextTurn, pauseEvery } from '../platform/time/async.ts';
+import { nextTurn, yieldEvery } from '../platform/time/async.ts';
 import { parseAuthorities } from '../platform/x509/pem.ts';
 import type { Config } from './config.ts';
 import { withoutFollowUps } from './entries.ts';
-import type { FileReading } from './file.ts';
+import type { FileResult } from './file.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolveConfig } from './resolve-config.ts';
@@ -43,7 +43,7 @@ async function readFile(
   { config }: ProxyValues,
   problems: Problem[],
   text: string | undefined,
-): Promise<FileReading> {
+): Promise<FileResult> {
   if (config === undefined) return { config: {} as FileConfig, understood: true };
   const { readConfigFile } = await import('./file.ts');
   return readConfigFile(config.text, config.key, problems, text);
@@ -85,7 +85,7 @@ async function checkTlsFiles(
   problems: Problem[],
   gatewayFiles: GatewayFiles,
 ): Promise<void> {
-  const pause = pauseEvery(ENTRIES_AT_ONCE);
+  const pause = yieldEvery(ENTRIES_AT_ONCE);
   const lists = {
     credentials: file.credentials,
     routes: file.routes,

@@ -13,7 +13,7 @@ import type {
 } from './config.ts';
 import type { CredentialEntry } from './credential-schema.ts';
 import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entries.ts';
-import type { FileReading } from './file.ts';
+import type { FileResult } from './file.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
@@ -32,7 +32,7 @@ import { ACCESS_LOGS, formats, oneOf, protocolProblems } from './values.ts';
 
 /** The result is right only if `problems` stays empty. */
 export function resolveConfig(
-  { config: read, understood }: FileReading,
+  { config: read, understood }: FileResult,
   given: ProxyValues,
   problems: Problem[],
 ): Config {

@@ -2,7 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from '../platform/log/logger.ts';
-import { quoted } from '../platform/log/shown-text.ts';
+import { quoted } from '../platform/log/redacted-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import { checkPem } from './load.ts';
 

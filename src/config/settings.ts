@@ -6,7 +6,7 @@
 import { dirname } from 'node:path';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { SidecarError } from '../platform/errors.ts';
-import { MASK, shownValue } from '../platform/log/shown-text.ts';
+import { MASK, redactedValue } from '../platform/log/redacted-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
 import { didYouMean, nearestName } from './suggestion.ts';
@@ -119,7 +119,7 @@ export function readFlags<S extends Settings>(
   if (word === undefined) return given;
   const isFile = Object.hasOwn(settings, 'config') && /\.(?:ya?ml|json)$/.test(word);
   const hint = isFile ? `; did you mean --config ${word}?` : didYouMean(word, Object.keys(settings), '--');
-  throw new SidecarError('usage', `unexpected argument ${shownValue(word) ?? MASK}${hint}`);
+  throw new SidecarError('usage', `unexpected argument ${redactedValue(word) ?? MASK}${hint}`);
 }
 
 /** Undefined if absent, or wrong, which joins `problems`. */

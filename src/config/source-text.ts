@@ -1,7 +1,7 @@
 /** Places of settings in a file. */
 
 import type { Document, Node, Pair } from 'yaml';
-import { shownLine } from '../platform/log/shown-text.ts';
+import { redactedLine } from '../platform/log/redacted-text.ts';
 import type { Place } from '../platform/problems.ts';
 
 /** In characters; wider lines are cut. */
@@ -53,7 +53,7 @@ export class SourceText {
     const { index, start: lineStart } = this.#lineAt(from);
     const column = from - lineStart;
     const own = (lines[index] ?? '').replace(/\r$/, '');
-    const shown = shownLine(own, isKnown, keyAbove(lines, index));
+    const shown = redactedLine(own, isKnown, keyAbove(lines, index));
     const start = shown.place(column);
     const last = Math.min(column + Math.max(1, to - from), own.length) - 1;
     const length = Math.max(1, shown.place(last) + 1 - start);

@@ -2,7 +2,7 @@
 
 import type { Alias, CST, Document, YAMLParseError } from 'yaml';
 import type { Place, Problem, ProblemCode } from '../platform/problems.ts';
-import { nextTurn, pauseEvery } from '../platform/time/async.ts';
+import { nextTurn, yieldEvery } from '../platform/time/async.ts';
 import { SourceText } from './source-text.ts';
 
 interface ParsedText {
@@ -138,7 +138,7 @@ async function parseInParts(text: string): Promise<Document.Parsed> {
   const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');
   const parser = new Parser();
   const tokens: CST.Token[] = [];
-  const pause = pauseEvery(LEXEMES_AT_ONCE);
+  const pause = yieldEvery(LEXEMES_AT_ONCE);
   for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
     const turn = pause();

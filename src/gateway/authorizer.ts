@@ -1,9 +1,9 @@
-import type { Caller, CertificateCaller, Verdict } from '../callers/caller.ts';
+import type { AuthenticationResult, Caller, CertificateCaller } from '../callers/caller.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { CallerMatch, GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
-import { type Clock, isPast } from '../platform/time/clock.ts';
+import { type Clock, hasPassed } from '../platform/time/clock.ts';
 import type { Fields } from '../proxy/http/fields.ts';
 import { MadeOf } from '../proxy/http/lasting-fields.ts';
 import type { IncomingRequest } from '../proxy/streams/contract.ts';
@@ -58,7 +58,7 @@ interface CountedCaller {
 }
 
 /** Decides who may enter through one connection. Each refusal is logged, within a limit on repeats. */
-export class CallerGate implements Authorizer {
+export class CallerAuthorizer implements Authorizer {
   readonly #options: CallerGateOptions;
   readonly #connection: SecuredConnection;
   /** The caller it counts for: the first that was admitted. */
@@ -74,8 +74,8 @@ export class CallerGate implements Authorizer {
     return this.#countedFor;
   }
 
-  withoutProof(request: IncomingRequest): IncomingRequest {
-    return withoutProofs(request);
+  withoutCredentials(request: IncomingRequest): IncomingRequest {
+    return withoutCredentials(request);
   }
 
   identify(request: IncomingRequest): IdentifiedCaller | Promise<IdentifiedCaller> {
@@ -138,7 +138,7 @@ export class CallerGate implements Authorizer {
     const { clock, trusts } = this.#options;
     if (peer.kind === 'unnamed') return undefined;
     if (peer.kind === 'refused') throw unknown(`the client certificate ${peer.why}`);
-    if (isPast(peer.endsAt, clock.now())) {
+    if (hasPassed(peer.endsAt, clock.now())) {
       this.#connection.retire();
       throw unknown('the client certificate, or one above it, has ended since the connection was made');
     }
@@ -209,7 +209,7 @@ export class CallerGate implements Authorizer {
   }
 }
 
-function judged(verdict: Verdict): Caller {
+function judged(verdict: AuthenticationResult): Caller {
   switch (verdict.kind) {
     case 'accepted':
       return verdict.caller;
@@ -306,7 +306,7 @@ function shownToken({ fields }: Pick<IncomingRequest, 'fields'>): ShownToken {
   let shown: ShownToken = { kind: 'none' };
   for (let at = 0; at < fields.length; at += 2) {
     const name = (fields[at] as string).toLowerCase();
-    if (!isProof(name)) continue;
+    if (!isCredentialField(name)) continue;
     if (name.includes('_')) return { kind: 'ambiguous', why: 'names its caller in a field with _ for -' };
     if (shown.kind !== 'none') return { kind: 'ambiguous', why: 'shows more than one token of its caller' };
     shown = tokenOf(name, fields[at + 1] as string);
@@ -325,28 +325,28 @@ function tokenOf(name: string, value: string): ShownToken {
 const WITHOUT = new MadeOf<Fields>();
 
 /** Or may be taken for one. */
-function isProof(name: string): boolean {
+function isCredentialField(name: string): boolean {
   return (
     (name.length === CALLER_FIELD.length || name.length === PROXY_AUTHORIZATION_FIELD.length) &&
     ALIKE.test(name)
   );
 }
 
-export function withoutProofs(request: IncomingRequest): IncomingRequest {
+export function withoutCredentials(request: IncomingRequest): IncomingRequest {
   const { fields } = request;
   const known = WITHOUT.get(fields);
   if (known !== undefined) return { ...request, fields: known };
-  if (!hasProof(fields)) return request;
+  if (!hasCredentials(fields)) return request;
   const left: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
-    if (!isProof(name)) left.push(name, fields[at + 1] as string);
+    if (!isCredentialField(name)) left.push(name, fields[at + 1] as string);
   }
   WITHOUT.keep(fields, left, left);
   return { ...request, fields: left };
 }
 
-function hasProof(fields: readonly string[]): boolean {
-  for (let at = 0; at < fields.length; at += 2) if (isProof(fields[at] as string)) return true;
+function hasCredentials(fields: readonly string[]): boolean {
+  for (let at = 0; at < fields.length; at += 2) if (isCredentialField(fields[at] as string)) return true;
   return false;
 }

@@ -1,15 +1,19 @@
 import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../platform/time/clock.ts';
-import { AcceptedConnection } from '../proxy/app/accepted-connection.ts';
-import { type AppConnection, type AppContext, guarded } from '../proxy/app/connection.ts';
+import { AcceptedConnection } from '../proxy/downstream/accepted-connection.ts';
+import {
+  type DownstreamConnection,
+  type DownstreamContext,
+  guarded,
+} from '../proxy/downstream/connection.ts';
 import { Deadline } from '../proxy/io/deadline.ts';
-import { CallerGate, type CallerGateOptions } from './authorizer.ts';
+import { CallerAuthorizer, type CallerGateOptions } from './authorizer.ts';
 import { peerOf } from './client-certificate.ts';
 import type { Holder, Party } from './held-memory.ts';
 
 interface CallerConnectionOptions {
-  readonly context: AppContext;
+  readonly context: DownstreamContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
   readonly asksForCertificate: boolean;
   /** Of the authorities in `secureContext`. */
@@ -22,12 +26,12 @@ interface CallerConnectionOptions {
   readonly onFree: () => void;
 }
 
-export class CallerConnection implements AppConnection, Holder {
+export class CallerConnection implements DownstreamConnection, Holder {
   readonly socket: Socket;
   place = 0;
   /** Absent until TLS is established. */
   #inside: AcceptedConnection | undefined;
-  #gate: CallerGate | undefined;
+  #gate: CallerAuthorizer | undefined;
 
   constructor(socket: Socket, options: CallerConnectionOptions) {
     const { context, known } = options;
@@ -99,7 +103,7 @@ export class CallerConnection implements AppConnection, Holder {
   }
 
   #speak(tls: TLSSocket, { context, authorities, gates, known, onFree }: CallerConnectionOptions): void {
-    const gate = new CallerGate(gates, {
+    const gate = new CallerAuthorizer(gates, {
       peer: peerOf(tls, authorities, context.clock.now()),
       address: this.socket.remoteAddress,
       known,

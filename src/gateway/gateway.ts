@@ -9,8 +9,8 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import {
   type ClientVerification,
-  followCertificateFiles,
-  followClientAuthorities,
+  watchCertificateFiles,
+  watchClientAuthorities,
 } from '../platform/tls/certificate-files.ts';
 import {
   type CertificateSource,
@@ -18,14 +18,14 @@ import {
   type ServingCertificate,
 } from '../platform/tls/serving-certificate.ts';
 import { certificatesIn } from '../platform/x509/pem.ts';
-import type { AppContext } from '../proxy/app/connection.ts';
+import type { DownstreamContext } from '../proxy/downstream/connection.ts';
 import {
   connectionsInMemory,
   memoryLimit,
   mostConnections,
   processLimits,
-} from '../proxy/app/connection-limit.ts';
-import type { Service } from '../proxy/app/listener.ts';
+} from '../proxy/downstream/connection-limit.ts';
+import type { Service } from '../proxy/downstream/listener.ts';
 import type { Frontend } from '../sidecar/sidecar.ts';
 import type { CallerGateOptions } from './authorizer.ts';
 import { CallerBounds } from './caller-bounds.ts';
@@ -60,7 +60,7 @@ interface GatewayOptions {
 }
 
 interface Gateway {
-  readonly connectionHandler: (context: AppContext) => Service;
+  readonly connectionHandler: (context: DownstreamContext) => Service;
   remembered(): number;
   close(): void;
 }
@@ -181,7 +181,7 @@ interface FrontendOptions {
   readonly kernel?: KernelBuffers | undefined;
 }
 
-type Surroundings = Parameters<Frontend['open']>[0];
+type Dependencies = Parameters<Frontend['open']>[0];
 
 export function gatewayFrontend(config: GatewayConfig, options: FrontendOptions = {}): Frontend {
   return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
@@ -193,7 +193,7 @@ type Closers = (() => Promise<void> | void)[];
 async function open(
   config: GatewayConfig,
   options: FrontendOptions,
-  surroundings: Surroundings,
+  surroundings: Dependencies,
 ): ReturnType<Frontend['open']> {
   const closers: Closers = [];
   try {
@@ -207,13 +207,13 @@ async function open(
 async function openAll(
   { tls, clientCaFile, serviceAccountTokens }: GatewayConfig,
   options: FrontendOptions,
-  { registry, clock, log }: Surroundings,
+  { registry, clock, log }: Dependencies,
   closers: Closers,
 ): ReturnType<Frontend['open']> {
   let gateway: Gateway | undefined;
   const metrics = createGatewayMetrics(registry, () => gateway?.remembered() ?? 0);
   const watching = { clock, pollMs: POLL_MS, log };
-  const certificate = await followCertificateFiles(
+  const certificate = await watchCertificateFiles(
     { ...tls, key: 'gateway.tls.certFile' },
     {
       ...watching,
@@ -230,7 +230,7 @@ async function openAll(
   const clients =
     clientCaFile === undefined
       ? undefined
-      : await followClientAuthorities(
+      : await watchClientAuthorities(
           { caFile: clientCaFile, names: [], key: 'gateway.clientCaFile' },
           { ...watching, onReload: (result) => metrics.fileReloaded('client_ca', result) },
         );
@@ -269,7 +269,7 @@ function missing(name: string, detail: string): MissingPart {
 async function openVerifier(
   { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
   { kubeconfig, random = Math.random }: FrontendOptions,
-  { registry, clock, log }: Surroundings,
+  { registry, clock, log }: Dependencies,
 ): Promise<ServiceAccountVerifier> {
   // Loaded only if needed: the API client is large.
   const { connectKubernetes } = await import('../platform/kubernetes/client.ts');

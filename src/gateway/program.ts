@@ -8,7 +8,7 @@ import { readConfigText } from '../platform/files/bounded-file.ts';
 import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError } from '../platform/problems.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';
-import { keepHeapSmall } from '../platform/process/small-heap.ts';
+import { tuneHeap } from '../platform/process/small-heap.ts';
 import { loadSidecarConfiguration, namedListeners } from '../sidecar/configuration.ts';
 import { type Frontend, type Sidecar, type SidecarOptions, startSidecar } from '../sidecar/sidecar.ts';
 import { readPod } from '../sidecar/status/pod.ts';
@@ -97,7 +97,7 @@ async function serve(
     quit: () => shutdown.request(),
     frontend,
   });
-  keepHeapSmall();
+  tuneHeap();
   await whenAborted(shutdown.signal);
   await running.stop();
   return 0;

@@ -10,10 +10,10 @@ import { ANNOTATION } from './pod/annotations.ts';
 import type { Cluster } from './pod/cluster.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
 import type { JsonPatch } from './pod/json-patch.ts';
-import { secretMissing } from './pod/obstacles.ts';
 import { controllerOf, type Pod } from './pod/pod.ts';
+import { secretMissing } from './pod/validation-errors.ts';
 
-interface AdmissionAnswer {
+interface AdmissionResponse {
   readonly status: number;
   readonly body: string;
 }
@@ -22,7 +22,7 @@ interface AdmissionAnswer {
 export type Caller = 'api_server' | 'unverified';
 
 /** Never rejects. */
-export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionAnswer>;
+export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionResponse>;
 
 export interface ClusterContact {
   /** Undefined if unknown. Asked only for a verified API server. */
@@ -44,7 +44,10 @@ interface AdmissionOptions {
 export function createMutatingWebhook(options: AdmissionOptions): Webhook {
   const { defaults, cluster, contact, log } = options;
 
-  async function admit({ uid, namespace, dryRun, pod }: AdmissionRequest, caller: Caller): Promise<Verdict> {
+  async function admit(
+    { uid, namespace, dryRun, pod }: AdmissionRequest,
+    caller: Caller,
+  ): Promise<AuthenticationResult> {
     if (pod === undefined) return ignored(uid);
     const injection = inject(pod, { name: namespace }, defaults, cluster());
     const { result, reason } = injection;
@@ -103,12 +106,12 @@ export function createValidatingWebhook(options: AdmissionOptions): Webhook {
   });
 }
 
-interface Verdict {
+interface AuthenticationResult {
   readonly body: string;
   readonly counted?: { readonly result: Injection['result']; readonly reason: string };
 }
 
-function ignored(uid: string): Verdict {
+function ignored(uid: string): AuthenticationResult {
   return {
     counted: { result: 'skipped', reason: 'not_a_new_pod' },
     body: admissionResponse(uid, { allowed: true }),
@@ -118,7 +121,7 @@ function ignored(uid: string): Verdict {
 /** An unexpected error is a 500, so that failurePolicy decides. */
 function answering(
   { metrics, clock, log }: AdmissionOptions,
-  admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
+  admit: (request: AdmissionRequest, caller: Caller) => Promise<AuthenticationResult>,
 ): Webhook {
   const complaints = new TokenBucket({ burst: 10, perSecond: 1 });
   return async (review, caller) => {

@@ -81,7 +81,7 @@ export function readBrokerOfPods(given: Given, problems: Problem[]): BrokerOfPod
  * Unusable CAs leave the last good ones in place.
  * @throws {ConfigurationError} if they are unusable from the start.
  */
-export async function followBroker(
+export async function watchBroker(
   { authorities, ...broker }: BrokerOfPodsConfig,
   { log, ...watching }: DirectoryWatchOptions & { readonly log: Logger },
 ): Promise<{ readonly ofPods: BrokerOfPods; close(): void }> {

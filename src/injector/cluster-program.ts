@@ -8,8 +8,8 @@ import type { BackoffOptions } from '../platform/time/async.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import type { ClusterContact } from './admission.ts';
 import { manageCertificate } from './certificate/self-managed-certificate.ts';
-import { followClusterVersion } from './cluster/cluster-version.ts';
-import { createEventTeller, createOwnerEvents } from './cluster/owner-events.ts';
+import { watchClusterVersion } from './cluster/cluster-version.ts';
+import { createEventRecorder, createOwnerEvents } from './cluster/owner-events.ts';
 import { createSecretExistence } from './cluster/secret-existence.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
 import type { InjectorMetrics } from './metrics.ts';
@@ -43,7 +43,7 @@ interface ConnectedCluster {
 export async function connectCluster(options: ClusterOptions): Promise<ConnectedCluster> {
   const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
   const api = connectKubernetes(options.kubeconfig, clock);
-  const version = followClusterVersion(api, options);
+  const version = watchClusterVersion(api, options);
   const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
   const profiles = options.profiles && (await followProfiles(api, options.profiles.leaseName));
   const cluster = (): Cluster =>
@@ -51,7 +51,7 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
       ? version.current()
       : { ...version.current(), profiles: profiles.profiles, namespaceLabels: profiles.store.labels };
   const verdictOf = (pod: Pod, namespace: string) => inject(pod, { name: namespace }, defaults, cluster());
-  const tell = createEventTeller(api, clock);
+  const tell = createEventRecorder(api, clock);
 
   function ownNamespace(): string {
     const namespace = options.namespace ?? api.namespace;

@@ -3,12 +3,12 @@
 import { credentialFiles } from '../token/credentials.ts';
 import type { Profiles } from './pod/cluster.ts';
 import { manifestProfiles } from './profiles/find-profiles.ts';
-import { judgeProfile } from './profiles/judge-profile.ts';
-import type { JudgedProfile, ProfileIdentity, ProfileSource } from './profiles/profile.ts';
+import type { ProfileIdentity, ProfileSource, ValidatedProfile } from './profiles/profile.ts';
 import { createProfiles } from './profiles/resolve-profiles.ts';
+import { validateProfile } from './profiles/validate-profile.ts';
 
-export function judge(identity: ProfileIdentity, spec: unknown): JudgedProfile {
-  return judgeProfile(identity, spec, credentialFiles);
+export function judge(identity: ProfileIdentity, spec: unknown): ValidatedProfile {
+  return validateProfile(identity, spec, credentialFiles);
 }
 
 export function profilesOf(source: ProfileSource): Profiles {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { MissingPart } from '../admin/probes.ts';
 import {
+  type Dependencies,
   missingCertificate,
   type Started,
-  type Surroundings,
   serveUntilShutdown,
 } from '../admin/serve-until-shutdown.ts';
 import { type Command, explainingConflicts, namedAddresses } from '../config/command.ts';
@@ -13,10 +13,10 @@ import { SidecarError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { followCertificateFiles, followClientAuthorities } from '../platform/tls/certificate-files.ts';
+import { watchCertificateFiles, watchClientAuthorities } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
 import { type ClusterContact, createMutatingWebhook, createValidatingWebhook } from './admission.ts';
-import { followBroker } from './broker-of-pods.ts';
+import { watchBroker } from './broker-of-pods.ts';
 import { createInjectorMetrics, type InjectorMetrics } from './metrics.ts';
 import type { Cluster } from './pod/cluster.ts';
 import { INJECTOR_SETTINGS, type InjectorConfig, readInjectorConfig } from './settings.ts';
@@ -64,18 +64,18 @@ export const injector: Command = {
 async function start(
   config: InjectorConfig,
   certificateConfig: CertificateConfig,
-  { clock, log, registry, closeAtEnd }: Surroundings,
+  { clock, log, registry, closeAtEnd }: Dependencies,
 ): Promise<Started> {
   const metrics = createInjectorMetrics(registry);
   const files = { clock, pollMs: POLL_MS, log };
-  const broker = config.broker && (await followBroker(config.broker, files));
+  const broker = config.broker && (await watchBroker(config.broker, files));
   if (broker !== undefined) closeAtEnd(broker.close);
   const defaults = { ...config.defaults, ...(broker === undefined ? {} : { broker: broker.ofPods }) };
   const kubernetes = await connect({ ...config, defaults }, metrics, clock, log);
   closeAtEnd(kubernetes.close);
   const certificates = await kubernetes.openCertificate(certificateConfig);
   closeAtEnd(certificates.close);
-  const clients = config.clients && (await followClientAuthorities(config.clients, files));
+  const clients = config.clients && (await watchClientAuthorities(config.clients, files));
   if (clients !== undefined) closeAtEnd(clients.close);
 
   const admission = {
@@ -123,7 +123,7 @@ async function connect(
   const openFiles = (config: CertificateConfig): Promise<CertificateSource> => {
     if (config.source !== 'files')
       throw new SidecarError('internal', 'a certificate cannot be kept without the API');
-    return followCertificateFiles(config, { clock, pollMs: POLL_MS, metrics, log });
+    return watchCertificateFiles(config, { clock, pollMs: POLL_MS, metrics, log });
   };
   if (kubernetes === undefined) {
     return {

@@ -3,7 +3,7 @@ import { formats, oneOf, type ValueFormat } from '../config/values.ts';
 import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Problem } from '../platform/problems.ts';
-import type { CertificateFiles, followClientAuthorities } from '../platform/tls/certificate-files.ts';
+import type { CertificateFiles, watchClientAuthorities } from '../platform/tls/certificate-files.ts';
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, type InjectionDefaults, readInjectionDefaults } from './injection-defaults.ts';
 import { objectName } from './pod/annotations.ts';
@@ -129,7 +129,7 @@ export interface InjectorConfig {
   readonly adminListen: ListenAddress;
   /** Missing only if `problems` says why. */
   readonly certificate?: CertificateConfig;
-  readonly clients?: Parameters<typeof followClientAuthorities>[0];
+  readonly clients?: Parameters<typeof watchClientAuthorities>[0];
   readonly kubernetes?: KubernetesConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;

@@ -5,14 +5,14 @@
 
 import { messageOf, SidecarError } from '../platform/errors.ts';
 import type { ApiRequestOptions, KubernetesApi } from '../platform/kubernetes/api.ts';
-import { type Clock, isPast, later, remainingMs } from '../platform/time/clock.ts';
+import { type Clock, hasPassed, later, remainingMs } from '../platform/time/clock.ts';
 import { admissionResponse, parseAdmissionReview, type Webhook } from './admission.ts';
 
 /** Selects what is sent to the webhook. */
 const LABEL = 'token-sidecar.dev/check';
 const ANSWER = 'the webhook of token-sidecar answers';
 
-const EVERY_MS = 1000;
+const INTERVAL_MS = 1000;
 
 /** An API server waits for a webhook for at most 30 s. */
 const ATTEMPT_MS = 35_000;
@@ -58,8 +58,8 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
       told = reason;
       onWaiting(reason);
     }
-    await pause(leftOf(EVERY_MS));
-    if (isPast(deadline, clock.now())) {
+    await pause(leftOf(INTERVAL_MS));
+    if (hasPassed(deadline, clock.now())) {
       throw new SidecarError(
         'kubernetes_api',
         `the webhook did not answer the API server within ${timeoutMs} ms: ${reason}${before === undefined ? '' : `; before that: ${before}`}`,

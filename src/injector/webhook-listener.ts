@@ -11,7 +11,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { BoundedRequest } from '../platform/net/body-pieces.ts';
-import { endUnlessAnswered, listenOn } from '../platform/net/listen.ts';
+import { enforceResponseTimeout, listenOn } from '../platform/net/listen.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { ClientVerification } from '../platform/tls/certificate-files.ts';
 import type { CertificateSource } from '../platform/tls/serving-certificate.ts';
@@ -34,7 +34,7 @@ const HANDSHAKE_MS = 5000;
 /** From the head of a review to the last byte of its answer. The chart's webhooks wait 5 s. */
 const REVIEW_MS = 10_000;
 
-const CHECK_EVERY_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 
 /** The API server closes an idle connection first, after 90 s. */
 const KEEP_ALIVE_MS = 120_000;
@@ -68,7 +68,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     handshakeTimeout: HANDSHAKE_MS,
     headersTimeout: HANDSHAKE_MS,
     requestTimeout: REVIEW_MS,
-    connectionsCheckingInterval: CHECK_EVERY_MS,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     highWaterMark: READ_AHEAD_BYTES,
     ...(clients === undefined ? {} : { requestCert: true, rejectUnauthorized: true }),
@@ -102,7 +102,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     const { socket } = request;
     if (!connections.begin(socket)) return;
     const over = new AbortController();
-    endUnlessAnswered(response, REVIEW_MS, clock);
+    enforceResponseTimeout(response, REVIEW_MS, clock);
     response.once('close', () => {
       connections.left(socket);
       over.abort(new Error('the connection has ended'));

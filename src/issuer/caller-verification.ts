@@ -9,8 +9,8 @@ import { LruMap } from '../platform/limits/lru-map.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import { SingleFlight } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { createAttemptLimits, networkOf } from './attempt-limits.ts';
 import { type Client, type ClientSet, type ClientStore, sha256 } from './clients.ts';
+import { createAttemptLimits, networkOf } from './login-throttle.ts';
 import { Refusal } from './refusal.ts';
 import { type createDerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
@@ -58,7 +58,7 @@ export function createCallerVerification(
 ): CallerVerification {
   const memory = createDerivationMemory();
   const limits = createAttemptLimits(clock);
-  const wrongAnswers = createWrongAnswerTime(clock);
+  const wrongAnswers = createConstantTimeDelay(clock);
   const key = randomBytes(32);
 
   let clients: ClientSet | undefined;
@@ -171,7 +171,7 @@ export function createCallerVerification(
 }
 
 /** Takes the same time for all but a right secret. */
-function judge(claims: readonly Claim[], memory: DerivationMemory): Standing {
+function judge(claims: readonly Claim[], memory: ScryptCache): Standing {
   const open: OpenClaim[] = [];
   let right: Client | undefined;
   for (const { client, secret } of claims) {
@@ -232,7 +232,7 @@ export function readBasicCredentials(field: string): readonly ClaimedCredentials
  * Wrong secrets are answered a fixed time after the request, or whole steps later. This reveals neither whether the
  * client exists nor how its secret is kept.
  */
-interface WrongAnswerTime {
+interface ConstantTimeDelay {
   /** @param startedAtMs monotonic. */
   wait(startedAtMs: number): Promise<void>;
   /** The fixed time grows to cover such a check, up to a bound. */
@@ -244,7 +244,7 @@ const STEP_MS = 1000;
 /** Most callers give up after ten seconds. */
 const MAX_SOONEST_MS = 5000;
 
-function createWrongAnswerTime(clock: Clock): WrongAnswerTime {
+function createConstantTimeDelay(clock: Clock): ConstantTimeDelay {
   let soonestMs = STEP_MS;
   return {
     async wait(startedAtMs) {
@@ -262,7 +262,7 @@ function wholeSteps(ms: number): number {
   return Math.ceil(ms / STEP_MS) * STEP_MS;
 }
 
-interface DerivationMemory {
+interface ScryptCache {
   /** Takes constant time. Without a hash the answer is `unknown`. */
   recall(hash: ScryptHash | undefined, secret: string): 'right' | 'wrong' | 'unknown';
   learn(hash: ScryptHash, secret: string, right: boolean): void;
@@ -280,7 +280,7 @@ const NONE = Buffer.alloc(32);
  * Remembers whether a secret belongs to a hash, which never changes. Keeps only digests under a key of this process.
  * @param mostWrong beyond it the least recently used wrong secret is dropped. Right ones are one per hash.
  */
-export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): DerivationMemory {
+export function createDerivationMemory(mostWrong = MAX_WRONG_SECRETS): ScryptCache {
   const key = randomBytes(32);
   const right = new Map<string, Buffer>();
   /** From a digest to its hash. */

@@ -36,7 +36,7 @@ const FIELDS = [
 ] as const;
 
 /** @param key for messages. */
-export async function readClientsFile(path: string, key: string): Promise<ClientsReading> {
+export async function readClientsFile(path: string, key: string): Promise<ClientsResult> {
   const directories = [dirname(path)];
   const text = await readText(path);
   if (typeof text !== 'string') {
@@ -179,7 +179,7 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
 const TRIES = 3;
 
 /** @param key for messages. */
-export async function readClientsDirectory(root: string, key: string): Promise<ClientsReading> {
+export async function readClientsDirectory(root: string, key: string): Promise<ClientsResult> {
   for (let tries = 1; ; tries += 1) {
     const names = await namesIn(root);
     const reading = await readOnce(root, key);
@@ -195,7 +195,7 @@ async function namesIn(root: string): Promise<string> {
   );
 }
 
-async function readOnce(root: string, key: string): Promise<ClientsReading> {
+async function readOnce(root: string, key: string): Promise<ClientsResult> {
   const directories = [root];
   const problems: Problem[] = [];
   const clients: Client[] = [];
@@ -280,7 +280,7 @@ function words(text: string | undefined): readonly string[] | undefined {
   return text?.split(/\s+/).filter((word) => word !== '');
 }
 
-interface ClientsReading {
+interface ClientsResult {
   readonly outcome: { readonly clients: ClientSet } | { readonly problems: readonly Problem[] };
   /** Reveals nothing of the content. */
   readonly digest: string;
@@ -289,7 +289,7 @@ interface ClientsReading {
 }
 
 /** Never rejects. */
-type ReadClients = () => Promise<ClientsReading>;
+type ReadClients = () => Promise<ClientsResult>;
 
 export interface LiveClients {
   readonly store: ClientStore;
@@ -305,7 +305,7 @@ interface LiveClientsOptions extends DirectoryWatchOptions {
  * Replaces all clients at once. If anything is wrong, logs every problem and keeps the last good ones.
  * @throws {ConfigurationError} if the source is unusable from the start.
  */
-export async function followClients(read: ReadClients, options: LiveClientsOptions): Promise<LiveClients> {
+export async function watchClients(read: ReadClients, options: LiveClientsOptions): Promise<LiveClients> {
   const { metrics, log } = options;
   const first = await read();
   if ('problems' in first.outcome) throw new ConfigurationError(first.outcome.problems);
@@ -329,7 +329,7 @@ export async function followClients(read: ReadClients, options: LiveClientsOptio
     reading = false;
   }
 
-  function apply(next: ClientsReading): void {
+  function apply(next: ClientsResult): void {
     if (closed) return;
     watchOnly(next.directories);
     if (next.digest === seen) return;

@@ -195,7 +195,7 @@ interface PublishedKeys {
 /** Each verifier reads all of them. */
 const MAX_KEYS = 16;
 
-type Reading = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
+type ReadResult = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
 
 /**
  * If a `*.pem` file is unusable, the last good keys stay.
@@ -219,7 +219,7 @@ export async function openPublishedKeys(
     return looks;
   }
 
-  function apply(next: Reading): void {
+  function apply(next: ReadResult): void {
     const text = textOf(next);
     if (closed || text === seen) return;
     seen = text;
@@ -258,7 +258,7 @@ export async function openPublishedKeys(
 }
 
 /** Never rejects. */
-async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading> {
+async function readKeys({ path, key }: PublishedKeysDirectory): Promise<ReadResult> {
   const problems: Problem[] = [];
   try {
     for (;;) {
@@ -291,7 +291,7 @@ async function currentVersion(directory: string): Promise<string> {
   return await realpath(join(directory, '..data')).catch(() => realpath(directory));
 }
 
-function textOf(reading: Reading): string {
+function textOf(reading: ReadResult): string {
   return 'problems' in reading
     ? JSON.stringify(reading.problems)
     : JSON.stringify(reading.keys.map(({ keyId }) => keyId));
@@ -318,7 +318,7 @@ interface LiveSigningKeyOptions extends DirectoryWatchOptions {
  * A new key in the file signs at once. If it is unusable, the last one stays.
  * @throws {ConfigurationError} if the file is unusable from the start.
  */
-export async function followSigningKey(
+export async function watchSigningKey(
   file: SigningKeyFile,
   options: LiveSigningKeyOptions,
 ): Promise<LiveSigningKey> {

@@ -11,14 +11,14 @@ import { whenAborted } from '../platform/process/shutdown.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
 import { issuerAdminEndpoints } from './admin.ts';
-import { followClients, type LiveClients, readClientsDirectory, readClientsFile } from './client-sources.ts';
+import { type LiveClients, readClientsDirectory, readClientsFile, watchClients } from './client-sources.ts';
 import { startIssuer } from './issuer.ts';
 import {
   createKeyRing,
-  followSigningKey,
   generateSigningKey,
   type LiveSigningKey,
   openPublishedKeys,
+  watchSigningKey,
 } from './keys.ts';
 import { createIssuerMetrics } from './metrics.ts';
 import { hashSecret } from './secret-hashing.ts';
@@ -124,17 +124,17 @@ async function serve(
 
 async function openClients(
   { clients }: IssuerConfig,
-  live: Parameters<typeof followClients>[1],
+  live: Parameters<typeof watchClients>[1],
 ): Promise<LiveClients> {
   // The settings have already reported it.
   if (clients === undefined) throw new ConfigurationError([]);
   const read = clients.kind === 'file' ? readClientsFile : readClientsDirectory;
-  return await followClients(() => read(clients.path, clients.key), live);
+  return await watchClients(() => read(clients.path, clients.key), live);
 }
 
 async function openKeys(
   config: IssuerConfig,
-  live: Parameters<typeof followSigningKey>[1],
+  live: Parameters<typeof watchSigningKey>[1],
 ): Promise<LiveSigningKey> {
   if (config.publishedKeysDirectory === undefined) return await openSigningKey(config, live);
   const [signing, published] = await allOrProblems(
@@ -154,10 +154,10 @@ async function openKeys(
 
 async function openSigningKey(
   { signingAlgorithm, signingKeyFile }: IssuerConfig,
-  live: Parameters<typeof followSigningKey>[1],
+  live: Parameters<typeof watchSigningKey>[1],
 ): Promise<LiveSigningKey> {
   if (signingKeyFile !== undefined) {
-    return await followSigningKey({ ...signingKeyFile, algorithm: signingAlgorithm }, live);
+    return await watchSigningKey({ ...signingKeyFile, algorithm: signingAlgorithm }, live);
   }
   const key = await generateSigningKey(signingAlgorithm);
   live.log.warn(

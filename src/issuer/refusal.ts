@@ -8,7 +8,7 @@ const REFUSAL_STATUS = {
   /** RFC 8707 §2 */
   invalid_target: 400,
   invalid_client: 401,
-  /** Not in RFC 6749: see `AttemptLimits`. */
+  /** Not in RFC 6749: see `LoginThrottle`. */
   too_many_requests: 429,
   /** Not in RFC 6749: too much to hash. */
   temporarily_unavailable: 503,

@@ -96,7 +96,7 @@ interface Asker {
   readonly address: string;
 }
 
-interface DerivationQueue {
+interface ScryptQueue {
   /** Rejects with `DerivationQueueFull` if there is no room, or a waiter with fewer needs it. */
   derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
   /** Resolves to undefined if anything else is being derived. */
@@ -112,10 +112,7 @@ interface Waiter {
 type Waiting = Map<string, FairRing<Waiter>>;
 
 /** A flood of wrong secrets must not take all memory, cores and turns. */
-export function createDerivationQueue(
-  derive: ScryptDerivation,
-  limits: DerivationQueueLimits,
-): DerivationQueue {
+export function createDerivationQueue(derive: ScryptDerivation, limits: DerivationQueueLimits): ScryptQueue {
   const waiting: Waiting = new Map();
   let waiters = 0;
   let running = 0;

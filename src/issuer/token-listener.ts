@@ -9,10 +9,10 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import { answersInTurn } from '../platform/net/answers-in-turn.ts';
 import { BoundedRequest } from '../platform/net/body-pieces.ts';
-import { endUnlessAnswered, listenOn, readBody } from '../platform/net/listen.ts';
+import { enforceResponseTimeout, listenOn, readBody } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import { networkOf } from './attempt-limits.ts';
+import { networkOf } from './login-throttle.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import type { TokenAnswer } from './refusal.ts';
 import type { TokenService } from './token-service.ts';
@@ -151,7 +151,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     answer: TokenAnswer,
   ): Promise<void> {
     const unread = !request.complete;
-    endUnlessAnswered(response, limits.answerTimeoutMs, clock);
+    enforceResponseTimeout(response, limits.answerTimeoutMs, clock);
     response.writeHead(answer.status, {
       ...ANSWER_HEADERS,
       'Content-Length': Buffer.byteLength(answer.body),

@@ -165,7 +165,7 @@ function elsewhere(
   return { result, reason, answer: { status, headers, body } };
 }
 
-interface Grant {
+interface TokenClaims {
   readonly clientId: string;
   readonly scopes: readonly string[];
   /** At least one. */
@@ -179,7 +179,11 @@ interface GrantDefaults {
 }
 
 /** A request may narrow its client's rights, never widen them. */
-export function decideGrant(client: Client, request: GrantRequest, defaults: GrantDefaults): Grant | Refusal {
+export function decideGrant(
+  client: Client,
+  request: GrantRequest,
+  defaults: GrantDefaults,
+): TokenClaims | Refusal {
   const allowedAudience = client.audience.length > 0 ? client.audience : [defaults.audience];
   const { scopes = client.scopes, audience = allowedAudience } = request;
   if (!scopes.every((scope) => client.scopes.includes(scope))) {
@@ -254,7 +258,7 @@ interface TokenFacts {
 }
 
 /** RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself. */
-function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
+function accessTokenClaims(grant: TokenClaims, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
   return {
     iss: issuer,
@@ -276,7 +280,7 @@ async function signAccessToken(claims: JWTPayload, key: SigningKey): Promise<str
     .sign(key.privateKey);
 }
 
-function issuedToken(accessToken: string, grant: Grant): IssuedToken {
+function issuedToken(accessToken: string, grant: TokenClaims): IssuedToken {
   return {
     access_token: accessToken,
     expires_in: grant.lifetimeSeconds,

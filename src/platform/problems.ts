@@ -1,7 +1,7 @@
 /** What can be wrong with a configuration. Each kind has a stable code and a remedy. */
 
 import { SidecarError } from './errors.ts';
-import { quoted } from './log/shown-text.ts';
+import { quoted } from './log/redacted-text.ts';
 
 export interface Problem {
   /** `--listen`, `TOKEN_SIDECAR_AUTH_URL`, `routes[0].upstream`. */

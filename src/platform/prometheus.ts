@@ -4,7 +4,7 @@ import Counter from '@prometheus-io/client/lib/counter.js';
 import Gauge from '@prometheus-io/client/lib/gauge.js';
 import Histogram from '@prometheus-io/client/lib/histogram.js';
 import Registry from '@prometheus-io/client/lib/registry.js';
-import { nextTurn, pauseEvery } from './time/async.ts';
+import { nextTurn, yieldEvery } from './time/async.ts';
 
 export { Counter, Gauge, Histogram, Registry };
 
@@ -23,8 +23,8 @@ const SERIES_AT_ONCE = 500;
 /**
  * Works in parts, so that requests are served meanwhile. Metrics that are read when scraped have to be told separately.
  */
-export async function forgetSeries(registry: Registry, isGone: (labels: Labels) => boolean): Promise<void> {
-  const pause = pauseEvery(SERIES_AT_ONCE);
+export async function removeSeries(registry: Registry, isGone: (labels: Labels) => boolean): Promise<void> {
+  const pause = yieldEvery(SERIES_AT_ONCE);
   for (const metric of registry.getMetricsAsArray() as unknown as Partial<Labelled>[]) {
     if (metric.remove === undefined || metric.get === undefined) continue;
     await nextTurn();

@@ -13,16 +13,16 @@ import type {
 import type { Logger } from '../platform/log/logger.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
 import type { Clock } from '../platform/time/clock.ts';
-import type { BearerSupply } from '../token/bearer-source.ts';
-import type { AppContext } from './app/connection.ts';
-import type { Service } from './app/listener.ts';
-import type { FindOriginal } from './capture/redirected.ts';
+import type { TokenProvider } from '../token/bearer-source.ts';
+import type { FindOriginalDst } from './capture/redirected.ts';
+import type { DownstreamContext } from './downstream/connection.ts';
+import type { Service } from './downstream/listener.ts';
 import type { Protocol } from './http/messages.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { Tracer } from './recording/request-recorder.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
-import type { LeafContexts } from './tls/interception-ca.ts';
+import type { LeafCertificates } from './tls/interception-ca.ts';
 
 /** The settings that `reconfigure` may change. */
 export interface ServingOptions {
@@ -41,7 +41,7 @@ export interface ServingOptions {
   /** Who may use which routes if `connectionHandler` tells callers apart; absent: nobody. */
   readonly callers?: readonly GatewayCaller[];
   /** By credential name. */
-  readonly bearers: ReadonlyMap<string, BearerSupply>;
+  readonly bearers: ReadonlyMap<string, TokenProvider>;
 }
 
 export interface ProxyOptions extends ServingOptions {
@@ -53,11 +53,11 @@ export interface ProxyOptions extends ServingOptions {
   readonly log: Logger;
   readonly accessLogger?: Logger;
   readonly tracer?: Tracer;
-  readonly leaves?: Pick<LeafContexts, 'contextFor'>;
+  readonly leaves?: Pick<LeafCertificates, 'contextFor'>;
   /** Present whenever `redirect` is. */
-  readonly findOriginal?: FindOriginal;
+  readonly findOriginal?: FindOriginalDst;
   /** Absent: by the HTTP version with which a connection begins. */
-  readonly connectionHandler?: (context: AppContext) => Service;
+  readonly connectionHandler?: (context: DownstreamContext) => Service;
   readonly network?: Network;
   /** Random per process: marks requests, so that one that comes back is recognised as a loop. */
   readonly instanceId: string;
@@ -84,7 +84,7 @@ export interface DataPath {
    * Asks clients to close their connections (GOAWAY, or `Connection: close` with each HTTP/1.1 answer), and serves on,
    * new connections included.
    */
-  askToLeave(): void;
+  enterLameDuck(): void;
   /** Resolves once no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**

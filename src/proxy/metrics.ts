@@ -28,10 +28,10 @@ export interface ProxyMetrics {
   /** Stops counting for a removed route; false while its requests are in flight. The caller then removes its series. */
   forget(route: string): boolean;
   /** By route, since the start. */
-  figures(): ReadonlyMap<string, RouteFigures>;
+  stats(): ReadonlyMap<string, RouteStats>;
 }
 
-export interface RouteFigures {
+export interface RouteStats {
   readonly total: number;
   readonly inFlight: number;
   /** Requests that the proxy refused or could not complete. */
@@ -250,11 +250,11 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       grpcCalls.forget(route);
       return true;
     },
-    figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
+    stats: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
   };
 }
 
-function figuresOf({ total, inFlight, errors, refusedTokens, ...tally }: Tally): RouteFigures {
+function figuresOf({ total, inFlight, errors, refusedTokens, ...tally }: Tally): RouteStats {
   return {
     total,
     inFlight,

@@ -77,9 +77,9 @@ export interface RequestRecorder {
    */
   sending(request: IncomingRequest, target: string): IncomingRequest;
   /** Of the last attempt. */
-  answered(status: number): void;
+  onResponse(status: number): void;
   /** The answer was read, or its rest is unwanted. */
-  answerEnded(): void;
+  onResponseEnd(): void;
   attemptFailed(code: ProxyErrorCode): void;
   failed(code: ProxyErrorCode): void;
   ended(ended: EndedRequest): void;

@@ -1,17 +1,17 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { ListenAddress } from '../platform/net/address.ts';
-import type { AppContext } from './app/connection.ts';
-import { Listener } from './app/listener.ts';
-import { PeerWatch } from './app/peer-watch.ts';
 import { capturedPorts } from './capture/captured-hosts.ts';
 import { listenForRedirected, redirectedService } from './capture/redirected.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
-import { GenerationMaker, type GenerationSurroundings } from './generation-maker.ts';
+import type { DownstreamContext } from './downstream/connection.ts';
+import { HalfCloseWatch } from './downstream/half-close-watch.ts';
+import { Listener } from './downstream/listener.ts';
 import { systemNetwork } from './io/network.ts';
 import { NO_ROUTE } from './metrics.ts';
 import { RefusedHosts } from './routing/refused-hosts.ts';
+import { type SnapshotDependencies, SnapshotMaker } from './snapshot-maker.ts';
 import { TlsTermination } from './tls/termination.ts';
-import type { Generation } from './transaction/generation.ts';
+import type { ConfigSnapshot } from './transaction/config-snapshot.ts';
 import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
 
 /**
@@ -28,7 +28,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   for (const other of options.otherListeners ?? []) own.add(other);
   const capturedAddresses = new CapturedAddresses();
   const refused = new RefusedHosts(clock);
-  const maker = new GenerationMaker({
+  const maker = new SnapshotMaker({
     listen,
     own,
     capturedAddresses,
@@ -40,12 +40,12 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     accessLogger,
     tracer,
   });
-  let generation!: Generation;
-  const use = (made: Generation): void => {
+  let generation!: ConfigSnapshot;
+  const use = (made: ConfigSnapshot): void => {
     generation = made;
   };
   await maker.make(options, use);
-  const context: AppContext = {
+  const context: DownstreamContext = {
     generation: () => generation,
     clock,
     log,
@@ -53,7 +53,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     instanceId,
     noRoute: metrics.forRoute(NO_ROUTE),
     load: { inFlight: 0, phase: 'serving' },
-    peers: new PeerWatch(clock, network),
+    peers: new HalfCloseWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
     ...(termination === undefined
       ? {}
@@ -73,7 +73,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
       return { whenUnused: () => before.whenUnused() };
     },
     refusedHosts: () => refused.latest(),
-    askToLeave: () => listener.askToLeave(),
+    enterLameDuck: () => listener.enterLameDuck(),
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };
@@ -83,9 +83,9 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
 async function listenEverywhere(
   listener: Listener,
   { listen, connectionHandler, capture, redirect, findOriginal, metrics }: ProxyOptions,
-  context: AppContext,
+  context: DownstreamContext,
   termination: TlsTermination | undefined,
-  { own, capturedAddresses }: Pick<GenerationSurroundings, 'own' | 'capturedAddresses'>,
+  { own, capturedAddresses }: Pick<SnapshotDependencies, 'own' | 'capturedAddresses'>,
 ): Promise<ListenAddress> {
   try {
     const address = await listener.listen(listen, connectionHandler?.(context));

@@ -8,7 +8,7 @@ import { systemCodeOf } from '../platform/errors.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { trustStoreOf } from '../platform/x509/trust-store.ts';
-import { createAuthority, LeafContexts } from '../proxy/tls/interception-ca.ts';
+import { createAuthority, LeafCertificates } from '../proxy/tls/interception-ca.ts';
 
 interface InterceptionOptions {
   readonly directory: string;
@@ -24,7 +24,7 @@ export async function openInterception({
   names,
   clock,
   log,
-}: InterceptionOptions): Promise<LeafContexts> {
+}: InterceptionOptions): Promise<LeafCertificates> {
   const authority = createAuthority({ names, nowMs: clock.now().wallMs });
   // Without the system's roots: an image has none. NODE_EXTRA_CA_CERTS names the operator's.
   const publicRoots = [...rootCertificates, ...getCACertificates('extra')];
@@ -36,7 +36,7 @@ export async function openInterception({
       'an earlier start of the sidecar has left certificates there: apps that began before this one do not trust it, and have to be started again',
     );
   }
-  return new LeafContexts(authority, clock);
+  return new LeafCertificates(authority, clock);
 }
 
 /** For apps that add to what they trust, that replace it, and the JVM. */

@@ -10,7 +10,7 @@ import { readConfigText } from '../platform/files/bounded-file.ts';
 import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { leaveTerminationMessage, TERMINATION_LOG, whenAborted } from '../platform/process/shutdown.ts';
-import { keepHeapSmall } from '../platform/process/small-heap.ts';
+import { tuneHeap } from '../platform/process/small-heap.ts';
 import { whyNeverGranted } from '../token/why-no-token.ts';
 import { loadSidecarConfiguration, namedListeners } from './configuration.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
@@ -104,7 +104,7 @@ async function serve(
   const addresses = namedListeners(configured.config, given);
   const sidecar = await explainingConflicts(() => startSidecar(options), addresses, configured.file);
   running = sidecar;
-  keepHeapSmall();
+  tuneHeap();
   await whenAborted(shutdown.signal);
   // If the app says that it is done, its Job should complete.
   const failure = isAppDone ? undefined : failedStart(sidecar);

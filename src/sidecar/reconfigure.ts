@@ -2,7 +2,7 @@
 
 import type { Config, TlsConfig } from '../config/config.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
-import { forgetSeries, type Labels, type Registry } from '../platform/prometheus.ts';
+import { type Labels, type Registry, removeSeries } from '../platform/prometheus.ts';
 import { within } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
@@ -133,7 +133,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     for (const name of routeNamesOf(before)) {
       if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));
     }
-    if (gone.size > 0) await forgetSeries(registry, (labels) => isAbout(gone, labels));
+    if (gone.size > 0) await removeSeries(registry, (labels) => isAbout(gone, labels));
   }
 
   function users(): InUse[] {

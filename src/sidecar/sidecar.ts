@@ -20,7 +20,7 @@ import { BUCKETS_SECONDS } from '../proxy/duration-histogram.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
-import type { LeafContexts } from '../proxy/tls/interception-ca.ts';
+import type { LeafCertificates } from '../proxy/tls/interception-ca.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { type InUse, openLookups, servingOf } from './configuration.ts';
@@ -134,7 +134,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       ? undefined
       : (await import('./tracing/tracing.ts')).openTracing(options.tracing, log, { lookup });
   closers.push(() => tracing?.close(MAX_FOR_SPANS_MS));
-  const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
+  const history = new TrafficHistory({ stats: proxyMetrics.stats, bounds: BUCKETS_SECONDS, clock });
   closers.push(() => history.close());
   const sources = new TokenSources({
     clock,
@@ -183,7 +183,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
           config: () => inUse.config,
           tokens: () => inUse.credentials.map(({ source }) => source),
           configuration: () => file?.status(),
-          figures: proxyMetrics.figures,
+          stats: proxyMetrics.stats,
           history,
           spoken: () => proxy?.spoken() ?? new Map(),
           refusedHosts: () => proxy?.refusedHosts() ?? [],
@@ -271,7 +271,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     log.info({ drainTimeoutMs }, 'draining');
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
     if (options.frontend !== undefined) {
-      running.proxy.askToLeave();
+      running.proxy.enterLameDuck();
       await new Promise<void>((resolve) => void clock.after(shares.delayMs, resolve));
     }
     // An app that ends at this moment still needs its tokens: it is served until it hangs up.
@@ -317,7 +317,7 @@ function startupFigures(tokens: readonly TokenSource[]): Record<string, number> 
   return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
 }
 
-async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<LeafContexts | undefined> {
+async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<LeafCertificates | undefined> {
   const { interception } = config;
   if (interception === undefined) return undefined;
   const { directory } = interception;

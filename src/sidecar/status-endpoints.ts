@@ -1,13 +1,13 @@
 import type { AdminEndpoint } from '../admin/admin-server.ts';
 import type { LogLevel } from '../platform/log/logger.ts';
-import type { RenewalAnswer } from '../token/token-source.ts';
+import type { RenewalResponse } from '../token/token-source.ts';
 import { logLevelEndpoint, renewEndpoint } from './status/page/actions.ts';
 import type { StatusPage } from './status/page/status-page.ts';
 import type { StatusSources } from './status/read-status.ts';
 
 interface StatusActions {
   /** Undefined if there is no such credential. */
-  renew(credential: string): RenewalAnswer | undefined;
+  renew(credential: string): RenewalResponse | undefined;
   setLogLevel(level: LogLevel): void;
 }
 

@@ -39,7 +39,7 @@ const SECRET_POLL_MS = 30_000;
 
 export class TokenSources {
   readonly #options: TokenSourcesOptions;
-  readonly #open = new Map<TokenSource, ShownGauges>();
+  readonly #open = new Map<TokenSource, ActiveGauges>();
 
   constructor(options: TokenSourcesOptions) {
     this.#options = options;
@@ -90,7 +90,7 @@ export class TokenSources {
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
     const { clock, credentialsMetrics, certificateMetrics } = this.#options;
-    const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
+    const gauges = new ActiveGauges(credentialsMetrics, certificateMetrics);
     const credentials = await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS });
     try {
       const source = await this.#openSource(config, credentials, gauges);
@@ -105,7 +105,7 @@ export class TokenSources {
   async #openSource(
     config: CredentialConfig,
     credentials: LiveCredentials,
-    gauges: ShownGauges,
+    gauges: ActiveGauges,
   ): Promise<TokenSource> {
     const { clock, random, metrics, log, lookup, tracer } = this.#options;
     const parts = {
@@ -131,7 +131,7 @@ function isSameCredential(one: CredentialConfig, other: CredentialConfig): boole
 }
 
 /** Gauges show only while their source is in use, since another may have its name. */
-class ShownGauges {
+class ActiveGauges {
   readonly credentials: CredentialsMetrics;
   readonly certificates: CertificateMetrics;
   readonly #held = new Map<string, () => void>();

@@ -5,7 +5,7 @@ import { SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { formatAddress, type ListenAddress, reachableAddress } from '../platform/net/address.ts';
 import { http } from '../platform/net/node-http.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
-import { type Clock, isPast, later, remainingMs, systemClock } from '../platform/time/clock.ts';
+import { type Clock, hasPassed, later, remainingMs, systemClock } from '../platform/time/clock.ts';
 
 const SETTINGS = {
   'admin-listen': {
@@ -67,7 +67,7 @@ export async function waitUntilReady(
       throw new SidecarError('provider_unavailable', 'asked to stop before the sidecar was ready');
     // The clock's timer would not keep the process alive.
     await new Promise((resolve) => setTimeout(resolve, leftOf(INTERVAL_MS)));
-    if (isPast(deadline, clock.now())) {
+    if (hasPassed(deadline, clock.now())) {
       throw new SidecarError(
         'provider_unavailable',
         `the sidecar at ${formatAddress(admin)} was not ready within ${timeoutMs} ms: ${answer}`,

@@ -40,7 +40,7 @@ export interface BearerSource {
   readonly bySubject?: (subject: string, caller?: string) => BearerSource;
 }
 
-export interface BearerSupply {
+export interface TokenProvider {
   /** Each upstream is remembered apart, so that one that refuses everything delays no other's renewals. */
   forUpstream(upstream: string): BearerSource;
 }

@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig, CredentialSettings } from '../config/config.ts';
 import type { DirectoryWatchOptions, WatchMode } from '../platform/mounted/directory-watch.ts';
 import {
+  type InvalidSecret,
   type MountedSecret,
   openLiveSecret,
   readMountedSecret,
-  type UnusableSecret,
 } from '../platform/mounted/mounted-secret.ts';
 import { type ClientCredentials, clientFiles, understandClient } from './client/client-authentication.ts';
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';
@@ -15,9 +15,9 @@ export type Credentials = ClientCredentials & {
   readonly material?: GrantMaterial;
 };
 
-export type CredentialsReading =
+export type CredentialsResult =
   | { readonly state: 'loaded'; readonly credentials: Credentials; readonly detail?: undefined }
-  | UnusableSecret;
+  | InvalidSecret;
 
 type Settings = Pick<CredentialSettings, 'directory' | 'clientId' | 'clientAuth' | 'grant'>;
 
@@ -26,7 +26,7 @@ export function credentialFiles(settings: Settings): readonly string[] {
 }
 
 /** Never throws. The state names no secret value. */
-export async function readCredentials(settings: Settings): Promise<CredentialsReading> {
+export async function readCredentials(settings: Settings): Promise<CredentialsResult> {
   const reading = await readMountedSecret(settings.directory, credentialFiles(settings));
   return reading.state === 'loaded' ? understandCredentials(settings, reading.values) : reading;
 }
@@ -34,7 +34,7 @@ export async function readCredentials(settings: Settings): Promise<CredentialsRe
 export function understandCredentials(
   settings: Settings,
   files: Readonly<Record<string, string>>,
-): CredentialsReading {
+): CredentialsResult {
   const mounted = mountedFiles(settings.directory, files);
   const client = understandClient(settings, mounted);
   if ('state' in client) return client;
@@ -47,7 +47,7 @@ export interface MountedFiles {
   readonly directory: string;
   content(name: string): string;
   /** @param expected a noun phrase that holds nothing of the file. */
-  malformed(name: string, expected: string): UnusableSecret;
+  malformed(name: string, expected: string): InvalidSecret;
 }
 
 function mountedFiles(directory: string, files: Readonly<Record<string, string>>): MountedFiles {
@@ -63,11 +63,11 @@ function mountedFiles(directory: string, files: Readonly<Record<string, string>>
 
 export interface LiveCredentials {
   /** Equal readings hold one credentials object. */
-  current(): CredentialsReading;
+  current(): CredentialsResult;
   /** Reads again; resolves once changes were announced. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns a function that stops it. */
-  onChange(listener: (reading: CredentialsReading) => void): () => void;
+  onChange(listener: (reading: CredentialsResult) => void): () => void;
   /** Calls back after a rewriting with equal content. */
   onRewrite(listener: () => void): () => void;
   watchMode(): WatchMode;
@@ -92,16 +92,16 @@ export async function openLiveCredentials(
     ...options,
     onMode: changeMode,
   });
-  const listeners = new Set<(reading: CredentialsReading) => void>();
+  const listeners = new Set<(reading: CredentialsResult) => void>();
   const rewriteListeners = new Set<() => void>();
-  let lastLoaded: CredentialsReading | undefined;
+  let lastLoaded: CredentialsResult | undefined;
   let current = understand(secret.current());
 
-  function understand(mounted: MountedSecret): CredentialsReading {
+  function understand(mounted: MountedSecret): CredentialsResult {
     if (mounted.state !== 'loaded') return mounted;
     const reading = understandCredentials(config, mounted.values);
     if (reading.state !== 'loaded') return reading;
-    if (isDeepStrictEqual(reading, lastLoaded)) return lastLoaded as CredentialsReading;
+    if (isDeepStrictEqual(reading, lastLoaded)) return lastLoaded as CredentialsResult;
     lastLoaded = reading;
     return reading;
   }

@@ -2,18 +2,18 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import { type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { GrantTrace } from './bearer-source.ts';
-import type { CredentialsReading } from './credentials.ts';
+import type { CredentialsResult } from './credentials.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import {
-  type FailedGrant,
-  type GrantInFlight,
-  type GrantReason,
+  type FailedTokenRequest,
+  type TokenRequestInFlight,
+  type TokenRequestReason,
   type TokenState,
   validToken,
 } from './token-state.ts';
 
 interface EndedGrant {
-  readonly grant: GrantInFlight;
+  readonly grant: TokenRequestInFlight;
   readonly outcome: TokenResponse;
   readonly durationMs: number;
   readonly state: TokenState;
@@ -82,12 +82,12 @@ export interface TokenSnapshot {
   readonly requestedAtMs: number | undefined;
   readonly expiresAtMs: number | undefined;
   readonly renewalAtMs: number | undefined;
-  readonly renewalReason: GrantReason | undefined;
+  readonly renewalReason: TokenRequestReason | undefined;
   readonly grantInFlight: boolean;
   readonly consecutiveFailures: number;
-  readonly lastFailure: FailedGrant | undefined;
+  readonly lastFailure: FailedTokenRequest | undefined;
   readonly credentials: {
-    readonly state: CredentialsReading['state'];
+    readonly state: CredentialsResult['state'];
     readonly detail: string | undefined;
     readonly unusableSinceMs?: number | undefined;
     /** The held token was granted to the previous credentials, since the newest are rejected. */
@@ -116,7 +116,7 @@ interface GrantMinute {
 
 interface FinishedGrant {
   readonly atMs: number;
-  readonly reason: GrantReason;
+  readonly reason: TokenRequestReason;
   readonly result: TokenResponse['result'];
   readonly durationMs: number;
 }
@@ -127,7 +127,7 @@ const MINUTES = 120;
 const MINUTE_MS = 60_000;
 const MOST = 0xffff;
 
-export class GrantHistory {
+export class TokenRequestHistory {
   readonly #latest: FinishedGrant[] = [];
   /** The slot's minute since the epoch: a stepped clock leaves no wrong counts. */
   readonly #minutes = new Int32Array(MINUTES);
@@ -176,7 +176,7 @@ export class GrantHistory {
 }
 
 export interface GrantTracer {
-  begin(credential: string, reason: GrantReason): GrantSpan;
+  begin(credential: string, reason: TokenRequestReason): GrantSpan;
 }
 
 export interface GrantSpan {

@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
 import type { TokenResponse } from './provider/token-response.ts';
-import type { GrantReason } from './token-state.ts';
+import type { TokenRequestReason } from './token-state.ts';
 
 export interface TokenMetrics {
   /** `durationMs` runs from the request to the verdict. */
   refreshed(
     credential: string,
     result: TokenResponse['result'],
-    reason: GrantReason,
+    reason: TokenRequestReason,
     durationMs: number,
   ): void;
   observe(credential: string, snapshot: () => TokenGauges): void;

@@ -93,7 +93,7 @@ export function surelySendableMs(lifetimeMs: number): number {
 }
 
 /** A provider that restarts should be asked again within seconds. */
-const FIRST_BACKOFF_MS = 1000;
+const INITIAL_BACKOFF_MS = 1000;
 
 /** While a token is held, a retry only has to come before it expires. */
 const HELD_BACKOFF = { factor: 4, longestMs: 600_000 };
@@ -134,7 +134,7 @@ export interface FailedAttempt {
 export function backoffBoundMs(failure: FailedAttempt): number {
   const { consecutiveFailures, rejected, previousRejected, heldForMs } = failure;
   // The provider may just have switched credentials.
-  if (previousRejected && heldForMs > 0) return FIRST_BACKOFF_MS;
+  if (previousRejected && heldForMs > 0) return INITIAL_BACKOFF_MS;
   const grown = (firstMs: number, factor: number) =>
     firstMs * factor ** Math.min(consecutiveFailures - 1, 30);
   if (rejected && heldForMs === 0) {
@@ -145,9 +145,9 @@ export function backoffBoundMs(failure: FailedAttempt): number {
     const longestMs = Math.min(REJECTED_BACKOFF.longestMs, Math.max(leastMs, heldForMs * ofHeld));
     return Math.min(longestMs, grown(firstMs, 2));
   }
-  const longestMs = Math.max(FIRST_BACKOFF_MS, failure.recoveryMs - failure.tookMs);
-  const urgentMs = Math.min(longestMs, grown(FIRST_BACKOFF_MS, 2));
-  const relaxedMs = Math.min(HELD_BACKOFF.longestMs, grown(FIRST_BACKOFF_MS, HELD_BACKOFF.factor));
+  const longestMs = Math.max(INITIAL_BACKOFF_MS, failure.recoveryMs - failure.tookMs);
+  const urgentMs = Math.min(longestMs, grown(INITIAL_BACKOFF_MS, 2));
+  const relaxedMs = Math.min(HELD_BACKOFF.longestMs, grown(INITIAL_BACKOFF_MS, HELD_BACKOFF.factor));
   return Math.max(urgentMs, Math.min(relaxedMs, heldForMs));
 }
 

@@ -1,7 +1,7 @@
 /** Tokens that processes of one purpose share. */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
-import { type Instant, isPast, later } from '../platform/time/clock.ts';
+import { hasPassed, type Instant, later } from '../platform/time/clock.ts';
 import type { Credentials } from './credentials.ts';
 import type { GrantedToken, TokenResponse } from './provider/token-response.ts';
 import { earliestRenewalMs } from './schedule.ts';
@@ -17,7 +17,7 @@ export interface SharedTokens {
 export interface WantedToken {
   readonly credentials: Credentials;
   readonly signal: AbortSignal;
-  readonly judge: (shared: SharedToken) => Judgement;
+  readonly judge: (shared: SharedToken) => SharedTokenCheck;
 }
 
 export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetimeMs'> {
@@ -29,7 +29,7 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
  * - `old`: about to be renewed, or no younger than the held one.
  * - `refused`: by an upstream.
  */
-type Judgement = 'taken' | 'old' | 'refused';
+type SharedTokenCheck = 'taken' | 'old' | 'refused';
 
 interface HeldHere {
   readonly token: { readonly authorization: string; readonly requestedAt: Instant } | undefined;
@@ -37,14 +37,14 @@ interface HeldHere {
   readonly isRefused: boolean;
 }
 
-export function judgeShared(
+export function checkShared(
   { accessToken, lifetimeMs, ageMs }: SharedToken,
   { token, isRefused }: HeldHere,
   policy: RenewalPolicy,
   now: Instant,
-): Judgement {
+): SharedTokenCheck {
   if (token?.authorization === `Bearer ${accessToken}`) return isRefused ? 'refused' : 'old';
   if (!(ageMs < earliestRenewalMs(lifetimeMs, policy))) return 'old';
-  const isYounger = token === undefined || !isPast(later(now, -ageMs), token.requestedAt);
+  const isYounger = token === undefined || !hasPassed(later(now, -ageMs), token.requestedAt);
   return isYounger ? 'taken' : 'old';
 }

@@ -8,32 +8,37 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import type { CredentialsMetrics } from '../platform/mounted/metrics.ts';
 import { type Clock, type Instant, remainingMs } from '../platform/time/clock.ts';
-import { type BearerSource, type BearerSupply, TokenUnavailable, type TokenWaiter } from './bearer-source.ts';
-import type { Credentials, CredentialsReading, LiveCredentials } from './credentials.ts';
 import {
-  GrantHistory,
+  type BearerSource,
+  type TokenProvider,
+  TokenUnavailable,
+  type TokenWaiter,
+} from './bearer-source.ts';
+import type { Credentials, CredentialsResult, LiveCredentials } from './credentials.ts';
+import {
   type GrantSpan,
   type GrantTracer,
   type PastGrants,
   reportGrant,
+  TokenRequestHistory,
   type TokenSnapshot,
 } from './grant-report.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import { isAboutToEnd } from './schedule.ts';
-import { judgeShared, type SharedTokens } from './shared-tokens.ts';
+import { checkShared, type SharedTokens } from './shared-tokens.ts';
 import {
-  type GrantInFlight,
   INITIAL_STATE,
   reduce,
   type TokenEvent,
+  type TokenRequestInFlight,
   type TokenState,
   validToken,
 } from './token-state.ts';
 import { WaitingCallers } from './waiters.ts';
 
-export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
+export interface TokenSource extends TokenProvider, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
   snapshot(): TokenSnapshot;
   grants(): PastGrants;
@@ -41,7 +46,7 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
   /** Calls back after another token was obtained. Returns a function that stops it. */
   onToken(listener: () => void): () => void;
   /** Requests a token now, whatever is planned, for a person. */
-  renew(): RenewalAnswer;
+  renew(): RenewalResponse;
   /** Never rejects. */
   readonly firstToken: Promise<void>;
   /** Callers that wait get TokenUnavailable. */
@@ -52,7 +57,7 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
  * - `too_soon`: the last request was too recent.
  * - `impossible`: the credentials cannot be used, or tokens are obtained for requests alone.
  */
-export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
+export type RenewalResponse = 'begun' | 'too_soon' | 'impossible';
 
 /** Without `Bearer `. */
 export interface GivenToken {
@@ -88,8 +93,8 @@ const NEAR_MS = 1000;
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
-  const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, unavailable });
-  const history = new GrantHistory();
+  const callers = new WaitingCallers({ clock, timeoutMs: config.waitTimeoutMs, unavailable });
+  const history = new TokenRequestHistory();
   const openedAtMs = clock.now().wallMs;
   let previousInUseSinceMs: number | undefined;
   let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
@@ -133,7 +138,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     });
   }
 
-  async function request(grant: GrantInFlight): Promise<void> {
+  async function request(grant: TokenRequestInFlight): Promise<void> {
     abortGrant?.abort();
     const abort = new AbortController();
     abortGrant = abort;
@@ -173,7 +178,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   function obtainToken(
-    grant: GrantInFlight,
+    grant: TokenRequestInFlight,
     signal: AbortSignal,
     answered: (status: number) => void,
   ): Promise<TokenResponse> {
@@ -197,7 +202,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       {
         credentials: client,
         signal,
-        judge: (token) => judgeShared(token, held, config.renewal, clock.now()),
+        judge: (token) => checkShared(token, held, config.renewal, clock.now()),
       },
       ask,
     );
@@ -214,7 +219,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     });
   }
 
-  function takeCredentials(reading: CredentialsReading): void {
+  function takeCredentials(reading: CredentialsResult): void {
     if (reading.state !== 'loaded') {
       // The last good ones stay in use, since a Secret is briefly missing while it is changed.
       log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
@@ -318,7 +323,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     };
   }
 
-  function renew(): RenewalAnswer {
+  function renew(): RenewalResponse {
     if (closed || credentials === undefined) return 'impossible';
     apply({ type: 'refresh_requested' });
     return state.grant === undefined ? 'too_soon' : 'begun';

@@ -3,7 +3,7 @@
  */
 
 import type { RenewalPolicy } from '../config/renewal.ts';
-import { elapsedMs, type Instant, isPast, later, remainingMs } from '../platform/time/clock.ts';
+import { elapsedMs, hasPassed, type Instant, later, remainingMs } from '../platform/time/clock.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
   ENDED_TOKEN_DELAY_MS,
@@ -18,7 +18,7 @@ import {
 } from './schedule.ts';
 import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord, withRecord } from './upstream-record.ts';
 
-export type GrantReason =
+export type TokenRequestReason =
   | 'startup'
   | 'scheduled'
   | 'rotation'
@@ -32,13 +32,13 @@ export type GrantReason =
 export interface TokenState {
   /** Possibly expired; see `validToken`. */
   readonly token: HeldToken | undefined;
-  readonly grant: GrantInFlight | undefined;
+  readonly grant: TokenRequestInFlight | undefined;
   /** While a grant is in flight, only a rotation may be planned. */
-  readonly due: PlannedGrant | undefined;
+  readonly due: PlannedTokenRequest | undefined;
   readonly consecutiveFailures: number;
   /** Failures that count for the back-off; new credentials start afresh. */
   readonly backoffStep: number;
-  readonly lastFailure: FailedGrant | undefined;
+  readonly lastFailure: FailedTokenRequest | undefined;
   /** Whether they were tried since the last success. */
   readonly previousCredentials: 'none' | 'untried' | 'rejected';
   /** By name. */
@@ -63,20 +63,20 @@ interface HeldToken {
   readonly grantedTo: 'newest' | 'previous';
 }
 
-export interface GrantInFlight {
+export interface TokenRequestInFlight {
   readonly id: number;
-  readonly reason: GrantReason;
+  readonly reason: TokenRequestReason;
   readonly requestedAt: Instant;
   /** The request may have used credentials from before a rewriting. */
   readonly writing: 'newest' | 'overtaken';
 }
 
-interface PlannedGrant {
+interface PlannedTokenRequest {
   readonly at: Instant;
-  readonly reason: GrantReason;
+  readonly reason: TokenRequestReason;
 }
 
-export interface FailedGrant {
+export interface FailedTokenRequest {
   readonly result: RefusedGrant['result'];
   readonly detail: string;
   readonly at: Instant;
@@ -152,7 +152,7 @@ export function reduce(state: TokenState, event: TokenEvent, circumstances: Circ
 
 /** Expired by either clock is expired. */
 export function validToken(state: TokenState, now: Instant): HeldToken | undefined {
-  return state.token === undefined || isPast(state.token.sendableUntil, now) ? undefined : state.token;
+  return state.token === undefined || hasPassed(state.token.sendableUntil, now) ? undefined : state.token;
 }
 
 function planForCredentials(state: TokenState, { now, random, policy }: Circumstances): TokenState {
@@ -183,7 +183,7 @@ function planAtOnce(state: TokenState, now: Instant): TokenState {
 }
 
 function beginIfDue(state: TokenState, now: Instant): TokenState {
-  if (state.due === undefined || !isPast(state.due.at, now)) return state;
+  if (state.due === undefined || !hasPassed(state.due.at, now)) return state;
   return begin(state, state.due.reason, now);
 }
 
@@ -195,7 +195,7 @@ function considerWish(state: TokenState, now: Instant): TokenState {
 }
 
 /** The answer of a replaced grant no longer counts. */
-function begin(state: TokenState, reason: GrantReason, now: Instant): TokenState {
+function begin(state: TokenState, reason: TokenRequestReason, now: Instant): TokenState {
   const id = state.grantsBegun + 1;
   return {
     ...state,
@@ -207,7 +207,7 @@ function begin(state: TokenState, reason: GrantReason, now: Instant): TokenState
 
 function conclude(
   state: TokenState,
-  grant: GrantInFlight,
+  grant: TokenRequestInFlight,
   outcome: GrantedToken | RefusedGrant,
   circumstances: Circumstances,
 ): TokenState {
@@ -218,7 +218,7 @@ function conclude(
 
 function hold(
   state: TokenState,
-  grant: GrantInFlight,
+  grant: TokenRequestInFlight,
   { accessToken, lifetimeMs, sharedAgeMs }: GrantedToken,
   { now, random, policy }: Circumstances,
 ): TokenState {
@@ -247,7 +247,7 @@ function hold(
   const isUnhurried = reason === 'scheduled' || isShared;
   const delayMs = livesNoLonger ? sameTokenDelayMs : isUnhurried ? renewalDelayMs : spreadRenewalDelayMs;
   // A token that never expires is replaced only when the mounted one changes.
-  const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
+  const renewal: PlannedTokenRequest | undefined = Number.isFinite(lifetimeMs)
     ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
     : undefined;
   return {
@@ -269,7 +269,7 @@ const SAME_END_MS = 2000;
 
 function planRetry(
   state: TokenState,
-  { reason, writing, requestedAt }: GrantInFlight,
+  { reason, writing, requestedAt }: TokenRequestInFlight,
   outcome: RefusedGrant,
   { now, random, policy }: Circumstances,
 ): TokenState {
@@ -307,7 +307,7 @@ function plannedRetry(
   previousCredentials: TokenState['previousCredentials'],
   now: Instant,
   random: number,
-): PlannedGrant {
+): PlannedTokenRequest {
   const delayMs = retryDelayMs(attempt, random);
   if (attempt.rejected && previousCredentials === 'untried') {
     const lastChanceMs = lastChanceDelayMs(attempt, random);
@@ -319,15 +319,15 @@ function plannedRetry(
 /** Retries before the token's end do not count for the time after. */
 function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
   if (token === undefined || lastFailure === undefined) return false;
-  return isPast(token.sendableUntil, now) && !isPast(token.sendableUntil, lastFailure.at);
+  return hasPassed(token.sendableUntil, now) && !hasPassed(token.sendableUntil, lastFailure.at);
 }
 
-interface Judgement {
+interface SharedTokenCheck {
   readonly upstream: string;
   readonly authorization: string;
 }
 
-function noteAcceptance(state: TokenState, { upstream, authorization }: Judgement): TokenState {
+function noteAcceptance(state: TokenState, { upstream, authorization }: SharedTokenCheck): TokenState {
   // A request sent before a renewal says nothing of the token held now.
   if (state.token?.authorization !== authorization) return state;
   return {
@@ -338,7 +338,7 @@ function noteAcceptance(state: TokenState, { upstream, authorization }: Judgemen
 
 function considerRefusal(
   state: TokenState,
-  { upstream, authorization }: Judgement,
+  { upstream, authorization }: SharedTokenCheck,
   { monotonicMs: nowMs, wallMs }: Instant,
 ): TokenState {
   const { token, grant } = state;

@@ -9,7 +9,7 @@ interface Caller {
 
 interface WaitingCallersOptions {
   readonly clock: Clock;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   unavailable(): TokenUnavailable;
 }
 
@@ -28,10 +28,10 @@ export class WaitingCallers {
 
   /** @throws {TokenUnavailable} */
   wait({ awaits, gone }: TokenWaiter = {}): Promise<string> {
-    const { clock, patienceMs, unavailable } = this.#options;
+    const { clock, timeoutMs, unavailable } = this.#options;
     return new Promise((resolve, reject) => {
       const giveUp = () => caller.reject(unavailable());
-      const cancelTimeout = clock.after(patienceMs, giveUp);
+      const cancelTimeout = clock.after(timeoutMs, giveUp);
       const leave = () => {
         this.#callers.delete(caller);
         cancelTimeout();
@@ -71,7 +71,7 @@ export class WaitingCallers {
  * Frees the memory of a waiter that has left, which a bare promise keeps until it settles.
  * @param why makes the error once `gone` is aborted.
  */
-export function untilGone<T>(
+export function abortable<T>(
   promise: Promise<T>,
   gone: AbortSignal | undefined,
   why: () => Error,

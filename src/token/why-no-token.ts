@@ -1,14 +1,14 @@
 /** Why there is no token, for the person who has to mend it. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
-import { shownUrl } from '../platform/log/shown-text.ts';
+import { redactedUrl } from '../platform/log/redacted-text.ts';
 import { REFUSALS } from './broker-protocol.ts';
 import type { TokenSnapshot } from './grant-report.ts';
-import type { FailedGrant } from './token-state.ts';
+import type { FailedTokenRequest } from './token-state.ts';
 
 type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
-interface NoToken {
+interface TokenFailure {
   readonly code: NoTokenCode;
   /** Without a secret or the credential's name. */
   readonly message: string;
@@ -22,7 +22,7 @@ interface NoTokenParts {
 
 interface WhatHappened {
   readonly unusable?: string | undefined;
-  readonly lastFailure?: Pick<FailedGrant, 'result' | 'detail'> | undefined;
+  readonly lastFailure?: Pick<FailedTokenRequest, 'result' | 'detail'> | undefined;
 }
 
 type Remedies = readonly (readonly [RegExp, string])[];
@@ -67,7 +67,7 @@ const OF_REFUSALS: Remedies = [
 
 type Source = Pick<CredentialSettings, 'directory'> & ProviderAddress;
 
-export function whyNoToken(source: Source, happened: WhatHappened): NoToken {
+export function whyNoToken(source: Source, happened: WhatHappened): TokenFailure {
   const { code, problem, remedy } = explainNoToken(source, happened);
   return { code, message: `${problem}: ${remedy}` };
 }
@@ -78,7 +78,7 @@ export function explainNoToken(
 ): NoTokenParts {
   const asked = tokenUrl ?? issuerUrl;
   if (asked === undefined) return explainNoMountedToken(directory, { unusable, lastFailure });
-  const where = shownUrl(asked);
+  const where = redactedUrl(asked);
   if (unusable !== undefined) {
     return {
       code: 'configuration',
@@ -126,7 +126,7 @@ function firstFor(detail: string, remedies: Remedies): string | undefined {
 export function whyNeverGranted(
   config: Pick<CredentialSettings, 'name' | 'directory'> & ProviderAddress,
   { obtainedFirstToken, credentials, lastFailure }: TokenSnapshot,
-): NoToken | undefined {
+): TokenFailure | undefined {
   if (obtainedFirstToken) return undefined;
   const { code, message } = whyNoToken(config, { unusable: credentials.detail, lastFailure });
   return { code, message: `credential ${config.name}: ${message}` };

@@ -40,7 +40,7 @@ function proxyFigures({
 }
 
 function resultOf(sidecar: Figures, startMs = 100): BenchmarkResult {
-  const figures = (cell: Cell): CellFigures => ({
+  const stats = (cell: Cell): CellFigures => ({
     cell,
     direct: { requestsPerSecond: 50_000, latencies: [{ p50Us: 100, p99Us: 150 }] },
     proxies: Object.fromEntries(
@@ -63,7 +63,7 @@ function resultOf(sidecar: Figures, startMs = 100): BenchmarkResult {
     secondsPerCell: 3,
     repetitions: 3,
     starts: { sidecar: { toFirstConnectionMs: startMs - 5, toLogLineMs: startMs, starts: 10 } },
-    cells: DEFAULT_CELLS.map(figures),
+    cells: DEFAULT_CELLS.map(stats),
   };
 }
 

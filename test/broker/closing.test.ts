@@ -13,7 +13,7 @@ import { REVIEWS } from '../callers/fake-cluster.ts';
 import { until } from '../support/until.ts';
 import { formOf, PROFILES, startWorld } from './running-broker.ts';
 
-const LOOK_EVERY_MS = 10_000;
+const LOOK_INTERVAL_MS = 10_000;
 
 const IDLE_MS = 1_800_000;
 
@@ -27,7 +27,7 @@ async function start() {
     ...systemClock,
     monotonicMs: () => systemClock.monotonicMs() + passedMs,
     after(ms, run) {
-      if (ms !== LOOK_EVERY_MS) return systemClock.after(ms, run);
+      if (ms !== LOOK_INTERVAL_MS) return systemClock.after(ms, run);
       const cancel = systemClock.after(ms, run);
       looks.add(run);
       return () => {
@@ -80,30 +80,30 @@ async function start() {
       passedMs = ms;
       for (const look of [...looks]) look();
     },
-    figures: () => registry.metrics(),
+    stats: () => registry.metrics(),
   };
 }
 
 const OURS = 'credential="payments/payments"';
 
 it('a credential that no profile has any more is closed, and its figures go', async () => {
-  const { cluster, broker, askUntil, lookAfter, figures } = await start();
-  expect(await figures()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
+  const { cluster, broker, askUntil, lookAfter, stats } = await start();
+  expect(await stats()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
   cluster.api.delete(PROFILES, 'payments');
   await askUntil('unauthorized_client');
   lookAfter(0);
   expect(broker.openCredentials()).toBe(0);
-  await expect.poll(figures).not.toContain(OURS);
+  await expect.poll(stats).not.toContain(OURS);
 });
 
 it('one that nobody has asked for in half an hour is closed, and opened anew by the next who asks', async () => {
-  const { broker, askUntil, lookAfter, figures } = await start();
+  const { broker, askUntil, lookAfter, stats } = await start();
   lookAfter(IDLE_MS - 60_000);
   expect(broker.openCredentials()).toBe(1);
   lookAfter(IDLE_MS + 1000);
   expect(broker.openCredentials()).toBe(0);
   await askUntil('given');
-  expect(await figures()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
+  expect(await stats()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
 });
 
 it('leaves no Secret behind when a caller is proved after the end', async () => {

@@ -6,7 +6,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_LIMITS, startBrokerListener } from '../../src/broker/broker-listener.ts';
-import type { BrokerAnswer } from '../../src/broker/messages.ts';
+import type { BrokerResponse } from '../../src/broker/messages.ts';
 import type { ServingCertificate } from '../../src/platform/tls/serving-certificate.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { captureLog } from '../support/log-capture.ts';
@@ -18,7 +18,7 @@ const BODY_BYTES = 16 * 1024;
 const HOST = 'broker';
 const authority = createCertificateAuthority('brokers of this file');
 
-const GIVEN: BrokerAnswer = { kind: 'given', token: 'token-1', expiresInSeconds: 300 };
+const GIVEN: BrokerResponse = { kind: 'given', token: 'token-1', expiresInSeconds: 300 };
 
 function certificateOf(subject: string): ServingCertificate {
   const { cert, key } = authority.issue(subject, HOST, '127.0.0.1');
@@ -27,7 +27,7 @@ function certificateOf(subject: string): ServingCertificate {
 
 interface Starting {
   readonly limits?: Partial<typeof DEFAULT_LIMITS>;
-  readonly endpoint?: () => Promise<BrokerAnswer>;
+  readonly endpoint?: () => Promise<BrokerResponse>;
 }
 
 async function start({ limits = {}, endpoint = () => Promise.resolve(GIVEN) }: Starting = {}) {
@@ -142,7 +142,7 @@ async function nextOf(socket: Socket): Promise<string> {
 }
 
 /** Nobody answers. */
-const never = (): Promise<BrokerAnswer> => new Promise(() => undefined);
+const never = (): Promise<BrokerResponse> => new Promise(() => undefined);
 
 it('has room for 1024, and seconds for each', () => {
   expect(DEFAULT_LIMITS).toEqual({

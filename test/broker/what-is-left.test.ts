@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { createGrants, type Grants } from '../../src/broker/brokered-tokens.ts';
-import type { BrokerAnswer } from '../../src/broker/messages.ts';
+import type { BrokerResponse } from '../../src/broker/messages.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';
@@ -81,7 +81,7 @@ it.each([1000, 2000, 5000, 10_000, 20_000, 24_000])(
   async (lifeMs) => {
     const { source, clock, grants: asked } = await openSource();
     const grants = grantsOf(source, clock);
-    const answers: (BrokerAnswer | Promise<BrokerAnswer>)[] = [];
+    const answers: (BrokerResponse | Promise<BrokerResponse>)[] = [];
     let granted = 0;
     for (let passedMs = 0; passedMs < 3 * lifeMs; passedMs += 50) {
       answers.push(grants.answer(CREDENTIAL));

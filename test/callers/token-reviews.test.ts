@@ -177,7 +177,7 @@ it('waits a second for a review that is slow, where an older one is at hand, and
 });
 
 it('has room for a rollout of two thousand pods', () => {
-  expect(CROWD).toEqual({ mostAtOnce: 2000, line: { atOnce: 16, mostWaiting: 4000, patienceMs: 3000 } });
+  expect(CROWD).toEqual({ mostAtOnce: 2000, line: { atOnce: 16, mostWaiting: 4000, timeoutMs: 3000 } });
 });
 
 /** As many reviews as there may be at once are answered when `resolve` is called. */

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import {
+  checkCertificateFiles,
   describeValidity,
-  examineCertificateFiles,
   namesOf,
   trustedBy,
   validityOf,
 } from '../../src/check/certificates.ts';
-import { about } from '../../src/check/examination.ts';
+import { about } from '../../src/check/check-context.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { lines } from './examined.ts';
 
@@ -54,7 +54,7 @@ it('looks at files, each for itself', async () => {
   await writeFile(certFile, authority.issue('client').cert);
   const examined = async (date: string) =>
     lines(
-      await examineCertificateFiles(
+      await checkCertificateFiles(
         { caFile, certFile },
         undefined,
         'certificate_files',

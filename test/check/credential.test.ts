@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { examineCredential } from '../../src/check/credential.ts';
+import { checkCredential } from '../../src/check/credential.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -25,7 +25,7 @@ async function examined(
   client_secret = 'S3CRET',
 ): Promise<string[]> {
   const { directory } = await mountSecret({ client_id: 'shop', client_secret });
-  const { findings } = await examineCredential(credentialConfig({ directory, ...settings }), examination());
+  const { findings } = await checkCredential(credentialConfig({ directory, ...settings }), examination());
   return lines(findings);
 }
 
@@ -91,7 +91,7 @@ it('a client certificate is shown to the provider, and its end is told', async (
     clientAuth: { method: 'tls_client_auth' },
     tls: { caFile: `${directory}/ca.crt` },
   });
-  const { findings, token } = await examineCredential(config, examination());
+  const { findings, token } = await checkCredential(config, examination());
   expect(token).toBe('a');
   const [, , ownCertificate, , handshake] = lines(findings);
   expect(ownCertificate).toMatch(/^warning .*\/tls\.crt: shop, 0 days left → renew tls\.crt/);

@@ -1,8 +1,8 @@
-import type { Examination, Finding } from '../../src/check/examination.ts';
+import type { CheckContext, Finding } from '../../src/check/check-context.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
 
 /** The system's clock, and no end of time. */
-export function examination(settings: Partial<Examination> = {}): Examination {
+export function examination(settings: Partial<CheckContext> = {}): CheckContext {
   return { clock: systemClock, signal: new AbortController().signal, isOffline: false, ...settings };
 }
 

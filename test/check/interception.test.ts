@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { examineTime } from '../../src/check/examine.ts';
-import { examineInterception } from '../../src/check/interception.ts';
+import { checkTime } from '../../src/check/check-all.ts';
+import { checkInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
 import { createAuthority } from '../../src/proxy/tls/interception-ca.ts';
 import { HOST, intercepting, startTlsUpstream } from '../proxy/tls/intercepting.ts';
@@ -30,7 +30,7 @@ async function directoryWith(root: string): Promise<string> {
 }
 
 const examined = (config: object, env: Readonly<Record<string, string>> = {}, path?: string, user = 1000) =>
-  examineInterception({ config: config as Config, env, path, user }, examination()).then(lines);
+  checkInterception({ config: config as Config, env, path, user }, examination()).then(lines);
 
 async function byProxy(settings: Parameters<typeof intercepting>[1] = {}) {
   const upstream = await startTlsUpstream();
@@ -125,13 +125,13 @@ describe('where the time is up amid the hosts', () => {
       },
     } as unknown as Config;
     const hurried = examination({ signal: time.signal });
-    const found = await examineInterception({ config, env: {}, path: undefined, user: 1000 }, hurried);
+    const found = await checkInterception({ config, env: {}, path: undefined, user: 1000 }, hurried);
 
     expect(found.filter(({ verdict }) => verdict !== 'ok')).toEqual([]);
-    expect(lines(examineTime(hurried))).toEqual([
+    expect(lines(checkTime(hurried))).toEqual([
       expect.stringMatching(/^failure time: the time for all steps was up → .*--check-timeout/),
     ]);
-    expect(examineTime(examination())).toEqual([]);
+    expect(checkTime(examination())).toEqual([]);
   });
 });
 

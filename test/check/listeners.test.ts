@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { examineListeners } from '../../src/check/examine.ts';
+import { checkListeners } from '../../src/check/check-all.ts';
 import { holderOf } from '../../src/config/address-conflicts.ts';
 import type { GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -19,7 +19,7 @@ async function examined(listen: string, admin: string): Promise<string[]> {
     listen: setting(listen),
     'admin-listen': setting(admin),
   });
-  return lines(await examineListeners(config, examination()));
+  return lines(await checkListeners(config, examination()));
 }
 
 it('addresses are free, or told by the system', async () => {
@@ -78,7 +78,7 @@ it('a gateway that runs there is none', async () => {
   const at = (address: string) => ({ host: '127.0.0.1', port: Number(address.split(':')[1]) });
   const section = { ...(config.gateway as GatewayConfig), listen: at(callers as string) };
   const running = { ...config, gateway: section, admin: { ...config.admin, listen: at(admin as string) } };
-  expect(lines(await examineListeners(running, examination()))).toEqual([
+  expect(lines(await checkListeners(running, examination()))).toEqual([
     `ok gateway: listener: ${callers}: the sidecar listens there`,
     `ok admin: listener: ${admin}: the sidecar listens there`,
   ]);

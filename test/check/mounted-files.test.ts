@@ -2,8 +2,8 @@ import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { about } from '../../src/check/examination.ts';
-import { examineMountedFiles, examineTokenFile, nearName } from '../../src/check/mounted-files.ts';
+import { about } from '../../src/check/check-context.ts';
+import { checkMountedFiles, checkTokenFile, nearName } from '../../src/check/mounted-files.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { lines } from './examined.ts';
@@ -15,7 +15,7 @@ async function examined(
 ): Promise<{ text: string[]; directory: string }> {
   const { directory } = await mountSecret(values);
   const config = credentialConfig({ ...TOKEN_URL, directory });
-  return { text: lines(await examineMountedFiles(config, about('credential default'))), directory };
+  return { text: lines(await checkMountedFiles(config, about('credential default'))), directory };
 }
 
 it('names the directory of files that are all well', async () => {
@@ -37,7 +37,7 @@ it('tells whether the file of the token can be made, and makes none', async () =
   const told = async (path?: string) => {
     const file = path === undefined ? {} : { file: { path, mode: 0o640 } };
     const config = credentialConfig({ ...TOKEN_URL, output: { endpoint: true, ...file } });
-    return lines(await examineTokenFile(config, about('credential default')));
+    return lines(await checkTokenFile(config, about('credential default')));
   };
   expect(await told(join(directory, 'kafka'))).toEqual([
     `ok credential default: token file: ${directory}/kafka`,
@@ -56,7 +56,7 @@ it('lists the keys that are there where none is near', async () => {
 
 it('takes a directory that is not there for one failure', async () => {
   const config = credentialConfig({ ...TOKEN_URL, directory: '/nonexistent' });
-  expect(lines(await examineMountedFiles(config, about('credential default')))).toEqual([
+  expect(lines(await checkMountedFiles(config, about('credential default')))).toEqual([
     'failure credential default: mounted Secret: /nonexistent/client_id does not exist, nor does the directory → mount the Secret at /nonexistent, or name the directory where it is',
   ]);
 });
@@ -83,14 +83,14 @@ it('warns of a file that everybody may write', async () => {
   for (const name of ['client_id', 'client_secret']) await writeFile(join(directory, name), 'shop');
   await chmod(join(directory, 'client_secret'), 0o666);
   const config = credentialConfig({ ...TOKEN_URL, directory });
-  expect(lines(await examineMountedFiles(config, about('credential default')))).toEqual([
+  expect(lines(await checkMountedFiles(config, about('credential default')))).toEqual([
     expect.stringContaining(`${directory}/client_secret may be written by everybody`),
   ]);
 });
 
 it('makes a warning of what the pod can do without', async () => {
   const config = credentialConfig({ ...TOKEN_URL, directory: '/nonexistent' });
-  const [finding] = await examineMountedFiles(config, about('credential default', true));
+  const [finding] = await checkMountedFiles(config, about('credential default', true));
   expect(finding).toMatchObject({ verdict: 'warning', failure: 'configuration' });
 });
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { about, type Destination } from '../../src/check/examination.ts';
+import { about, type Destination } from '../../src/check/check-context.ts';
 import { reach } from '../../src/check/reach.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { exitStatusOfFindings } from '../../src/check/report.ts';
-import { examineRunning } from '../../src/check/running.ts';
+import { checkRunning } from '../../src/check/running.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { refusingPort } from '../support/free-port.ts';
 import { examination, lines } from './examined.ts';
@@ -42,7 +42,7 @@ async function examined(body: unknown, status = 200) {
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const findings = await examineRunning({ host: '127.0.0.1', port }, examination());
+  const findings = await checkRunning({ host: '127.0.0.1', port }, examination());
   return { findings, text: lines(findings), status: exitStatusOfFindings(findings) };
 }
 
@@ -178,7 +178,7 @@ describe('no sidecar', () => {
   });
 
   it('nobody', async () => {
-    const findings = await examineRunning({ host: '127.0.0.1', port: await refusingPort() }, examination());
+    const findings = await checkRunning({ host: '127.0.0.1', port: await refusingPort() }, examination());
     expect(lines(findings)).toEqual([expect.stringMatching(/ECONNREFUSED → run it in the container/)]);
   });
 });

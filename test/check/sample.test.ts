@@ -8,7 +8,7 @@ import type { AddressInfo, LookupFunction, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { examine } from '../../src/check/examine.ts';
+import { checkAll } from '../../src/check/check-all.ts';
 import { check } from '../../src/check/program.ts';
 import { exitStatusOfFindings, formatJson, formatTable } from '../../src/check/report.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -100,7 +100,7 @@ it('is what the reference shows, and holds neither secret nor token', async () =
   );
   const config = await loadConfig({ config: { key: '--config', text: file } });
 
-  const findings = await examine(
+  const findings = await checkAll(
     config,
     new Map([['payments', '/health']]),
     examination({ lookup: toLoopback }),

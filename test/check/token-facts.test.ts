@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { about } from '../../src/check/examination.ts';
+import { about } from '../../src/check/check-context.ts';
 import { describeClock, describeToken, skewOf } from '../../src/check/token-facts.ts';
 import type { CredentialSettings } from '../../src/config/config.ts';
 import { credentialConfig } from '../support/credential-config.ts';

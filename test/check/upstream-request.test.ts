@@ -7,8 +7,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { about, type Destination } from '../../src/check/examination.ts';
-import { examineRequests } from '../../src/check/upstream-request.ts';
+import { about, type Destination } from '../../src/check/check-context.ts';
+import { checkRequests } from '../../src/check/upstream-request.ts';
 import type { EgressProxyConfig, Injection } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
@@ -44,7 +44,7 @@ async function ask(egressProxy: EgressProxyConfig, withinMs = 5000, inject?: rea
   };
   const policy = inject === undefined ? route : { ...route, inject };
   const probed = { to, policy, upstream: route.upstream, path: '/health', token: 'TOKEN' };
-  return lines(await examineRequests(probed, about('route a'), examination()));
+  return lines(await checkRequests(probed, about('route a'), examination()));
 }
 
 it('goes through the egress proxy', async () => {

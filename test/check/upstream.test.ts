@@ -4,7 +4,7 @@ import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
+import { checkUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
@@ -35,7 +35,7 @@ async function probed(
   const config = await configFor({ upstream: `http://127.0.0.1:${port}/v2` });
   const [upstream] = upstreamsOf(config, new Map([['default', '/health?full=1']]));
   if (upstream === undefined) throw new Error('there is no upstream');
-  const findings = await examineUpstream(upstream, config, token, examination());
+  const findings = await checkUpstream(upstream, config, token, examination());
   const text = lines(findings).map((line) => line.replaceAll(`:${port}`, ''));
   expect(text.join()).not.toContain('TOKEN');
   return { findings, text };
@@ -94,7 +94,7 @@ describe('a request to the upstream', () => {
     const port = await listening(createServer(() => asked++));
     const config = await configFor({ upstream: `http://127.0.0.1:${port}` });
     for (const upstream of upstreamsOf(config, new Map())) {
-      await examineUpstream(upstream, config, 'TOKEN', examination());
+      await checkUpstream(upstream, config, 'TOKEN', examination());
     }
     expect(asked).toBe(0);
   });
@@ -104,7 +104,7 @@ describe('a request to the upstream', () => {
     const port = await listening(createSecureServer(selfSigned('127.0.0.1'), () => asked++));
     const config = await configFor({ upstream: `https://127.0.0.1:${port}` });
     const [upstream] = upstreamsOf(config, new Map([['default', '/health']]));
-    const findings = upstream && (await examineUpstream(upstream, config, 'TOKEN', examination()));
+    const findings = upstream && (await checkUpstream(upstream, config, 'TOKEN', examination()));
     expect(lines(findings ?? []).at(-1)).toMatch(/^failure route default: upstream TLS: /);
     expect(asked).toBe(0);
   });
@@ -120,7 +120,7 @@ describe('a request to the upstream', () => {
     const port = await listening(server as unknown as Server);
     const config = await configFor({ upstream: `http://127.0.0.1:${port}`, protocol: 'h2c' });
     const [upstream] = upstreamsOf(config, new Map([['default', '/']]));
-    const findings = upstream && (await examineUpstream(upstream, config, 'TOKEN', examination()));
+    const findings = upstream && (await checkUpstream(upstream, config, 'TOKEN', examination()));
     expect(lines(findings ?? []).slice(1)).toEqual([
       expect.stringMatching(/without a token: 401$/),
       expect.stringMatching(/with the token: 200$/),
@@ -134,7 +134,7 @@ it('is greeted as its route speaks: in HTTP/2 with h2c alone', async () => {
     const config = await configFor({ upstream: `http://127.0.0.1:${port}`, ...protocol });
     const [upstream] = upstreamsOf(config, new Map());
     if (upstream === undefined) throw new Error('there is no upstream');
-    const [finding] = await examineUpstream(upstream, config, undefined, examination());
+    const [finding] = await checkUpstream(upstream, config, undefined, examination());
     return finding;
   };
   expect(await looked({ protocol: 'h2c' })).toMatchObject({
@@ -151,7 +151,7 @@ it('is offered h2 alone where what is allowed as h2c comes over TLS', async () =
   const [upstream] = upstreamsOf(config, new Map());
   if (upstream === undefined) throw new Error('there is no upstream');
   const intercepted = { ...upstream, policy: { ...upstream.policy, protocol: 'h2c' as const } };
-  const findings = await examineUpstream(intercepted, config, undefined, examination());
+  const findings = await checkUpstream(intercepted, config, undefined, examination());
   expect(lines(findings).at(-1)).toMatch(/no TLS handshake \(.*ALERT.*\)/);
 });
 
@@ -161,7 +161,7 @@ describe('an upstream that is the sidecar itself', () => {
     for (const isOffline of [true, false]) {
       const [upstream] = upstreamsOf(config, new Map());
       const findings =
-        upstream && (await examineUpstream(upstream, config, undefined, examination({ isOffline })));
+        upstream && (await checkUpstream(upstream, config, undefined, examination({ isOffline })));
       expect(lines(findings ?? [])).toEqual([
         expect.stringMatching(
           /^failure route default: destination: http:\/\/\S+:15080 is the sidecar itself/,
@@ -180,7 +180,7 @@ describe('an upstream that is the sidecar itself', () => {
     ) => callback(null, [{ address: '127.0.0.1', family: 4 }]);
     const findings =
       upstream &&
-      (await examineUpstream(upstream, config, undefined, examination({ lookup: lookup as never })));
+      (await checkUpstream(upstream, config, undefined, examination({ lookup: lookup as never })));
     expect(lines(findings ?? []).join('\n')).toContain(
       'http://shop.example.com:15081 is the sidecar itself (admin, [::]:15081)',
     );
@@ -213,7 +213,7 @@ describe('a redirected host, looked at as an app would', () => {
     const config = await configFor({ 'redirect-hosts': `${HOST}:${port}`, 'trust-dir': directory });
     const findings = await Promise.all(
       upstreamsOf(config, new Map([[`redirect:${HOST}`, '/']])).map((upstream) =>
-        examineUpstream(upstream, config, 'TOKEN', examination()),
+        checkUpstream(upstream, config, 'TOKEN', examination()),
       ),
     );
     return findings.flat().at(-1);

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/file.ts';
 import { reportProblems } from '../../src/config/report.ts';
-import { quoted, shownLine, shownValue } from '../../src/platform/log/shown-text.ts';
+import { quoted, redactedLine, redactedValue } from '../../src/platform/log/redacted-text.ts';
 import type { Problem } from '../../src/platform/problems.ts';
 
 const KNOWN = ['name', 'upstream', 'dir', 'hosts'];
-const shown = (line: string, outer?: string) => shownLine(line, (key) => KNOWN.includes(key), outer).text;
+const shown = (line: string, outer?: string) => redactedLine(line, (key) => KNOWN.includes(key), outer).text;
 
 describe('a short secret', () => {
   it.each([
@@ -41,7 +41,7 @@ describe('a short secret', () => {
     ['sso.test/token?secret=hunter2', 'sso.test/token?…'],
     ['https://sso.test/token?secret=correct horse', 'https://sso.test/token?…'],
   ])('is left out of %s', (value, expected) => {
-    expect(shownValue(value, 'routes[0].upstream')).toBe(expected);
+    expect(redactedValue(value, 'routes[0].upstream')).toBe(expected);
   });
 
   it.each([
@@ -62,7 +62,7 @@ describe('a short secret', () => {
     ['listen', 'localhost: 8080'],
     ['(file)', 'a number'],
   ])('is nothing that belongs to %s: %s', (key, value) => {
-    expect(shownValue(value, key)).toBe(value);
+    expect(redactedValue(value, key)).toBe(value);
   });
 });
 
@@ -103,7 +103,7 @@ describe('a value', () => {
     ['/etc/keys/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY', '/etc/keys/…'],
     ['read a9VqXp3TzLw8RbNcYd2KfGhJ write', 'read … write'],
   ])('%s is shown as %s', (value, expected) => {
-    expect(shownValue(value)).toBe(expected);
+    expect(redactedValue(value)).toBe(expected);
   });
 
   it.each([
@@ -141,7 +141,7 @@ describe('a value', () => {
     const shownWhole = fc
       .sample(generated, { numRuns: 2000, seed: 1 })
       .map((letters) => letters.join(''))
-      .filter((text) => shownValue(text) === text && !text.startsWith('/'));
+      .filter((text) => redactedValue(text) === text && !text.startsWith('/'));
     expect(shownWhole).toEqual([]);
   });
 });
@@ -192,7 +192,7 @@ describe('a line', () => {
   });
 
   it('knows where a part of it has got to', () => {
-    const { text, place } = shownLine('{ password: hunter2, name: API }', (key) => KNOWN.includes(key));
+    const { text, place } = redactedLine('{ password: hunter2, name: API }', (key) => KNOWN.includes(key));
     expect(text).toBe('{ password: …, name: API }');
     expect(text.slice(place('{ password: hunter2, name: '.length))).toBe('API }');
     expect(text[place('{ password: hun'.length)]).toBe('…');

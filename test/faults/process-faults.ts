@@ -14,7 +14,7 @@ import { FaultUpstream } from './upstream.ts';
 
 const LIFETIME_SECONDS = 4;
 const LEEWAY_MS = 100;
-const APP_EVERY_MS = 100;
+const APP_INTERVAL_MS = 100;
 
 /** Renewals of tokens of four seconds, a second apart at the least (`minInterval`), on top of failures. */
 const MAX_RENEWALS = 60;
@@ -46,7 +46,7 @@ export async function runPausedProcess(): Promise<void> {
   const upstream = await startUpstream((token) => provider.endOf(token));
   const sidecar = await ChildSidecar.start({ tokenUrl: provider.url, upstreamUrl: upstream.url });
   const { app, command } = sidecar;
-  await sidecar.live(APP_EVERY_MS, after(500));
+  await sidecar.live(APP_INTERVAL_MS, after(500));
   expect(app.answers.every(({ status }) => status === 200)).toBe(true);
 
   command.process.kill('SIGSTOP');
@@ -60,7 +60,7 @@ export async function runPausedProcess(): Promise<void> {
   const recoveredMs = nowMs() - resumedAtMs;
   expect(recoveredMs).toBeLessThanOrEqual(WAIT_MS + SLACK_MS);
 
-  await sidecar.live(APP_EVERY_MS, after(LIFETIME_SECONDS * 1000));
+  await sidecar.live(APP_INTERVAL_MS, after(LIFETIME_SECONDS * 1000));
   expect(app.answers.every(({ status }) => status === 200)).toBe(true);
   expect(upstream.violations).toEqual([]);
   const grants = provider.requestsAtMs.length;
@@ -163,11 +163,11 @@ async function runNetworkFault(fault: NetworkFault): Promise<void> {
   const { sidecar, upstream } = fault;
   const { app } = sidecar;
   const failures = () => sidecar.grants().filter(({ detail }) => detail !== undefined);
-  await sidecar.live(APP_EVERY_MS, after(500));
+  await sidecar.live(APP_INTERVAL_MS, after(500));
   expect(app.answers.every(({ status }) => status === 200)).toBe(true);
   await fault.breaks();
   // Four failures, and the token has ended.
-  await sidecar.live(APP_EVERY_MS, () => failures().length >= 4 && app.answers.at(-1)?.status === 503);
+  await sidecar.live(APP_INTERVAL_MS, () => failures().length >= 4 && app.answers.at(-1)?.status === 503);
   for (const { detail } of failures()) expect(detail).toMatch(fault.detail);
   const broken = await sidecar.metrics();
   expect(broken.sum('token_refresh_total', { result: 'unavailable' })).toBe(failures().length);
@@ -178,12 +178,12 @@ async function runNetworkFault(fault: NetworkFault): Promise<void> {
   const stepMs = 1000 * 2 ** failures().length;
   const curedAtMs = nowMs();
   await fault.mends();
-  await sidecar.live(APP_EVERY_MS, () => app.answers.at(-1)?.status === 200);
+  await sidecar.live(APP_INTERVAL_MS, () => app.answers.at(-1)?.status === 200);
   const recoveredMs = nowMs() - curedAtMs;
   expect(recoveredMs).toBeLessThanOrEqual(stepMs + REQUEST_MS + SLACK_MS);
 
   const failed = failures().length;
-  await sidecar.live(APP_EVERY_MS, after(2000));
+  await sidecar.live(APP_INTERVAL_MS, after(2000));
   expect(failures()).toHaveLength(failed);
   for (const { status, tookMs } of app.answers) {
     expect([200, 503]).toContain(status);

@@ -31,7 +31,7 @@ export interface WorldOptions {
 }
 
 /** How often the app sends a request. Virtual time. */
-const APP_EVERY_MS = 5000;
+const APP_INTERVAL_MS = 5000;
 
 /** Loopback needs a few turns of the event loop a hop; all the parties share one. */
 const TURNS_TO_SETTLE = 30;
@@ -134,9 +134,9 @@ export class World {
 
   /** Moves time on, the app sending a request now and then, and lets the last ones be answered. */
   async live(durationMs: number): Promise<void> {
-    for (let leftMs = durationMs; leftMs > 0; leftMs -= APP_EVERY_MS) {
+    for (let leftMs = durationMs; leftMs > 0; leftMs -= APP_INTERVAL_MS) {
       void this.app.send();
-      await this.advance(Math.min(APP_EVERY_MS, leftMs));
+      await this.advance(Math.min(APP_INTERVAL_MS, leftMs));
     }
     while (this.app.pending > 0) await this.advance(500);
   }

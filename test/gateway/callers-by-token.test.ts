@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from '
 import { Agent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CallerGate } from '../../src/gateway/authorizer.ts';
+import { CallerAuthorizer } from '../../src/gateway/authorizer.ts';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/platform/prometheus.ts';
@@ -162,7 +162,7 @@ it('a cluster that does not answer is told apart from a bad token', async () => 
 
 it('a token is judged for the address of its connection: of those who ask most, some give way to others', async () => {
   const asked: (readonly [string, string])[] = [];
-  const gate = new CallerGate(
+  const gate = new CallerAuthorizer(
     {
       bounds: new CallerBounds(systemClock, () => 1),
       metrics: createGatewayMetrics(new Registry(), () => 0),

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { followClientAuthorities } from '../../src/platform/tls/certificate-files.ts';
+import { watchClientAuthorities } from '../../src/platform/tls/certificate-files.ts';
 import { blocksOf, parseAuthorities } from '../../src/platform/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -15,7 +15,7 @@ async function follow(files: Readonly<Record<string, string>>, names = ['kube-ap
   const { log, lines } = captureLog();
   const caFile = `${mounted.directory}/ca.crt`;
   const options = { log, clock: new ManualClock(), pollMs: 3_600_000 };
-  const following = followClientAuthorities({ caFile, names, key: '--client-ca-file' }, options);
+  const following = watchClientAuthorities({ caFile, names, key: '--client-ca-file' }, options);
   following.then(({ close }) => onTestFinished(close)).catch(() => undefined);
   return { following, mounted, options, lines, caFile };
 }

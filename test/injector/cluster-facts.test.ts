@@ -1,12 +1,12 @@
 /** What the injector knows of the cluster, and how long it goes by it. */
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { followClusterVersion } from '../../src/injector/cluster/cluster-version.ts';
+import { watchClusterVersion } from '../../src/injector/cluster/cluster-version.ts';
 import { createSecretExistence } from '../../src/injector/cluster/secret-existence.ts';
 import type { KubernetesApi } from '../../src/platform/kubernetes/api.ts';
 import { readLines } from '../../src/platform/kubernetes/client.ts';
 import { watchObject } from '../../src/platform/kubernetes/collection-watch.ts';
-import { backoffMs, pause } from '../../src/platform/time/async.ts';
+import { backoffMs, sleep } from '../../src/platform/time/async.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
 import { scriptedKubernetes } from './scripted-kubernetes.ts';
@@ -18,7 +18,7 @@ describe('the version', () => {
     const clock = new ManualClock();
     const { log, lines } = captureLog();
     const { api, asked } = scriptedKubernetes(() => (answers.length > 1 ? answers.shift() : answers[0]));
-    const followed = followClusterVersion(api, { clock, random: () => 0.5, log });
+    const followed = watchClusterVersion(api, { clock, random: () => 0.5, log });
     onTestFinished(followed.close);
     return { ...followed, clock, lines, asked };
   }
@@ -89,11 +89,11 @@ describe('waits', () => {
 
   it('end with the signal, and leave nothing behind', async () => {
     const [clock, caller] = [new ManualClock(), new AbortController()];
-    const waiting = pause(clock, 1000, caller.signal);
+    const waiting = sleep(clock, 1000, caller.signal);
     expect(clock.pendingTimers).toBe(1);
     caller.abort();
     await waiting;
-    await pause(clock, 1000, caller.signal);
+    await sleep(clock, 1000, caller.signal);
     expect(clock.pendingTimers).toBe(0);
   });
 });

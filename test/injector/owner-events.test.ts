@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEventTeller, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
+import { createEventRecorder, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import {
@@ -34,7 +34,7 @@ function start({ uid = 'u-1', template = TEMPLATE, exists = false } = {}) {
   const tell = createOwnerEvents(api, {
     clock,
     log,
-    tell: createEventTeller(api, clock),
+    tell: createEventRecorder(api, clock),
     verdictOf,
     secretExists: async () => exists,
   });

@@ -1,7 +1,7 @@
 /** Which owners are looked at and told, and for how long that is remembered. */
 
 import { expect, it } from 'vitest';
-import { createEventTeller, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
+import { createEventRecorder, createOwnerEvents } from '../../src/injector/cluster/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { Pod } from '../../src/injector/pod/pod.ts';
 import type { OwnerReference } from '../../src/platform/kubernetes/api.ts';
@@ -30,7 +30,7 @@ function start(answer: (asked: Asked) => unknown = () => undefined) {
   const tell = createOwnerEvents(api, {
     clock,
     log,
-    tell: createEventTeller(api, clock),
+    tell: createEventRecorder(api, clock),
     verdictOf,
     secretExists: async () => false,
   });
@@ -128,7 +128,7 @@ it('the name and the message of an Event are cut to what the API server takes', 
   createOwnerEvents(api, {
     clock: wordy.clock,
     log: captureLog().log,
-    tell: createEventTeller(api, wordy.clock),
+    tell: createEventRecorder(api, wordy.clock),
     verdictOf,
   })(owner('a'), 'team');
   await wordy.clock.advance(0);

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { examineListeners } from '../../src/check/examine.ts';
-import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
+import { checkListeners } from '../../src/check/check-all.ts';
+import { checkUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { sidecarListeners } from '../../src/config/sidecar-listeners.ts';
 import { formatAddress } from '../../src/platform/net/address.ts';
@@ -80,7 +80,7 @@ it('all of them are listed, and check sees that the sidecar has them', async ({ 
   const sidecar = new RunningCommand(start(file), {});
   await sidecar.output(/"msg":"listening"/);
   const listeners = sidecarListeners(config);
-  const found = lines(await examineListeners(config, examination()));
+  const found = lines(await checkListeners(config, examination()));
   expect(found).toEqual(
     listeners.map(({ what, address, mayLack }) =>
       expect.stringMatching(
@@ -108,7 +108,7 @@ it('each that another program has is named, with the key that says it', async ({
     await new Promise<void>((resolve) => server.listen({ host, port }, resolve));
     onTestFinished(() => void server.close());
   }
-  const findings = await examineListeners(config, examination());
+  const findings = await checkListeners(config, examination());
   expect(findings.filter(({ verdict }) => verdict === 'failure').map(({ what }) => what)).toEqual([
     'token endpoint: listener',
     'capture of api.test: listener',
@@ -137,7 +137,7 @@ it('none of them is taken for an upstream', async () => {
     });
     const [route] = upstreamsOf({ ...config, routes }, new Map());
     const findings =
-      route && (await examineUpstream(route, config, undefined, examination({ isOffline: true })));
+      route && (await checkUpstream(route, config, undefined, examination({ isOffline: true })));
     expect(lines(findings ?? [])).toEqual([
       expect.stringContaining(`is the sidecar itself (${what}, ${formatAddress(address)})`),
     ]);

@@ -1,10 +1,10 @@
 /** What is read of addresses, fields, forms, hashes and keys: each limit, and what lies just beyond it. */
 
 import { describe, expect, it } from 'vitest';
-import { createAttemptLimits, networkOf } from '../../src/issuer/attempt-limits.ts';
 import { readBasicCredentials } from '../../src/issuer/caller-verification.ts';
 import { isScopeToken, tokenLifetime } from '../../src/issuer/clients.ts';
 import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/keys.ts';
+import { createAttemptLimits, networkOf } from '../../src/issuer/login-throttle.ts';
 import { parseScryptHash } from '../../src/issuer/secret-hashing.ts';
 import { parseForm } from '../../src/platform/form.ts';
 import { ManualClock } from '../support/manual-clock.ts';

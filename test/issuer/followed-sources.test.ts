@@ -4,19 +4,19 @@ import { mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { followClients, readClientsDirectory } from '../../src/issuer/client-sources.ts';
+import { readClientsDirectory, watchClients } from '../../src/issuer/client-sources.ts';
 import { createClientSet, defineClients } from '../../src/issuer/clients.ts';
 import {
   createKeyRing,
-  followSigningKey,
   generateSigningKey,
   openPublishedKeys,
+  watchSigningKey,
 } from '../../src/issuer/keys.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
 
-type ClientsReading = Awaited<ReturnType<typeof readClientsDirectory>>;
+type ClientsResult = Awaited<ReturnType<typeof readClientsDirectory>>;
 
 const keys = await Promise.all(Array.from({ length: 3 }, () => generateSigningKey('EdDSA')));
 const [A, B, C] = keys as [(typeof keys)[0], (typeof keys)[0], (typeof keys)[0]];
@@ -57,7 +57,7 @@ describe('a signing key', () => {
     const { root, options, place, look, metrics, said } = await setUp();
     await place('key.pem', pemOf(A));
     const file = { path: join(root, 'key.pem'), algorithm: 'EdDSA', key: '--signing-key-file' } as const;
-    const followed = await followSigningKey(file, options);
+    const followed = await watchSigningKey(file, options);
     onTestFinished(followed.close);
     expect(followed.keys.current().keyId).toBe(A.keyId);
     expect([metrics.reloaded.mock.calls, said()]).toEqual([[], []]);
@@ -90,7 +90,7 @@ describe('a signing key', () => {
   it('that cannot be used from the start is a problem, and is not watched', async () => {
     const { root, options, clock } = await setUp();
     const file = { path: join(root, 'key.pem'), algorithm: 'EdDSA', key: '--signing-key-file' } as const;
-    await expect(followSigningKey(file, options)).rejects.toMatchObject({
+    await expect(watchSigningKey(file, options)).rejects.toMatchObject({
       problems: [{ key: '--signing-key-file', value: file.path }],
     });
     expect(clock.pendingTimers).toBe(0);
@@ -179,13 +179,13 @@ describe('clients', () => {
 
   it('are read again for a change, told with their number, and once for each content', async () => {
     const { root, options, look, metrics, said, clock } = await setUp();
-    let next: ClientsReading = { outcome: { clients: shop }, digest: '1', directories: [root] };
+    let next: ClientsResult = { outcome: { clients: shop }, digest: '1', directories: [root] };
     let reads = 0;
     const read = async () => {
       reads++;
       return next;
     };
-    const followed = await followClients(read, options);
+    const followed = await watchClients(read, options);
     expect(followed.store.current()).toBe(shop);
     expect(metrics.clients.mock.calls).toEqual([[1]]);
     expect(said()).toEqual([expect.objectContaining({ level: 'info', clients: 1 })]);
@@ -218,8 +218,8 @@ describe('clients', () => {
     const { root, options, look, metrics, clock } = await setUp();
     const directories = [root, join(root, 'a'), join(root, 'b')];
     for (const directory of directories.slice(1)) await mkdir(directory);
-    let next: ClientsReading = { outcome: { clients: shop }, digest: '1', directories };
-    const followed = await followClients(async () => next, options);
+    let next: ClientsResult = { outcome: { clients: shop }, digest: '1', directories };
+    const followed = await watchClients(async () => next, options);
     expect(clock.pendingTimers).toBe(3);
     next = { outcome: { clients: none }, digest: '2', directories: directories.slice(0, 1) };
     await look(() => metrics.reloaded.mock.calls.length === 1);
@@ -232,7 +232,7 @@ describe('clients', () => {
     const { options } = await setUp();
     const problems = [{ key: 'k', expected: 'better' }];
     await expect(
-      followClients(async () => ({ outcome: { problems }, digest: '', directories: [] }), options),
+      watchClients(async () => ({ outcome: { problems }, digest: '', directories: [] }), options),
     ).rejects.toMatchObject({ problems });
   });
 });

@@ -43,13 +43,13 @@ export const MENDED_FAULTS = {
       {
         file: 'proxy/upstream/http1/connection.ts',
         mended:
-          "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {\n",
+          "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || hasPassed(this.#retiresAt, now)) {\n",
         faulty: "    if (!dead && (idle.kind !== 'idle' || isSpent(idle, now))) {\n",
       },
       {
         file: 'proxy/upstream/http1/connection.ts',
-        mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {\n',
-        faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= trustMs)) {\n',
+        mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= maxIdleMs) {\n',
+        faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= maxIdleMs)) {\n',
       },
     ],
   },
@@ -94,8 +94,8 @@ export const MENDED_FAULTS = {
       },
       {
         file: 'proxy/upstream/http2/stream.ts',
-        mended: "    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);\n",
-        faulty: '    this.user.upstreamFailed(error, delivery);\n',
+        mended: "    this.user.onError(error, busy.anyResponse ? 'lost' : delivery);\n",
+        faulty: '    this.user.onError(error, delivery);\n',
       },
     ],
   },

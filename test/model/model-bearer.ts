@@ -1,5 +1,5 @@
-import { type Instant, isPast, later } from '../../src/platform/time/clock.ts';
-import type { BearerSource, BearerSupply } from '../../src/token/bearer-source.ts';
+import { hasPassed, type Instant, later } from '../../src/platform/time/clock.ts';
+import type { BearerSource, TokenProvider } from '../../src/token/bearer-source.ts';
 import type { ModelClock } from './model-clock.ts';
 
 /** A recognisable part of every token. */
@@ -8,7 +8,7 @@ export const TOKEN_MARK = 'model-token';
 const LIFETIME_MS = 300_000;
 
 /** A token source that does what the walk says: it has a token, or is asked for one, which comes, or does not. */
-export class ModelBearer implements BearerSource, BearerSupply {
+export class ModelBearer implements BearerSource, TokenProvider {
   readonly #clock: ModelClock;
   readonly #refuse: () => Error;
   readonly #ends = new Map<string, Instant>();
@@ -52,7 +52,7 @@ export class ModelBearer implements BearerSource, BearerSupply {
   /** Whether the Authorization value is that of a token that is good now. */
   mayLeave(authorization: string): boolean {
     const end = this.#ends.get(authorization);
-    return end !== undefined && !isPast(end, this.#clock.now());
+    return end !== undefined && !hasPassed(end, this.#clock.now());
   }
 
   /** The same for what is written together at the end of a turn: it is enough that it was good at some time in it. */
@@ -63,7 +63,7 @@ export class ModelBearer implements BearerSource, BearerSupply {
   /** A turn of the event loop has ended. */
   turnEnded(): void {
     const now = this.#clock.now();
-    const good = [...this.#ends].filter(([, end]) => !isPast(end, now));
+    const good = [...this.#ends].filter(([, end]) => !hasPassed(end, now));
     this.#goodBefore = new Set(good.map(([authorization]) => authorization));
   }
 

@@ -233,7 +233,7 @@ class WalkRun {
     for (const app of this.#model.apps) if (app.isOpen) app.leave('closes');
     await this.#pass(LONG_MS);
     this.#check();
-    const inFlight = [...this.#metrics.figures().values()].reduce((sum, tally) => sum + tally.inFlight, 0);
+    const inFlight = [...this.#metrics.stats().values()].reduce((sum, tally) => sum + tally.inFlight, 0);
     if (inFlight !== 0) throw new Violation(`${inFlight} requests are in flight after all apps have left`);
     if (this.#world.openUpstream !== 0) {
       throw new Violation(

@@ -15,7 +15,7 @@ export type Version = 'h2' | 'http/1.1';
 
 export type Method = 'DELETE' | 'GET' | 'HEAD' | 'PATCH' | 'POST' | 'PUT';
 
-export type AnswerFraming = 'chunked' | 'close' | 'length';
+export type ResponseFraming = 'chunked' | 'close' | 'length';
 
 /** Where a message stops until its sender goes on. */
 export type Stop = 'in the head' | 'after the head' | 'in the body' | 'whole';
@@ -51,7 +51,7 @@ export type Action =
       readonly do: 'upstream answers';
       readonly upstream: number;
       readonly status: 200 | 204 | 304 | 401 | 500;
-      readonly framing: AnswerFraming;
+      readonly framing: ResponseFraming;
       readonly bytes: number;
       readonly closes: boolean;
       readonly keepAlive: number | undefined;

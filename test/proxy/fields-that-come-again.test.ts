@@ -6,16 +6,20 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { withoutProofs } from '../../src/gateway/authorizer.ts';
-import { answerSection, incomingRequest } from '../../src/proxy/app/http2/messages.ts';
+import { withoutCredentials } from '../../src/gateway/authorizer.ts';
+import { incomingRequest, responseSection } from '../../src/proxy/downstream/http2/messages.ts';
 import type { Fields } from '../../src/proxy/http/fields.ts';
 import { isLasting, makeLasting } from '../../src/proxy/http/lasting-fields.ts';
 import { serializeRequestHead, serializeResponseHead } from '../../src/proxy/http1/serialize.ts';
 import { FrameOutput } from '../../src/proxy/http2/frame-output.ts';
 import { HpackEncoder } from '../../src/proxy/http2/hpack/encoder.ts';
-import { type Asked, readAnswer, readRequest } from '../../src/proxy/http2/messages.ts';
+import { type RequestKind, readRequest, readResponse } from '../../src/proxy/http2/messages.ts';
 import type { IncomingRequest, OutgoingRequest } from '../../src/proxy/streams/contract.ts';
-import { answerFields, type RequestBodyForm, upstreamFields } from '../../src/proxy/streams/header-rules.ts';
+import {
+  type RequestBodyForm,
+  responseFields,
+  upstreamFields,
+} from '../../src/proxy/streams/header-rules.ts';
 import { TokenPlacement } from '../../src/proxy/streams/token-placement.ts';
 import { requestFields } from '../../src/proxy/upstream/http2/carried-request.ts';
 import { volume } from '../support/volume.ts';
@@ -149,7 +153,7 @@ function requestLeaves(fields: Fields, one: OneRequest): unknown {
   const request = requestOf(fields, one);
   if (typeof request === 'string') return request;
   const { authority, authorization, keepClientAuthorization, instanceId, upgrade, hasBody } = one;
-  const from = withoutProofs(request);
+  const from = withoutCredentials(request);
   const plain: OutgoingRequest = {
     from,
     target: from.target,
@@ -194,7 +198,7 @@ test('in long sequences of requests, what comes again leaves as it would the fir
 const oneAnswer = fc.record({
   status: fc.constantFrom(200, 204, 404),
   at: fc.nat(ANSWERS.length - 1),
-  asked: fc.constantFrom<Asked>('ordinary', 'head', 'connect'),
+  asked: fc.constantFrom<RequestKind>('ordinary', 'head', 'connect'),
   endStream: fc.boolean(),
   reason: fc.constantFrom('', 'OK'),
   body: fc.constantFrom<'chunked' | 'framed' | 'plain'>('chunked', 'framed', 'plain'),
@@ -206,12 +210,12 @@ type OneAnswer = typeof oneAnswer extends fc.Arbitrary<infer T> ? T : never;
 function answerLeaves(given: Fields, one: OneAnswer): unknown {
   const { asked, endStream, reason, body } = one;
   const isHttp1 = !given[0]?.startsWith(':');
-  const answer = isHttp1 ? { status: one.status, fields: given } : readAnswer(given, asked, endStream);
+  const answer = isHttp1 ? { status: one.status, fields: given } : readResponse(given, asked, endStream);
   if (typeof answer === 'string') return answer;
   const { status, fields } = answer;
   const head = { status, reason, fields, connectionOptions: [] };
-  const lines = answerFields(head, { status, body });
-  const frames = answerSection(head);
+  const lines = responseFields(head, { status, body });
+  const frames = responseSection(head);
   return {
     answer,
     lines,

@@ -152,7 +152,7 @@ describe('proxy metrics', () => {
     for (const status of [0, 5, undefined]) api.grpcEnded(status);
     other.started();
     other.ended(asked('GET'), 200, 1, 'http1');
-    expect(Object.fromEntries(metrics.figures())).toMatchObject({
+    expect(Object.fromEntries(metrics.stats())).toMatchObject({
       api: { total: 2, inFlight: 2, errors: 1, grpc: { calls: 3, failures: 1 } },
       other: { total: 1, inFlight: 0, errors: 0, grpc: { calls: 0, failures: 0 } },
     });
@@ -172,13 +172,13 @@ describe('proxy metrics', () => {
     api.error('upstream_timeout');
     api.error('upstream_timeout');
     api.upstreamUnauthorized();
-    const figures = metrics.figures().get('api');
-    expect(figures?.classes).toEqual([0, 0, 2, 0, 1, 1]);
-    expect([...(figures?.errorsByCode ?? [])]).toEqual([['upstream_timeout', 2]]);
-    expect(figures?.refusedTokens).toBe(1);
-    expect(figures?.durations).toEqual([1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1]);
+    const stats = metrics.stats().get('api');
+    expect(stats?.classes).toEqual([0, 0, 2, 0, 1, 1]);
+    expect([...(stats?.errorsByCode ?? [])]).toEqual([['upstream_timeout', 2]]);
+    expect(stats?.refusedTokens).toBe(1);
+    expect(stats?.durations).toEqual([1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1]);
     await lines();
-    expect(metrics.figures().get('api')).toEqual(figures);
+    expect(metrics.stats().get('api')).toEqual(stats);
   });
 
   it('count errors, 401s and replays by route', async () => {

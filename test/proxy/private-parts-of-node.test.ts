@@ -4,7 +4,7 @@ import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acceptShared, sharesAcceptedReads } from '../../src/proxy/io/sockets.ts';
-import { wasSaid } from '../../src/proxy/upstream/close-notify.ts';
+import { sawCloseNotify } from '../../src/proxy/upstream/close-notify.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
 /** A connection whose handle is not where Node keeps it today. */
@@ -105,8 +105,8 @@ describe('the end of a TLS connection', () => {
   }
 
   it('is told to be said, or cut', async () => {
-    expect(await atTheEnd(true, wasSaid)).toBe(true);
-    expect(await atTheEnd(false, wasSaid)).toBe(false);
+    expect(await atTheEnd(true, sawCloseNotify)).toBe(true);
+    expect(await atTheEnd(false, sawCloseNotify)).toBe(false);
   });
 
   it.each([
@@ -117,6 +117,6 @@ describe('the end of a TLS connection', () => {
   ])('passes for said on a Node whose sockets have %s', async (_, handle) => {
     const elsewhere = (socket: Socket): Socket => Object.create(socket, { _handle: { value: handle } });
 
-    expect(await atTheEnd(false, (socket) => wasSaid(elsewhere(socket)))).toBe(true);
+    expect(await atTheEnd(false, (socket) => sawCloseNotify(elsewhere(socket)))).toBe(true);
   });
 });

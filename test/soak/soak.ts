@@ -70,22 +70,22 @@ async function soak(options: SoakOptions): Promise<SoakFigures> {
       (text) => text.includes('eyJ') || provider.secrets.some((secret) => text.includes(secret)),
     );
     closers.push(() => sidecar.terminate(0));
-    const figures = await run(options, { provider, api, sidecar, configuration }, print, stop);
+    const stats = await run(options, { provider, api, sidecar, configuration }, print, stop);
     for (const warning of sidecar.warnings) print(`sidecar: ${warning}`);
-    return figures;
+    return stats;
   } finally {
     for (const close of closers.reverse()) await close();
   }
 }
 
 /** @returns whether every criterion was met. */
-function report(figures: SoakFigures): boolean {
-  print(`\n${formatTable(figures.tally.rows())}\n`);
-  for (const failure of figures.tally.failures) print(`failed: ${failure}`);
-  const criteria = judge(figures);
+function report(stats: SoakFigures): boolean {
+  print(`\n${formatTable(stats.tally.rows())}\n`);
+  for (const failure of stats.tally.failures) print(`failed: ${failure}`);
+  const criteria = judge(stats);
   for (const criterion of criteria) print(formatCriterion(criterion));
   const unmet = criteria.filter(({ passed }) => !passed).map(({ name }) => name);
-  const length = `${Math.round(figures.loadMs / 1000)} s${figures.endedEarly ? ', ended early' : ''}`;
+  const length = `${Math.round(stats.loadMs / 1000)} s${stats.endedEarly ? ', ended early' : ''}`;
   print(unmet.length === 0 ? `soak: passed (${length})` : `soak: FAILED (${length}): ${unmet.join(', ')}`);
   return unmet.length === 0;
 }

@@ -5,7 +5,7 @@ import { judge, type SoakFigures } from './verdict.ts';
 const REQUESTS = 18_000;
 
 /** A minute in which all went well. */
-function figures(different: Partial<SoakFigures> = {}): SoakFigures {
+function stats(different: Partial<SoakFigures> = {}): SoakFigures {
   const tally = new Tally(() => undefined);
   tally.succeeded('GET, small', 1);
   return {
@@ -35,7 +35,7 @@ function figures(different: Partial<SoakFigures> = {}): SoakFigures {
 }
 
 const unmet = (different: Partial<SoakFigures>): string[] =>
-  judge(figures(different))
+  judge(stats(different))
     .filter(({ passed }) => !passed)
     .map(({ name }) => name);
 
@@ -61,7 +61,7 @@ describe('the number of short exchanges', () => {
   });
 
   it('is told beside what was expected', () => {
-    const criterion = judge(figures({ shortExchanges: 40 })).find(({ name }) => name === 'short exchanges');
+    const criterion = judge(stats({ shortExchanges: 40 })).find(({ name }) => name === 'short exchanges');
     expect(criterion).toEqual({
       name: 'short exchanges',
       passed: false,

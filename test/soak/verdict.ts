@@ -52,16 +52,16 @@ const MAX_RENEWAL = 0.75;
 /** How much of the rate is reached at least: clients that all wait for answers lose their turns for good. */
 const MIN_OF_RATE = 0.5;
 
-export function judge(figures: SoakFigures): Criterion[] {
-  const { tally, grants, refusals, exit } = figures;
-  const { begun, delaysMs } = figures.rotations;
-  const rotations = figures.endedEarly ? begun : figures.rotationsAsked;
-  const { reloads } = figures;
-  const reloadsDue = figures.endedEarly ? reloads.begun : figures.reloadsAsked;
+export function judge(stats: SoakFigures): Criterion[] {
+  const { tally, grants, refusals, exit } = stats;
+  const { begun, delaysMs } = stats.rotations;
+  const rotations = stats.endedEarly ? begun : stats.rotationsAsked;
+  const { reloads } = stats;
+  const reloadsDue = stats.endedEarly ? reloads.begun : stats.reloadsAsked;
   const obtained = successes(grants);
   const renewals = Math.max(0, obtained - 1);
-  const expected = Math.floor(figures.loadMs / (figures.tokenLifetimeMs * MAX_RENEWAL));
-  const exchangesDue = Math.floor((figures.rate * figures.loadMs * MIN_OF_RATE) / 1000);
+  const expected = Math.floor(stats.loadMs / (stats.tokenLifetimeMs * MAX_RENEWAL));
+  const exchangesDue = Math.floor((stats.rate * stats.loadMs * MIN_OF_RATE) / 1000);
   const refused = [...refusals.values()].reduce((sum, count) => sum + count, 0);
   const exitStatus = exit.code ?? exit.signal;
   return [
@@ -72,8 +72,8 @@ export function judge(figures: SoakFigures): Criterion[] {
     },
     {
       name: 'short exchanges',
-      passed: figures.shortExchanges >= exchangesDue,
-      figure: `${figures.shortExchanges}, at least ${exchangesDue} expected (${MIN_OF_RATE * 100} % of ${figures.rate} a second)`,
+      passed: stats.shortExchanges >= exchangesDue,
+      figure: `${stats.shortExchanges}, at least ${exchangesDue} expected (${MIN_OF_RATE * 100} % of ${stats.rate} a second)`,
     },
     {
       name: 'renewals',
@@ -92,8 +92,8 @@ export function judge(figures: SoakFigures): Criterion[] {
     },
     {
       name: 'tokens seen by the API',
-      passed: figures.tokensSeen === obtained && obtained > 0,
-      figure: `${figures.tokensSeen} of ${obtained}`,
+      passed: stats.tokensSeen === obtained && obtained > 0,
+      figure: `${stats.tokensSeen} of ${obtained}`,
     },
     {
       name: 'tokens refused by the API',
@@ -102,21 +102,21 @@ export function judge(figures: SoakFigures): Criterion[] {
     },
     {
       name: 'left open after the load',
-      passed: figures.openAtSidecar === 0 && figures.openAtApi === 0,
-      figure: `${figures.openAtSidecar ?? 'unknown'} at the sidecar, ${figures.openAtApi} at the API`,
+      passed: stats.openAtSidecar === 0 && stats.openAtApi === 0,
+      figure: `${stats.openAtSidecar ?? 'unknown'} at the sidecar, ${stats.openAtApi} at the API`,
     },
-    judgeMemory(figures),
+    judgeMemory(stats),
     {
       name: 'tokens and secrets in the log',
-      passed: figures.logLeaks === 0,
-      figure: `${figures.logLeaks} in ${figures.logLines} lines`,
+      passed: stats.logLeaks === 0,
+      figure: `${stats.logLeaks} in ${stats.logLines} lines`,
     },
     {
       name: 'exit on SIGTERM',
-      passed: exit.code === 0 && !figures.diedEarly,
-      figure: figures.diedEarly
+      passed: exit.code === 0 && !stats.diedEarly,
+      figure: stats.diedEarly
         ? `ended with ${exitStatus} before it was told to`
-        : `${exitStatus} after ${Math.round(figures.exitMs)} ms`,
+        : `${exitStatus} after ${Math.round(stats.exitMs)} ms`,
     },
   ];
 }
@@ -149,7 +149,7 @@ export function formatTable(rows: readonly TallyRow[]): string {
     number(latencies?.max),
   ]);
   return [['exchange', 'done', 'failed', 'p50 ms', 'p99 ms', 'max ms'], ...cells]
-    .map(([kind = '', ...figures]) => kind.padEnd(22) + figures.map((cell) => cell.padStart(10)).join(''))
+    .map(([kind = '', ...stats]) => kind.padEnd(22) + stats.map((cell) => cell.padStart(10)).join(''))
     .join('\n');
 }
 

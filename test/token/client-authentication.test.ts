@@ -10,11 +10,11 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { ClientAuthentication } from '../../src/config/client-authentication.ts';
 import type { AssertionAlgorithm } from '../../src/config/config.ts';
-import { UnusableFile } from '../../src/platform/mounted/mounted-secret.ts';
+import { InvalidFile } from '../../src/platform/mounted/mounted-secret.ts';
 import { type AssertionKey, parseAssertionKey } from '../../src/token/client/assertion.ts';
 import {
+  authenticateClient,
   type ClientCredentials,
-  proveClient,
   publishedNames,
   repeatedParts,
 } from '../../src/token/client/client-authentication.ts';
@@ -29,7 +29,7 @@ type SigningClient = Extract<ClientCredentials, { readonly method: 'private_key_
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 const prove = (credentials: ClientCredentials) =>
-  proveClient(credentials, 'https://sso/token', new ManualClock());
+  authenticateClient(credentials, 'https://sso/token', new ManualClock());
 
 const { privateKey: anyKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
@@ -279,7 +279,7 @@ describe('kubernetes_jwt', () => {
   it('without its file there is no request, and the message names the file', async () => {
     const { directory } = await mountSecret({ other: 'a.b.c' });
     const client = { method: 'kubernetes_jwt', directory, tokenFile: 'token', clientId: 'shop' } as const;
-    await expect(prove(client)).rejects.toThrow(UnusableFile);
+    await expect(prove(client)).rejects.toThrow(InvalidFile);
     await expect(prove(client)).rejects.toThrow('token');
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { GrantHistory } from '../../src/token/grant-report.ts';
+import { TokenRequestHistory } from '../../src/token/grant-report.ts';
 
-type FinishedGrant = Parameters<GrantHistory['add']>[0];
+type FinishedGrant = Parameters<TokenRequestHistory['add']>[0];
 
 const MINUTE_MS = 60_000;
 const START_MS = Date.parse('2030-01-01T00:00:00Z');
@@ -14,7 +14,7 @@ const grant = (atMs: number, result: FinishedGrant['result'] = 'success'): Finis
 });
 
 it('tells the minutes of the last two hours in which grants ended, oldest first', () => {
-  const history = new GrantHistory();
+  const history = new TokenRequestHistory();
   history.add(grant(0));
   history.add(grant(1000, 'unavailable'));
   history.add(grant(5 * MINUTE_MS));
@@ -28,7 +28,7 @@ it('tells the minutes of the last two hours in which grants ended, oldest first'
 });
 
 it('holds two hours and twenty grants, however many there are', () => {
-  const history = new GrantHistory();
+  const history = new TokenRequestHistory();
   const count = 70_000;
   for (let index = 0; index < count; index++) history.add(grant(index * 1000, 'rejected'));
   const minutes = history.read(START_MS + count * 1000).minutes;
@@ -41,7 +41,7 @@ it('holds two hours and twenty grants, however many there are', () => {
 });
 
 it('since when grants fail is the time of the first failure after a success', () => {
-  const history = new GrantHistory();
+  const history = new TokenRequestHistory();
   expect(history.failingSinceMs).toBeUndefined();
   history.add(grant(0));
   history.add(grant(1000, 'unavailable'));
@@ -52,7 +52,7 @@ it('since when grants fail is the time of the first failure after a success', ()
 });
 
 it('a clock that is set back leaves nothing behind that is later than now', () => {
-  const history = new GrantHistory();
+  const history = new TokenRequestHistory();
   history.add(grant(90 * MINUTE_MS));
   expect(history.read(START_MS).minutes).toEqual([]);
 });

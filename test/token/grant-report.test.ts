@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { reportGrant } from '../../src/token/grant-report.ts';
-import { type GrantReason, INITIAL_STATE, type TokenState } from '../../src/token/token-state.ts';
+import { INITIAL_STATE, type TokenRequestReason, type TokenState } from '../../src/token/token-state.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { failure, token } from './opened-source.ts';
 
@@ -22,7 +22,7 @@ const HOLDING: TokenState = {
   due: { at: inMs(45_000.4), reason: 'scheduled' },
 };
 
-function reported(reason: GrantReason, ended: Pick<EndedGrant, 'outcome' | 'state'>) {
+function reported(reason: TokenRequestReason, ended: Pick<EndedGrant, 'outcome' | 'state'>) {
   const { log, lines } = captureLog();
   const grant = { id: 1, reason, requestedAt: NOW, writing: 'newest' } as const;
   reportGrant(log, { grant, durationMs: 12.4, now: NOW, where: 'https://sso/token', ...ended });

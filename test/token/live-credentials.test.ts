@@ -3,7 +3,7 @@ import { watch } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/platform/time/clock.ts';
-import { type CredentialsReading, openLiveCredentials } from '../../src/token/credentials.ts';
+import { type CredentialsResult, openLiveCredentials } from '../../src/token/credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -19,7 +19,7 @@ async function follow(clientAuth: CredentialConfig['clientAuth'], files: Record<
   });
   const live = await openLiveCredentials(config, { clock: systemClock, pollMs: 50 });
   onTestFinished(() => live.close());
-  const announced: CredentialsReading[] = [];
+  const announced: CredentialsResult[] = [];
   const waiting: (() => void)[] = [];
   live.onChange((reading) => {
     announced.push(reading);

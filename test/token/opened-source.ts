@@ -2,7 +2,7 @@ import { Registry } from '@prometheus-io/client';
 import { onTestFinished } from 'vitest';
 import type { WatchMode } from '../../src/platform/mounted/directory-watch.ts';
 import { createCredentialsMetrics } from '../../src/platform/mounted/metrics.ts';
-import type { CredentialsReading, LiveCredentials } from '../../src/token/credentials.ts';
+import type { CredentialsResult, LiveCredentials } from '../../src/token/credentials.ts';
 import type { GrantTracer } from '../../src/token/grant-report.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';
@@ -12,22 +12,22 @@ import { credentialConfig } from '../support/credential-config.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
 
-export const loaded = (clientSecret: string): CredentialsReading => ({
+export const loaded = (clientSecret: string): CredentialsResult => ({
   state: 'loaded',
   credentials: { method: 'client_secret_post', clientId: 'shop', clientSecret },
 });
 
 /** Mounted credentials in memory; the real ones have tests of their own. */
-function fakeCredentials(initial: CredentialsReading, initialMode: WatchMode) {
+function fakeCredentials(initial: CredentialsResult, initialMode: WatchMode) {
   let current = initial;
-  const listeners = new Set<(reading: CredentialsReading) => void>();
+  const listeners = new Set<(reading: CredentialsResult) => void>();
   const rewriteListeners = new Set<() => void>();
   const modeListeners = new Set<(mode: WatchMode) => void>();
   let mode = initialMode;
   let found = initial;
   let looking: Promise<void> | undefined;
 
-  function change(next: CredentialsReading): void {
+  function change(next: CredentialsResult): void {
     current = next;
     found = next;
     for (const listener of listeners) listener(next);
@@ -58,7 +58,7 @@ function fakeCredentials(initial: CredentialsReading, initialMode: WatchMode) {
     credentials,
     change,
     /** No notification comes: it is found by whoever looks. */
-    changeUnnoticed(next: CredentialsReading) {
+    changeUnnoticed(next: CredentialsResult) {
       found = next;
     },
     changeMode(next: WatchMode) {
@@ -89,7 +89,7 @@ interface PendingGrant {
 
 /** A source on a clock that stands still, its endpoint answered by the test. */
 export async function openSource(
-  initial: CredentialsReading = loaded('one'),
+  initial: CredentialsResult = loaded('one'),
   mode: WatchMode = { by: 'notification' },
   shared?: SharedTokens,
   tracer?: GrantTracer,

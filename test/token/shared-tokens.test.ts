@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { earliestRenewalMs, renewalDelayMs } from '../../src/token/schedule.ts';
 import {
-  judgeShared,
+  checkShared,
   type SharedToken,
   type SharedTokens,
   type WantedToken,
@@ -10,7 +10,7 @@ import {
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 import { RENEWAL } from './policy.ts';
 
-type Judgement = ReturnType<typeof judgeShared>;
+type SharedTokenCheck = ReturnType<typeof checkShared>;
 
 const NOW = { monotonicMs: 1_000_000, wallMs: 2_000_000_000 };
 const heldSince = (agoMs: number, accessToken = 'own') => ({
@@ -26,12 +26,12 @@ const nothingHeld = { token: undefined, isRefused: false };
 function sharing(): SharedTokens & {
   offer: SharedToken | undefined;
   readonly wanted: WantedToken[];
-  readonly judged: Judgement[];
+  readonly judged: SharedTokenCheck[];
 } {
   const self = {
     offer: undefined as SharedToken | undefined,
     wanted: [] as WantedToken[],
-    judged: [] as Judgement[],
+    judged: [] as SharedTokenCheck[],
     async obtain(wanted: WantedToken, ask: Parameters<SharedTokens['obtain']>[1]) {
       self.wanted.push(wanted);
       if (self.offer === undefined) return ask();
@@ -53,21 +53,21 @@ describe('a token that another has asked for', () => {
 
   it('is taken until the soonest moment at which it is renewed', () => {
     expect(earliestRenewalMs(300_000, RENEWAL)).toBe(195_000);
-    expect(judgeShared(shared(194_999), nothingHeld, RENEWAL, NOW)).toBe('taken');
-    expect(judgeShared(shared(195_000), nothingHeld, RENEWAL, NOW)).toBe('old');
-    expect(judgeShared(shared(Number.NaN), nothingHeld, RENEWAL, NOW)).toBe('old');
+    expect(checkShared(shared(194_999), nothingHeld, RENEWAL, NOW)).toBe('taken');
+    expect(checkShared(shared(195_000), nothingHeld, RENEWAL, NOW)).toBe('old');
+    expect(checkShared(shared(Number.NaN), nothingHeld, RENEWAL, NOW)).toBe('old');
   });
 
   it('is taken only when younger than the one that is held', () => {
-    expect(judgeShared(shared(10_000), heldSince(10_001), RENEWAL, NOW)).toBe('taken');
-    expect(judgeShared(shared(10_000), heldSince(10_000), RENEWAL, NOW)).toBe('old');
-    expect(judgeShared(shared(10_000), heldSince(5000), RENEWAL, NOW)).toBe('old');
+    expect(checkShared(shared(10_000), heldSince(10_001), RENEWAL, NOW)).toBe('taken');
+    expect(checkShared(shared(10_000), heldSince(10_000), RENEWAL, NOW)).toBe('old');
+    expect(checkShared(shared(10_000), heldSince(5000), RENEWAL, NOW)).toBe('old');
   });
 
   it('is not taken when it is the one that is held, whatever is said of its age', () => {
     const held = heldSince(10_000, 'theirs');
-    expect(judgeShared(shared(1), held, RENEWAL, NOW)).toBe('old');
-    expect(judgeShared(shared(1), { ...held, isRefused: true }, RENEWAL, NOW)).toBe('refused');
+    expect(checkShared(shared(1), held, RENEWAL, NOW)).toBe('old');
+    expect(checkShared(shared(1), { ...held, isRefused: true }, RENEWAL, NOW)).toBe('refused');
   });
 
   it('always has a renewal ahead of it', () => {
@@ -77,7 +77,7 @@ describe('a token that another has asked for', () => {
       fc.property(lifetime, draw, draw, (lifetimeMs, at, random) => {
         const ageMs = lifetimeMs * at;
         const offered = { accessToken: 'theirs', lifetimeMs, ageMs };
-        if (judgeShared(offered, nothingHeld, RENEWAL, NOW) !== 'taken') return;
+        if (checkShared(offered, nothingHeld, RENEWAL, NOW) !== 'taken') return;
         expect(ageMs).toBeLessThan(renewalDelayMs(lifetimeMs, RENEWAL, random));
       }),
     );

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EndpointAnswer, readTokenResponse } from '../../src/token/provider/token-response.ts';
+import { type EndpointResponse, readTokenResponse } from '../../src/token/provider/token-response.ts';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');
 
-function read(answer: Partial<EndpointAnswer>) {
+function read(answer: Partial<EndpointResponse>) {
   return readTokenResponse(
     {
       status: 200,

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Instant, isPast, later } from '../../src/platform/time/clock.ts';
+import { hasPassed, type Instant, later } from '../../src/platform/time/clock.ts';
 import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 import {
-  type GrantInFlight,
   INITIAL_STATE,
   reduce,
   type TokenEvent,
+  type TokenRequestInFlight,
   type TokenState,
   validToken,
 } from '../../src/token/token-state.ts';
@@ -35,7 +35,7 @@ class Engine {
     return this.apply({ type: 'credentials_loaded' });
   }
 
-  get grant(): GrantInFlight {
+  get grant(): TokenRequestInFlight {
     if (this.state.grant === undefined) throw new Error('no grant is in flight');
     return this.state.grant;
   }
@@ -504,7 +504,8 @@ describe('whatever happens', () => {
 
             const { token, grant, due } = engine.state;
             expect(grant !== undefined || due !== undefined).toBe(true);
-            if (engine.valid !== undefined) expect(token && isPast(token.expiresAt, engine.now)).toBe(false);
+            if (engine.valid !== undefined)
+              expect(token && hasPassed(token.expiresAt, engine.now)).toBe(false);
           }
           if (engine.state.grant === undefined) engine.wait(600_000);
           expect(engine.state.grant).toBeDefined();

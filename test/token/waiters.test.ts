@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { untilGone } from '../../src/token/waiters.ts';
+import { abortable } from '../../src/token/waiters.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 
 const GONE = () => new Error('gone');
@@ -7,18 +7,18 @@ const GONE = () => new Error('gone');
 it('is what the promise comes to for one who stays, or who has no way to go', async () => {
   const { signal } = new AbortController();
   for (const given of [undefined, signal]) {
-    expect(await untilGone(Promise.resolve('a'), given, GONE)).toBe('a');
-    await expect(untilGone(Promise.reject(new Error('none')), given, GONE)).rejects.toThrow('none');
+    expect(await abortable(Promise.resolve('a'), given, GONE)).toBe('a');
+    await expect(abortable(Promise.reject(new Error('none')), given, GONE)).rejects.toThrow('none');
   }
 });
 
 it('rejects for one who goes, or has gone before, and leaves the promise to others', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const leaving = new AbortController();
-  const [left, stayed] = [untilGone(promise, leaving.signal, GONE), untilGone(promise, undefined, GONE)];
+  const [left, stayed] = [abortable(promise, leaving.signal, GONE), abortable(promise, undefined, GONE)];
   leaving.abort();
   await expect(left).rejects.toThrow('gone');
-  await expect(untilGone(promise, leaving.signal, GONE)).rejects.toThrow('gone');
+  await expect(abortable(promise, leaving.signal, GONE)).rejects.toThrow('gone');
   resolve('a');
   expect(await stayed).toBe('a');
 });
@@ -30,7 +30,7 @@ it('holds nobody who has gone, however long the promise takes', async () => {
   for (const { signal } of leaving) {
     const request = { head: 'x'.repeat(1000) };
     waiting.push(new WeakRef(request));
-    void untilGone(promise, signal, GONE).catch(() => request.head);
+    void abortable(promise, signal, GONE).catch(() => request.head);
   }
   for (const one of leaving.slice(1)) one.abort();
   await collectGarbage();

@@ -14,7 +14,7 @@ it('an app of HTTP/1.1 is served on, and told with its answer to close the conne
   const before = await sidecar.connect();
   expect((await before.send(get('/')).response()).head.value('connection')).toBeUndefined();
 
-  sidecar.proxy.askToLeave();
+  sidecar.proxy.enterLameDuck();
 
   for (const client of [before, await sidecar.connect()]) {
     const answer = await client.send(get('/')).response();
@@ -30,7 +30,7 @@ it('an app of HTTP/2 is told at once, and its requests are served to their end',
   const stream = client.get('/');
   const arrived = await upstream.request();
 
-  sidecar.proxy.askToLeave();
+  sidecar.proxy.enterLameDuck();
 
   await client.until(() => client.goaways.length === 2, 'two GOAWAY');
   expect(client.goaways).toEqual([
@@ -45,7 +45,7 @@ it('an app of HTTP/2 is told at once, and its requests are served to their end',
 it('one that connects later is told with its first request, which is served', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ upstream, limits: { keepAliveTimeoutMs: 600_000 } });
-  sidecar.proxy.askToLeave();
+  sidecar.proxy.enterLameDuck();
   const client = await connectHttp2(sidecar);
   await client.fence();
   expect(client.goaways).toEqual([]);
@@ -65,7 +65,7 @@ it('a sidecar that drains takes no requests again because it is asked', async ()
   await sidecar.exchange(get('/x', 'X : refused'));
   const drained = sidecar.proxy.drain(15_000);
 
-  sidecar.proxy.askToLeave();
+  sidecar.proxy.enterLameDuck();
 
   half.send('Host: app.test\r\n\r\n');
   expectProblem(await half.response(), 'draining');

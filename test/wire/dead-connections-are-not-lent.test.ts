@@ -17,11 +17,11 @@ interface Warm {
 }
 
 /** An upstream that answers with the number of the connection, and one connection to it in the pool. */
-async function startWarm(answerFields: readonly string[] = [], transport?: 'plain'): Promise<Warm> {
+async function startWarm(responseFields: readonly string[] = [], transport?: 'plain'): Promise<Warm> {
   const clock = new ShiftedClock();
   const upstream = await startUpstream(async (arrived) => {
     await arrived.body();
-    arrived.answer(ok(String(upstream.connections.indexOf(arrived.connection)), ...answerFields));
+    arrived.answer(ok(String(upstream.connections.indexOf(arrived.connection)), ...responseFields));
   }, transport);
   const sidecar = await startSidecar({
     upstream,

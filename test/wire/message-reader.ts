@@ -62,7 +62,7 @@ export class RequestHead extends Head {
   }
 }
 
-export class AnswerHead extends Head {
+export class ResponseHead extends Head {
   readonly version: string;
   readonly status: number;
   readonly reason: string;
@@ -92,8 +92,8 @@ export async function readRequestHead(received: ReceivedBytes): Promise<RequestH
   return new RequestHead(await received.through('\r\n\r\n'));
 }
 
-export async function readAnswerHead(received: ReceivedBytes): Promise<AnswerHead> {
-  return new AnswerHead(await received.through('\r\n\r\n'));
+export async function readAnswerHead(received: ReceivedBytes): Promise<ResponseHead> {
+  return new ResponseHead(await received.through('\r\n\r\n'));
 }
 
 /** The body of a request (RFC 9112 §6.3, from the receiver's side). */
@@ -105,7 +105,7 @@ export function readRequestBody(received: ReceivedBytes, head: RequestHead): Pro
 /** The body of a final answer to a request with `method`. */
 export async function readAnswerBody(
   received: ReceivedBytes,
-  head: AnswerHead,
+  head: ResponseHead,
   method: string,
 ): Promise<Body> {
   if (method === 'HEAD' || head.status < 200 || head.status === 204 || head.status === 304) return NO_BODY;

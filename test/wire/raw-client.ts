@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import {
-  type AnswerHead,
   type Body,
   type Head,
   NO_BODY,
+  type ResponseHead,
   readAnswerBody,
   readAnswerHead,
 } from './message-reader.ts';
@@ -13,12 +13,12 @@ import { type Ending, ReceivedBytes } from './received-bytes.ts';
 
 /** A final answer, or a 101, read whole. */
 export interface Answer {
-  readonly head: AnswerHead;
+  readonly head: ResponseHead;
   readonly status: number;
   readonly body: string;
   readonly trailers: Head;
   /** The 1xx answers that came before it. */
-  readonly interim: readonly AnswerHead[];
+  readonly interim: readonly ResponseHead[];
 }
 
 /** An app that sends its bytes exactly as given. */
@@ -40,18 +40,18 @@ export class RawClient {
   }
 
   /** The next head, interim or final; its body is left unread. */
-  head(): Promise<AnswerHead> {
+  head(): Promise<ResponseHead> {
     return readAnswerHead(this.received);
   }
 
   /** What follows the head of a final answer to `method`. */
-  body(head: AnswerHead, method = 'GET'): Promise<Body> {
+  body(head: ResponseHead, method = 'GET'): Promise<Body> {
     return readAnswerBody(this.received, head, method);
   }
 
   /** The next final answer, whole; the answer to a HEAD request has no body. */
   async response(method = 'GET'): Promise<Answer> {
-    const interim: AnswerHead[] = [];
+    const interim: ResponseHead[] = [];
     for (;;) {
       const head = await this.head();
       if (head.status < 200 && head.status !== 101) {

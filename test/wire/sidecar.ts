@@ -13,13 +13,13 @@ import type {
 } from '../../src/config/config.ts';
 import { createLogger } from '../../src/platform/log/logger.ts';
 import { type Clock, systemClock } from '../../src/platform/time/clock.ts';
-import type { FindOriginal } from '../../src/proxy/capture/redirected.ts';
+import type { FindOriginalDst } from '../../src/proxy/capture/redirected.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import type { Tracer } from '../../src/proxy/recording/request-recorder.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
-import type { LeafContexts } from '../../src/proxy/tls/interception-ca.ts';
-import type { BearerSupply } from '../../src/token/bearer-source.ts';
+import type { LeafCertificates } from '../../src/proxy/tls/interception-ca.ts';
+import type { TokenProvider } from '../../src/token/bearer-source.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';
 import { until } from '../support/until.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
@@ -120,10 +120,10 @@ export interface SidecarSettings {
   readonly forwardProxy?: ForwardProxyConfig;
   readonly capture?: CaptureConfig;
   readonly redirect?: RedirectConfig;
-  readonly findOriginal?: FindOriginal;
+  readonly findOriginal?: FindOriginalDst;
   readonly crossSiteRequests?: 'allow' | 'refuse';
   /** Certificates for apps whose TLS is intercepted. */
-  readonly leaves?: Pick<LeafContexts, 'contextFor'>;
+  readonly leaves?: Pick<LeafCertificates, 'contextFor'>;
   /** Of the same program. */
   readonly otherListeners?: readonly DataPath['address'][];
   /** The system's unless told otherwise. */
@@ -133,7 +133,7 @@ export interface SidecarSettings {
   readonly tracer?: Tracer;
   /** Behind the credential `default`. */
   readonly bearer?: FakeBearer;
-  readonly bearers?: ReadonlyMap<string, BearerSupply>;
+  readonly bearers?: ReadonlyMap<string, TokenProvider>;
   readonly instanceId?: string;
   /** The system's unless told otherwise. */
   readonly clock?: Clock;

@@ -2,7 +2,7 @@
 
 import { createGrants } from '../../../src/broker/brokered-tokens.ts';
 import { onTheWire } from '../../../src/broker/messages.ts';
-import type { BrokeredCredential } from '../../../src/broker/secret-volume.ts';
+import type { BrokerCredential } from '../../../src/broker/secret-volume.ts';
 import type { CredentialConfig } from '../../../src/config/config.ts';
 import { DEFAULT_RENEWAL } from '../../../src/config/renewal.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
@@ -16,7 +16,7 @@ export type Answer = GrantedToken | RefusedGrant;
 
 export interface Replica {
   /** Calls back with what a sidecar makes of the answer. */
-  ask(credential: BrokeredCredential, answered: (answer: Answer) => void): void;
+  ask(credential: BrokerCredential, answered: (answer: Answer) => void): void;
   /** Requests that found all connections taken. */
   readonly turnedAway: number;
 }
@@ -33,7 +33,7 @@ export interface ReplicaOptions {
   readonly requestToken: () => Promise<Answer>;
 }
 
-export function credentialNamed(name: string): BrokeredCredential {
+export function credentialNamed(name: string): BrokerCredential {
   const config: CredentialConfig = {
     name,
     tokenUrl: 'https://provider.example/token',

@@ -7,12 +7,12 @@ import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
  * - `invalid`: altered, or another program's.
  * - `away`: the store did not answer.
  */
-type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
+type LookupResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
 
-const LOOK_RESULTS: readonly LookResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
+const LOOK_RESULTS: readonly LookupResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
 
 export interface CacheMetrics {
-  looked(result: LookResult): void;
+  looked(result: LookupResult): void;
   stored(result: 'stored' | 'away'): void;
   storeFailed(reason: StoreFailure['reason']): void;
   observeStore(isConnected: () => boolean): void;

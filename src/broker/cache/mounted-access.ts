@@ -65,7 +65,7 @@ interface Fault {
  * Files of one directory are used together, so that a new password never goes with the previous user.
  * @throws {ConfigurationError} if a file is unusable from the start.
  */
-export async function followAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
+export async function watchAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
   const directories: FollowedDirectory[] = [];
   const listeners = new Set<() => void>();
   const problems: Problem[] = [];
@@ -78,7 +78,7 @@ export async function followAccess(files: AccessFiles, options: FollowOptions): 
   };
 
   for (const [directory, wanted] of byDirectory(wantedFiles(files))) {
-    directories.push(await followDirectory(directory, wanted, problems, onAccessChange, options));
+    directories.push(await watchDirectory(directory, wanted, problems, onAccessChange, options));
   }
   if (problems.length > 0) {
     close();
@@ -134,7 +134,7 @@ function byDirectory(files: readonly WantedFile[]): Map<string, WantedFile[]> {
 }
 
 /** Mistakes in the first reading are added to `problems`. */
-async function followDirectory(
+async function watchDirectory(
   path: string,
   wanted: readonly WantedFile[],
   problems: Problem[],

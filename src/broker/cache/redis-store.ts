@@ -15,7 +15,7 @@ import { systemCodeOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import { serverNameOf } from '../../platform/net/address.ts';
 import { connectTcp } from '../../platform/net/connect.ts';
-import { doublingMs, nextTurn, pause, within } from '../../platform/time/async.ts';
+import { doublingMs, nextTurn, sleep, within } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CacheMetrics } from './metrics.ts';
 import { MAX_VALUE_LENGTH, NAME_PREFIX } from './sealed-token.ts';
@@ -95,7 +95,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const ended = Promise.withResolvers<StoreFailure>();
     const socket = { host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false } as const;
     // A server without TLS is on this machine.
-    const measured = address.tls ? new MeasuredConnection(address, TLS_BYTES) : undefined;
+    const measured = address.tls ? new BoundedReplySocket(address, TLS_BYTES) : undefined;
     const client = createClient({
       socket: address.tls
         ? {
@@ -175,7 +175,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       metrics.storeFailed(failure.reason);
       tell(failure);
       const retryMs = doublingMs(failures++, RETRY);
-      await pause(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
+      await sleep(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
     }
   }
 
@@ -308,7 +308,7 @@ function storeFailure(error: unknown): StoreFailure {
   if (error instanceof SocketClosedUnexpectedlyError) {
     return { reason: 'unreachable', detail: 'it closed the connection' };
   }
-  if (error instanceof UnaskedBytes)
+  if (error instanceof UnexpectedBytes)
     return { reason: 'protocol', detail: 'it sends more than it was asked for' };
   const code = systemCodeOf(error);
   if (code !== undefined) return { reason: isOfTls(code) ? 'tls' : 'unreachable', detail: code };
@@ -333,7 +333,7 @@ interface ConnectionAddress {
 }
 
 /** Accepts only allowed bytes: the client buffers an answer until it is whole. */
-class MeasuredConnection extends Duplex {
+class BoundedReplySocket extends Duplex {
   readonly #socket: Socket;
   #mayCome: number;
 
@@ -361,7 +361,7 @@ class MeasuredConnection extends Duplex {
 
   #take(chunk: Buffer): void {
     this.#mayCome -= chunk.length;
-    if (this.#mayCome < 0) this.destroy(new UnaskedBytes());
+    if (this.#mayCome < 0) this.destroy(new UnexpectedBytes());
     else if (!this.push(chunk)) this.#socket.pause();
   }
 
@@ -383,7 +383,7 @@ class MeasuredConnection extends Duplex {
   }
 }
 
-class UnaskedBytes extends Error {
+class UnexpectedBytes extends Error {
   constructor() {
     super('more came than was asked for');
   }

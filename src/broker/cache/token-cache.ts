@@ -2,7 +2,7 @@
 
 import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
-import { pause } from '../../platform/time/async.ts';
+import { sleep } from '../../platform/time/async.ts';
 import { type Clock, type Instant, later, remainingMs } from '../../platform/time/clock.ts';
 import { mayShareToken } from '../../token/client/client-authentication.ts';
 import type { Credentials } from '../../token/credentials.ts';
@@ -34,7 +34,7 @@ interface TokenCacheOptions {
 
 /** How long to wait for another replica's grant. */
 const MAX_WAIT_MS = 2000;
-const LOOK_EVERY_MS = 100;
+const LOOK_INTERVAL_MS = 100;
 /** Bounds the wait if a requesting replica vanishes. */
 const CLAIM_MS = 3000;
 /** Near its end, a claim may be another's when given back. */
@@ -100,7 +100,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
         return token;
       }
       if (clock.monotonicMs() >= untilMs) return 'late';
-      await pause(clock, LOOK_EVERY_MS * (0.5 + random()), wanted.signal);
+      await sleep(clock, LOOK_INTERVAL_MS * (0.5 + random()), wanted.signal);
       if (wanted.signal.aborted) return 'late';
       const { result, token } = await look(places, wanted);
       if (token !== undefined) return token;

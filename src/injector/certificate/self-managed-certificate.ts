@@ -43,10 +43,10 @@ interface SelfManagedOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-const LOOK_EVERY_MS = 60_000;
+const LOOK_INTERVAL_MS = 60_000;
 
 /** So that undoing the leader's changes does not make it write without end. */
-const LOOKS_APART_MS = 1000;
+const MIN_LOOK_INTERVAL_MS = 1000;
 
 /** How long a foreign CA stays trusted: by then no replica shows a certificate of it. */
 const KEPT_FOR_MS = 900_000;
@@ -85,7 +85,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     const nowMs = clock.now().wallMs;
     const delayMs = takeoverDelayMs(served.current(), offered, { trusted, propagationMs, nowMs });
     if (delayMs === 0) served.offer(offered);
-    else cancelTakeover = clock.after(Math.min(delayMs, LOOK_EVERY_MS), takeOver);
+    else cancelTakeover = clock.after(Math.min(delayMs, LOOK_INTERVAL_MS), takeOver);
   }
 
   const unwatch = [
@@ -125,7 +125,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       return;
     }
     cancelTimer?.();
-    const soonestMs = lookedAtMs + LOOKS_APART_MS - clock.now().monotonicMs;
+    const soonestMs = lookedAtMs + MIN_LOOK_INTERVAL_MS - clock.now().monotonicMs;
     if (soonestMs > 0) {
       cancelTimer = clock.after(soonestMs, wake);
       return;
@@ -139,7 +139,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   }
 
   async function look(): Promise<void> {
-    let delayMs = LOOK_EVERY_MS;
+    let delayMs = LOOK_INTERVAL_MS;
     try {
       if (leadership.held()) {
         lookedAtMs = clock.now().monotonicMs;

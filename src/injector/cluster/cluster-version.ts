@@ -1,10 +1,10 @@
 import type { KubernetesApi } from '../../platform/kubernetes/api.ts';
 import type { Logger } from '../../platform/log/logger.ts';
-import { type BackoffOptions, backoffMs, pause } from '../../platform/time/async.ts';
+import { type BackoffOptions, backoffMs, sleep } from '../../platform/time/async.ts';
 import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 
 /** Clusters are upgraded. */
-const READ_EVERY_MS = 600_000;
+const READ_INTERVAL_MS = 600_000;
 
 interface LiveClusterVersion {
   current(): Cluster;
@@ -12,7 +12,7 @@ interface LiveClusterVersion {
 }
 
 /** Unknown until the API server's first answer. */
-export function followClusterVersion(
+export function watchClusterVersion(
   api: KubernetesApi,
   { clock, random, log }: BackoffOptions & { readonly log: Logger },
 ): LiveClusterVersion {
@@ -26,11 +26,11 @@ export function followClusterVersion(
         failures = 0;
         if (version === undefined) log.warn('the API server says no version that is understood');
         else current = { version };
-        await pause(clock, READ_EVERY_MS, abort.signal);
+        await sleep(clock, READ_INTERVAL_MS, abort.signal);
       } catch (error) {
         failures++;
         log.warn({ err: error, failures }, "the cluster's version cannot be read");
-        await pause(clock, backoffMs(failures, random), abort.signal);
+        await sleep(clock, backoffMs(failures, random), abort.signal);
       }
     }
   }

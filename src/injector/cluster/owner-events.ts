@@ -16,13 +16,13 @@ import type { Logger } from '../../platform/log/logger.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
-import { secretMissing } from '../pod/obstacles.ts';
 import type { Pod } from '../pod/pod.ts';
+import { secretMissing } from '../pod/validation-errors.ts';
 
 interface OwnerEventsOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly tell: TellEvent;
+  readonly tell: RecordEvent;
   readonly verdictOf: (pod: Pod, namespace: string) => Injection;
   readonly secretExists?: ClusterContact['secretExists'];
 }
@@ -37,7 +37,7 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
 };
 
 /** Between looks at one owner. */
-const LOOKS_APART_MS = 10_000;
+const MIN_LOOK_INTERVAL_MS = 10_000;
 const MAX_IN_FLIGHT = 8;
 const LOOKS = { burst: 50, perSecond: 5 };
 
@@ -59,7 +59,7 @@ export function createOwnerEvents(
     if (path === undefined || inFlight >= MAX_IN_FLIGHT) return;
     const key = `${path} ${owner.uid}`;
     if (looked.get(key) || !looks.take(clock.monotonicMs())) return;
-    looked.set(key, true, LOOKS_APART_MS);
+    looked.set(key, true, MIN_LOOK_INTERVAL_MS);
     inFlight++;
     look(path, owner, namespace)
       .catch((error: unknown) =>
@@ -141,7 +141,7 @@ const COMPONENT = 'token-sidecar-injector';
 const MAX_MESSAGE = 1024;
 
 /** @throws {KubernetesApiError} The next call tries again. */
-export type TellEvent = (
+export type RecordEvent = (
   subject: Subject,
   namespace: string,
   finding: Finding,
@@ -149,7 +149,7 @@ export type TellEvent = (
 ) => Promise<void>;
 
 /** Findings with one `about` count as one, and `about` is the message by default. */
-export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
+export function createEventRecorder(api: KubernetesApi, clock: Clock): RecordEvent {
   const told = new ExpiringMap<string, true>(clock, MAX_REMEMBERED);
   return async (subject, namespace, finding, about = finding.message) => {
     const key = `${subject.uid} ${finding.reason} ${about}`;

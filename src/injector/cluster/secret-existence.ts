@@ -12,7 +12,7 @@ const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
 const MAX_KNOWN = 1000;
 
-const LOOKUPS = { atOnce: 8, mostWaiting: Number.POSITIVE_INFINITY, patienceMs: TIMEOUT_MS };
+const LOOKUPS = { atOnce: 8, mostWaiting: Number.POSITIVE_INFINITY, timeoutMs: TIMEOUT_MS };
 
 /** Its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';

@@ -124,14 +124,14 @@ function takenByContainers(spec: PodSpec, captured: readonly CapturedHost[]): re
   });
 }
 
-interface BesideHosts {
+interface HostsConflicts {
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: SidecarMode;
   readonly native: boolean;
   readonly allowed: InjectionDefaults['allowed'];
 }
 
-export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
+export function hostsProblems({ annotations, mode, native, allowed = {} }: HostsConflicts): Problem[] {
   const text = annotations[ANNOTATION.hosts];
   if (text === undefined) return [];
   const hosts = formats.namedHosts.parse(text);

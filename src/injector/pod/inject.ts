@@ -7,14 +7,6 @@ import type { Cluster } from './cluster.ts';
 import { captureObstacles, hostAliases, neededSysctl } from './hosts-mode.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import {
-  obstaclesIn,
-  refusal,
-  reservedObstacles,
-  takenPaths,
-  tooManyContainers,
-  warningsFor,
-} from './obstacles.ts';
-import {
   CONTAINER,
   type Container,
   itemsOf,
@@ -28,6 +20,14 @@ import {
 import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirect-mode.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
+import {
+  refusal,
+  reservedObstacles,
+  takenPaths,
+  tooManyContainers,
+  validationErrorsIn,
+  warningsFor,
+} from './validation-errors.ts';
 
 const INJECTED = 'injected';
 
@@ -114,17 +114,17 @@ export function inject(
     ...problems,
   ];
   const { captured, redirected, runAsUser } = settings;
-  const obstacles = [
-    ...obstaclesIn(pod, defaults.allowed ?? {}),
+  const validationErrors = [
+    ...validationErrorsIn(pod, defaults.allowed ?? {}),
     ...reservedObstacles(pod.spec ?? {}, settings),
     ...(captured === undefined ? [] : captureObstacles(pod, captured)),
     ...(redirected === undefined ? [] : redirectObstacles({ pod, namespace, cluster, runAsUser })),
   ];
-  if (wrong.length > 0 || obstacles.length > 0) {
+  if (wrong.length > 0 || validationErrors.length > 0) {
     return {
       result: 'rejected',
       reason: wrong.length > 0 ? 'invalid_annotations' : 'unsuitable_pod',
-      message: refusal([...wrong, ...obstacles]),
+      message: refusal([...wrong, ...validationErrors]),
     };
   }
   return {
@@ -155,13 +155,13 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   const mode = modeOf(annotations, defaults);
   const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
   const settings = { mode, intercepts: has(TRUST.volume), tokenFiles: has(TOKENS.volume) };
-  const obstacles = [
+  const validationErrors = [
     ...tooManyContainers(spec),
     ...(mode === 'redirect' ? laterClashes(spec) : []),
     ...takenPaths(spec, settings),
   ];
-  if (obstacles.length > 0) {
-    return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
+  if (validationErrors.length > 0) {
+    return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(validationErrors) };
   }
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),

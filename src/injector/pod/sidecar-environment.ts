@@ -7,7 +7,7 @@ import { CA, type EnvironmentVariable, TRUST } from './pod.ts';
 /** The image disables Node's foreign-function interface by default. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
 
-interface ToldSettings {
+interface SidecarEnvironment {
   readonly config?: string | undefined;
   readonly authUrl?: string | undefined;
   readonly realm?: string | undefined;
@@ -38,7 +38,7 @@ interface PodSettings {
 }
 
 export function sidecarEnvironment(
-  told: ToldSettings,
+  told: SidecarEnvironment,
   { intercepts, logLevel, trustsOwnAuthorities }: PodSettings,
 ): readonly EnvironmentVariable[] {
   const values: Readonly<Record<AnnotationVariable | FurtherVariable, string | undefined>> = {

@@ -4,17 +4,17 @@ import { isObject } from '../manifests/inject-manifests.ts';
 import { ANNOTATION } from '../pod/annotations.ts';
 import type { ProfileRequest } from '../pod/cluster.ts';
 import type { Namespace } from '../pod/pod.ts';
-import { judgeProfile } from './judge-profile.ts';
 import {
   called,
-  type JudgedProfile,
   PROFILE_API_VERSION,
   PROFILE_KINDS,
   type ProfileIdentity,
   type ProfileSource,
+  type ValidatedProfile,
   type ValidProfile,
 } from './profile.ts';
 import type { FilesOf } from './profile-entries.ts';
+import { validateProfile } from './validate-profile.ts';
 
 /** Why profiles cannot be used is added to `problems`. */
 export function findProfiles(
@@ -75,12 +75,12 @@ export function manifestProfiles(
   namespace: string,
   filesOf: FilesOf,
 ): ProfileSource {
-  const found = new Map<string, JudgedProfile>();
+  const found = new Map<string, ValidatedProfile>();
   for (const manifest of manifests.flatMap(itemsIn)) {
     const identity = identityOf(manifest, namespace);
     if (identity === undefined) continue;
     const key = keyOf(identity);
-    const judged = judgeProfile(identity, (manifest as { spec?: unknown }).spec, filesOf);
+    const judged = validateProfile(identity, (manifest as { spec?: unknown }).spec, filesOf);
     found.set(key, found.has(key) ? twice(judged) : judged);
   }
   return {
@@ -113,7 +113,7 @@ function keyOf({ kind, name, namespace = '' }: ProfileIdentity): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-function twice({ identity, namespaces }: JudgedProfile): JudgedProfile {
+function twice({ identity, namespaces }: ValidatedProfile): ValidatedProfile {
   const problem = {
     key: 'metadata.name',
     value: identity.name,

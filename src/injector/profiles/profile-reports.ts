@@ -7,12 +7,12 @@ import { describeProblem } from '../../platform/problems.ts';
 import { type BackoffOptions, doublingMs } from '../../platform/time/async.ts';
 import { ANNOTATION, LABEL } from '../pod/annotations.ts';
 import {
-  type JudgedProfile,
   keptStatus,
   PROFILE_API_VERSION,
   type ProfileIdentity,
   type ProfileKind,
   type ProfileStatus,
+  type ValidatedProfile,
 } from './profile.ts';
 import { type KeptProfile, PLURALS, type ProfileStore } from './profile-store.ts';
 
@@ -107,7 +107,7 @@ export function startProfileReports(
   }
 
   function postpone(
-    { identity: { kind, namespace, name } }: JudgedProfile,
+    { identity: { kind, namespace, name } }: ValidatedProfile,
     uid: string,
     error: unknown,
   ): void {
@@ -121,7 +121,7 @@ export function startProfileReports(
   return { close: () => watch.close() };
 }
 
-function pathOf({ identity: { kind, name, namespace } }: JudgedProfile): string {
+function pathOf({ identity: { kind, name, namespace } }: ValidatedProfile): string {
   const root = `/apis/${PROFILE_API_VERSION}`;
   const within = namespace === undefined ? root : `${root}/namespaces/${encodeURIComponent(namespace)}`;
   return `${within}/${PLURALS[kind]}/${encodeURIComponent(name)}`;
@@ -155,7 +155,7 @@ function statusFor(
   };
 }
 
-function messageFor(judged: JudgedProfile): string {
+function messageFor(judged: ValidatedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
   const cut = message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;

@@ -2,7 +2,7 @@
 
 import * as v from 'valibot';
 import { credential, output } from '../../config/credential-schema.ts';
-import type { StandIns } from '../../config/file.ts';
+import type { Fallbacks } from '../../config/file.ts';
 import { allowedDestination, injection, route } from '../../config/file-schema.ts';
 import { field } from '../../config/value-schemas.ts';
 import { MODES } from '../pod/annotations.ts';
@@ -223,7 +223,7 @@ export const clusterProfileSchema = v.strictObject(
 );
 
 /** Stands in for a required setting that is missing or not understood, so that the rest can be judged. */
-export const STAND_INS: StandIns = {
+export const FALLBACKS: Fallbacks = {
   'secret.name': () => 'not-understood',
   'configMap.name': () => 'not-understood',
   'serviceAccountToken.audience': () => 'not-understood',

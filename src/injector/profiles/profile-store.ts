@@ -6,18 +6,18 @@ import { type CollectionListener, watchCollection } from '../../platform/kuberne
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import {
-  type JudgedProfile,
   keptStatus,
   PROFILE_API_VERSION,
   type ProfileIdentity,
   type ProfileKind,
   type ProfileSource,
   type ProfileStatus,
+  type ValidatedProfile,
 } from './profile.ts';
 
 export interface KeptProfile {
   readonly uid: string;
-  readonly judged: JudgedProfile;
+  readonly judged: ValidatedProfile;
   readonly status: ReturnType<typeof keptStatus> | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ProfileStore extends ProfileSource {
 }
 
 interface ProfileStoreOptions extends BackoffOptions {
-  readonly judge: (identity: ProfileIdentity, spec: unknown) => JudgedProfile;
+  readonly judge: (identity: ProfileIdentity, spec: unknown) => ValidatedProfile;
   readonly log: Logger;
 }
 
@@ -160,16 +160,16 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
 }
 
 /** Of an invalid profile only problems and namespaces are kept. */
-function charactersOf(judged: JudgedProfile, spec: unknown): number {
+function charactersOf(judged: ValidatedProfile, spec: unknown): number {
   return JSON.stringify(judged.state === 'valid' ? spec : [judged.problems, judged.namespaces]).length;
 }
 
-function withFirstProblems(judged: JudgedProfile): JudgedProfile {
+function withFirstProblems(judged: ValidatedProfile): ValidatedProfile {
   if (judged.state === 'valid' || judged.problems.length <= MAX_PROBLEMS) return judged;
   return { ...judged, problems: judged.problems.slice(0, MAX_PROBLEMS) };
 }
 
-function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
+function tooMany(identity: ProfileIdentity, refusal: string): ValidatedProfile {
   const expected = `fewer or smaller profiles: ${refusal}`;
   return { state: 'invalid', identity, namespaces: {}, problems: [{ key: 'metadata.name', expected }] };
 }

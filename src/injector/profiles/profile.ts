@@ -18,7 +18,7 @@ export interface ProfileIdentity {
 }
 
 /** Nobody by default. */
-interface AdmittedNamespaces {
+interface AllowedNamespaces {
   readonly names?: readonly string[];
   readonly selector?: LabelSelector;
 }
@@ -26,13 +26,13 @@ interface AdmittedNamespaces {
 /** Those that may use the broker; all if undefined. */
 type AdmittedServiceAccounts = readonly string[] | undefined;
 
-export type JudgedProfile = ValidProfile | InvalidProfile;
+export type ValidatedProfile = ValidProfile | InvalidProfile;
 
 export interface ValidProfile {
   readonly state: 'valid';
   readonly identity: ProfileIdentity;
   readonly spec: ProfileSpec;
-  readonly namespaces: AdmittedNamespaces;
+  readonly namespaces: AllowedNamespaces;
   readonly serviceAccounts?: AdmittedServiceAccounts;
 }
 
@@ -40,7 +40,7 @@ interface InvalidProfile {
   readonly state: 'invalid';
   readonly identity: ProfileIdentity;
   /** As far as understood. */
-  readonly namespaces: AdmittedNamespaces;
+  readonly namespaces: AllowedNamespaces;
   /** Keys begin with `spec` or `metadata`. */
   readonly problems: readonly Problem[];
 }
@@ -52,8 +52,8 @@ export function called({ kind, name }: ProfileIdentity): string {
 
 export interface ProfileSource {
   unread(): string | undefined;
-  namespaced(namespace: string, name: string): JudgedProfile | undefined;
-  cluster(name: string): JudgedProfile | undefined;
+  namespaced(namespace: string, name: string): ValidatedProfile | undefined;
+  cluster(name: string): ValidatedProfile | undefined;
   labels(namespace: string): Readonly<Record<string, string>> | undefined;
 }
 

@@ -73,14 +73,14 @@ function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: Prof
 
 // Entries that exclude each other: a mistake in one profile, or a collision between two.
 
-interface Sameness {
+interface Conflict {
   readonly first: Owned<unknown>;
   readonly second: Owned<unknown>;
   readonly field: string;
   readonly value: string;
 }
 
-export function samenesses({ credentials, routes, hosts }: ProfileEntries): readonly Sameness[] {
+export function findConflicts({ credentials, routes, hosts }: ProfileEntries): readonly Conflict[] {
   return [
     ...pairs(credentials, 'name', ({ name }) => name, isSame),
     ...pairs(routes, 'name', ({ name }) => name, isSame),
@@ -112,7 +112,7 @@ function pairs<Entry>(
   field: string,
   shown: (entry: Entry) => string,
   areSame: (a: Entry, b: Entry) => boolean,
-): Sameness[] {
+): Conflict[] {
   return list.flatMap((second, index) => {
     const first = list.slice(0, index).find(({ entry }) => areSame(entry, second.entry));
     return first === undefined ? [] : [{ first, second, field, value: shown(second.entry) }];

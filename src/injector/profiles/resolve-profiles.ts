@@ -18,7 +18,7 @@ import {
   profileEntries,
   withMounts,
 } from './profile-entries.ts';
-import { type OwnedProblem, overridden, resolveEntries, samenesses } from './resolve-entries.ts';
+import { findConflicts, type OwnedProblem, overridden, resolveEntries } from './resolve-entries.ts';
 
 /** Characters. A pod's annotations share 256 KiB. */
 const MAX_CONFIGURATION_LENGTH = 128 * 1024;
@@ -133,7 +133,7 @@ function named({ of, ...problem }: OwnedProblem): Problem {
 }
 
 function collisions(entries: ProfileEntries): readonly Problem[] {
-  return samenesses(entries).map(({ first, second, field, value }) => ({
+  return findConflicts(entries).map(({ first, second, field, value }) => ({
     key: `${called(second.profile.identity)}: ${second.key}.${field}`,
     value,
     expected: `another than that of ${called(first.profile.identity)}: ${first.key}`,
@@ -245,12 +245,12 @@ function forbiddenHosts(
     problems.push(named({ key: `${of.key}.${field}`, value: url, expected, of }));
   };
   /** The egress proxy is a destination, too. */
-  const judgeProxy = (of: Owned<unknown>, list: readonly string[] | undefined): void => {
+  const validateProxy = (of: Owned<unknown>, list: readonly string[] | undefined): void => {
     if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
   };
-  for (const of of credentials) judgeProxy(of, allowed.authHosts);
+  for (const of of credentials) validateProxy(of, allowed.authHosts);
   // Its login is a Secret, which must not leave even if only providers are limited.
-  for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
+  for (const of of [...routes, ...hosts]) validateProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
     const url = issuerUrl ?? tokenUrl;

@@ -31,7 +31,7 @@ const REPLACING: readonly string[] = [
   'v1 ReplicationController',
 ];
 
-const APART_MS = 5000;
+const MIN_EVICTION_INTERVAL_MS = 5000;
 /** After that, it has been refused or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
 const BACKOFF = { firstMs: 60_000, maxMs: 1_800_000 };
@@ -85,7 +85,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
       const uid = controllerOf(pod)?.uid ?? '';
       waiting = undefined;
       owners.set(uid, nowMs + delayMs);
-      notBeforeMs = nowMs + APART_MS;
+      notBeforeMs = nowMs + MIN_EVICTION_INTERVAL_MS;
     },
     appeared(owner, hasSidecar, nowMs) {
       if (waiting?.owner !== owner) return;
@@ -94,7 +94,7 @@ export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): 
       if (!hasSidecar) return fail(pod, owner, nowMs);
       owners.delete(owner);
       failuresInARow = 0;
-      notBeforeMs = nowMs + APART_MS;
+      notBeforeMs = nowMs + MIN_EVICTION_INTERVAL_MS;
     },
   };
 }

@@ -17,7 +17,7 @@ import { TokenBucket } from '../../platform/limits/token-bucket.ts';
 import type { Logger } from '../../platform/log/logger.ts';
 import type { BackoffOptions } from '../../platform/time/async.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { TellEvent } from '../cluster/owner-events.ts';
+import type { RecordEvent } from '../cluster/owner-events.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { LABEL } from '../pod/annotations.ts';
@@ -32,7 +32,7 @@ interface PodControllerOptions extends BackoffOptions {
   readonly leaseName: string;
   readonly identity: string;
   readonly heals: boolean;
-  readonly tell?: TellEvent;
+  readonly tell?: RecordEvent;
   readonly served: () => ServedPass;
   readonly replacements: Replacements;
   /** A Lease made here is deleted with it. */
@@ -143,7 +143,7 @@ export function startPodController(
     return async (
       one: Kept,
       about: string,
-      finding: () => Promise<Parameters<TellEvent>[2]>,
+      finding: () => Promise<Parameters<RecordEvent>[2]>,
     ): Promise<void> => {
       if (tell === undefined || hasFailed || one.told === about || !tellings.take(clock.monotonicMs()))
         return;
@@ -202,7 +202,7 @@ export function startPodController(
   return { close: () => watch.close() };
 }
 
-function subjectOf(pod: WatchedPod): Parameters<TellEvent>[0] {
+function subjectOf(pod: WatchedPod): Parameters<RecordEvent>[0] {
   const { name, uid } = pod.metadata;
   return controllerOf(pod) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
 }

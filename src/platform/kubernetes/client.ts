@@ -100,7 +100,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
       const text = await response.body.text().catch((error: unknown) => {
         throw unreachable(`${method} ${path}`, error);
       });
-      return parseAnswer<T>(`${method} ${path}`, text);
+      return parseResponse<T>(`${method} ${path}`, text);
     },
 
     async watch(path, query, onEvent, signal): Promise<void> {
@@ -112,7 +112,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
         for await (const line of readLines(response.body.stream())) {
           cancel();
           cancel = clock.after(SILENCE_MS, () => silence.abort());
-          const { type, object } = parseAnswer<WatchEvent>(`WATCH ${path}`, line);
+          const { type, object } = parseResponse<WatchEvent>(`WATCH ${path}`, line);
           onEvent({ type, object });
         }
       } catch (error) {
@@ -126,7 +126,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
 }
 
 /** The parser's message would quote the answer, perhaps a Secret. */
-function parseAnswer<T>(what: string, text: string): T {
+function parseResponse<T>(what: string, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch {

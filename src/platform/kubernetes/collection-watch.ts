@@ -2,7 +2,7 @@
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
-import { type BackoffOptions, backoffMs, pause } from '../time/async.ts';
+import { type BackoffOptions, backoffMs, sleep } from '../time/async.ts';
 import { type ApiObject, type KubernetesApi, KubernetesApiError, type Query, statusOf } from './api.ts';
 
 interface ApiObjectList<T extends ApiObject> {
@@ -104,7 +104,7 @@ export function watchCollection<T extends ApiObject>(
         if (version === '') await list();
         await stream();
         if (clock.now().monotonicMs - startedAt >= MIN_MS) failures = 0;
-        else await pause(clock, backoffMs(++failures, random), signal);
+        else await sleep(clock, backoffMs(++failures, random), signal);
       } catch (error) {
         if (signal.aborted) return;
         if (LISTED_ANEW.includes(statusOf(error))) version = '';
@@ -113,7 +113,7 @@ export function watchCollection<T extends ApiObject>(
         const delayMs = asked ?? backoffMs(failures, random);
         log.warn({ err: error, failures, retryInMs: Math.round(delayMs) }, 'watch broke off');
         listener.failed?.(error);
-        await pause(clock, delayMs, signal);
+        await sleep(clock, delayMs, signal);
       }
     }
   }

@@ -56,13 +56,13 @@ export function loadConfiguration(kubeconfig: string | undefined, clock: Clock):
       '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
     );
   }
-  return { config, server: server.replace(/\/+$/, ''), tokenFile: followTokenFile(config, clock) };
+  return { config, server: server.replace(/\/+$/, ''), tokenFile: watchTokenFile(config, clock) };
 }
 
 const FOLLOWED = 'followedTokenFile';
 
 /** The client would use only the wall clock. */
-function followTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
+function watchTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
   const user = config.getCurrentUser();
   const { tokenFile: path, ...others } = user?.authProvider?.config ?? {};
   if (user === null || typeof path !== 'string' || path === '') return undefined;
@@ -157,7 +157,7 @@ export function connectorFor(options: ConnectionOptions, clock: Clock): (wanted:
   };
 }
 
-const READ_EVERY_MS = 60_000;
+const READ_INTERVAL_MS = 60_000;
 
 /**
  * The kubelet renews the token. Read again after a minute by either clock: one may be set back, the other stand still.
@@ -177,7 +177,7 @@ export class TokenFile {
   async current(): Promise<string> {
     const at = this.#clock.now();
     const read = this.#read;
-    if (read !== undefined && elapsedMs(read.at, at) < READ_EVERY_MS) return read.token;
+    if (read !== undefined && elapsedMs(read.at, at) < READ_INTERVAL_MS) return read.token;
     const refusals = this.#refusals;
     const token = await readFile(this.#path, 'utf8');
     // It may be the refused token.

@@ -2,7 +2,7 @@
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
-import { type BackoffOptions, pause } from '../time/async.ts';
+import { type BackoffOptions, sleep } from '../time/async.ts';
 import { type ApiObject, type KubernetesApi, type OwnerReference, type Query, statusOf } from './api.ts';
 import { type CollectionListener, watchCollection } from './collection-watch.ts';
 
@@ -24,7 +24,7 @@ interface Leadership {
 
 /** A replica takes over within 15 s. Each step is safe with two leaders. */
 const LEASE_SECONDS = 12;
-const RENEW_EVERY_MS = 2_500;
+const RENEW_INTERVAL_MS = 2_500;
 /** Before the others may take over. */
 const RENEW_WITHIN_MS = 9_000;
 
@@ -122,7 +122,7 @@ export function contendForLeadership(
         onElected();
       }
       // So that replicas ask at different times.
-      await pause(clock, RENEW_EVERY_MS * (0.9 + 0.2 * random()), abort.signal);
+      await sleep(clock, RENEW_INTERVAL_MS * (0.9 + 0.2 * random()), abort.signal);
     }
   }
 
@@ -146,7 +146,7 @@ export function contendForLeadership(
   };
 }
 
-const LOOK_EVERY_MS = 5000;
+const LOOK_INTERVAL_MS = 5000;
 
 interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
   readonly path: string;
@@ -198,7 +198,7 @@ export function watchAsLeader<T extends ApiObject>(
   }
 
   function lookInTime(): void {
-    cancelTimer = clock.after(LOOK_EVERY_MS, lookInTime);
+    cancelTimer = clock.after(LOOK_INTERVAL_MS, lookInTime);
     if (!leadership.held()) {
       unwatch?.();
       unwatch = undefined;

@@ -68,7 +68,7 @@ export interface FairQueueLimits {
   readonly spared?: number;
   /** A full queue drops the newest entry of the party with the most for one with fewer. */
   readonly mostWaiting: number;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
 export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
@@ -110,7 +110,7 @@ export class FairQueue {
     else if (!this.#makesRoom(party)) settle('crowded_out');
     else {
       this.#waiting.add(party, settle);
-      cancel = this.#clock.after(this.#limits.patienceMs, () => settle('too_late'));
+      cancel = this.#clock.after(this.#limits.timeoutMs, () => settle('too_late'));
     }
     return {
       turn,

@@ -33,7 +33,7 @@ export function createLogger(
   destination: LogDestination = NOWHERE,
   clock: Clock = systemClock,
 ): Logger {
-  const limit = new RepeatLimit(clock);
+  const limit = new LogThrottle(clock);
   destination.beforeEnd?.(() => limit.summarizeOpen());
   const children = new Set<WeakRef<Logger>>();
   const logger = pino(
@@ -207,7 +207,7 @@ interface Window {
 }
 
 /** Admits the first few events of a kind in each period, and counts the others. */
-class RepeatLimit {
+class LogThrottle {
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
 

@@ -12,14 +12,14 @@ import { type DirectoryWatchOptions, watchDirectory } from './directory-watch.ts
 /** Bytes. Larger files were mounted by mistake. */
 const MAX_FILE_BYTES = 64 * 1024;
 
-export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | UnusableSecret;
+export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | InvalidSecret;
 
 interface LoadedSecret<Name extends string = string> {
   readonly state: 'loaded';
   readonly values: Readonly<Record<Name, string>>;
 }
 
-export interface UnusableSecret {
+export interface InvalidSecret {
   readonly state: 'missing' | 'empty' | 'unreadable' | 'oversized' | 'malformed';
   /** Names the file, never its content. */
   readonly detail: string;
@@ -39,7 +39,7 @@ export async function readMountedSecret<const Name extends string>(
   return { state: 'loaded', values: values as Record<Name, string> };
 }
 
-export type MountedFile = string | UnusableSecret;
+export type MountedFile = string | InvalidSecret;
 
 export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
 
@@ -96,59 +96,59 @@ async function currentVersion(directory: string): Promise<string> {
   }
 }
 
-/** @param shownAs the path for messages. */
-async function readBounded(path: string, shownAs: string): Promise<string | UnusableSecret> {
+/** @param redactedAs the path for messages. */
+async function readBounded(path: string, redactedAs: string): Promise<string | InvalidSecret> {
   try {
     // Non-blocking, so that a named pipe is refused below.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const status = await file.stat();
-      if (!status.isFile()) return { state: 'unreadable', detail: `${shownAs} is not a regular file` };
+      if (!status.isFile()) return { state: 'unreadable', detail: `${redactedAs} is not a regular file` };
       const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
       const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
       if (bytesRead > MAX_FILE_BYTES) {
-        return { state: 'oversized', detail: `${shownAs} is larger than ${MAX_FILE_BYTES} bytes` };
+        return { state: 'oversized', detail: `${redactedAs} is larger than ${MAX_FILE_BYTES} bytes` };
       }
-      return decode(buffer.subarray(0, bytesRead), shownAs);
+      return decode(buffer.subarray(0, bytesRead), redactedAs);
     } finally {
       await file.close();
     }
   } catch (error) {
     const code = systemCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR')
-      return { state: 'missing', detail: `${shownAs} does not exist` };
-    return { state: 'unreadable', detail: `${shownAs} cannot be read: ${code ?? messageOf(error)}` };
+      return { state: 'missing', detail: `${redactedAs} does not exist` };
+    return { state: 'unreadable', detail: `${redactedAs} cannot be read: ${code ?? messageOf(error)}` };
   }
 }
 
-function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
+function decode(bytes: Buffer, redactedAs: string): string | InvalidSecret {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return { state: 'malformed', detail: `${shownAs} is not UTF-8` };
+    return { state: 'malformed', detail: `${redactedAs} is not UTF-8` };
   }
   const value = text.replace(/\r?\n$/, '');
-  return value === '' ? { state: 'empty', detail: `${shownAs} is empty` } : value;
+  return value === '' ? { state: 'empty', detail: `${redactedAs} is empty` } : value;
 }
 
 /** Its message names the file and holds no content. */
-export class UnusableFile extends Error {}
+export class InvalidFile extends Error {}
 
-interface LiveReading<Reading> {
+interface LiveResult<ReadResult> {
   readonly directory: string;
-  current(): Reading;
+  current(): ReadResult;
   /** Resolves when `current` is as new as this call. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns a function that stops it. */
-  onChange(listener: (reading: Reading) => void): () => void;
+  onChange(listener: (reading: ReadResult) => void): () => void;
   close(): void;
 }
 
-type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
+type LiveSecret<Name extends string = string> = LiveResult<MountedSecret<Name>>;
 
 /** Some may be missing. */
-type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
+type LiveFiles<Name extends string = string> = LiveResult<MountedFiles<Name>>;
 
 /** Never rejects: a missing Secret is a reading, too. */
 export async function openLiveSecret<const Name extends string>(
@@ -168,13 +168,13 @@ export async function openLiveFiles<const Name extends string>(
   return await follow(directory, () => readMountedFiles(directory, names), sameFiles, options);
 }
 
-async function follow<Reading>(
+async function follow<ReadResult>(
   directory: string,
-  read: () => Promise<Reading>,
-  same: (a: Reading, b: Reading) => boolean,
+  read: () => Promise<ReadResult>,
+  same: (a: ReadResult, b: ReadResult) => boolean,
   options: DirectoryWatchOptions,
-): Promise<LiveReading<Reading>> {
-  const listeners = new Set<(reading: Reading) => void>();
+): Promise<LiveResult<ReadResult>> {
+  const listeners = new Set<(reading: ReadResult) => void>();
   let current = await read();
   let looking: Promise<void> | undefined;
   let lookAgain = false;

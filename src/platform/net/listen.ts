@@ -63,7 +63,7 @@ export function readBody(
 }
 
 /** Ends the connection unless the whole answer has left in time. Node's timeouts spare a slow reader. */
-export function endUnlessAnswered(response: ServerResponse, withinMs: number, clock: Clock): void {
+export function enforceResponseTimeout(response: ServerResponse, withinMs: number, clock: Clock): void {
   // The response lets go of its socket when it ends.
   const { socket } = response.req;
   response.once(

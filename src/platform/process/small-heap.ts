@@ -12,7 +12,7 @@ const POOL_BYTES = 8 * 1024;
  *
  * Call it once everything is loaded: earlier, the flags make Node recompile its code cache (25 ms).
  */
-export function keepHeapSmall(): void {
+export function tuneHeap(): void {
   Buffer.poolSize = POOL_BYTES;
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--heap-growing-percent=20');

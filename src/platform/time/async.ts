@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 export { nextTurn };
 
 /** @param steps done in one turn of the event loop. */
-export function pauseEvery(steps: number): () => Promise<void> | undefined {
+export function yieldEvery(steps: number): () => Promise<void> | undefined {
   let done = 0;
   return () => (++done % steps === 0 ? nextTurn() : undefined);
 }
@@ -57,7 +57,7 @@ export function backoffMs(failures: number, random: () => number): number {
   return random() * doublingMs(Math.max(0, failures - 1), BACKOFF);
 }
 
-export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const done = (): void => {

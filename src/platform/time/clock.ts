@@ -33,7 +33,7 @@ export function later(instant: Instant, durationMs: number): Instant {
 }
 
 /** By either clock: one may stand still, the other be stepped. */
-export function isPast(deadline: Instant, now: Instant): boolean {
+export function hasPassed(deadline: Instant, now: Instant): boolean {
   return now.monotonicMs >= deadline.monotonicMs || now.wallMs >= deadline.wallMs;
 }
 

@@ -28,7 +28,7 @@ interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificat
  * An unusable certificate leaves the last good one in place.
  * @throws {ConfigurationError} if it is unusable from the start.
  */
-export async function followCertificateFiles(
+export async function watchCertificateFiles(
   { certFile, keyFile, key }: CertificateFiles,
   options: FileCertificateOptions,
 ): Promise<CertificateSource> {
@@ -102,7 +102,7 @@ interface ClientFiles {
  * An unusable bundle leaves the last good one in place.
  * @throws {ConfigurationError} if it is unusable from the start.
  */
-export async function followClientAuthorities(
+export async function watchClientAuthorities(
   { caFile, names, key }: ClientFiles,
   { log, onReload, ...watching }: ClientAuthoritiesOptions,
 ): Promise<ClientVerification & { close(): void }> {

@@ -87,7 +87,7 @@ export interface ServedCertificateOptions {
   readonly log: Logger;
 }
 
-interface ServedCertificate extends Omit<CertificateSource, 'close'> {
+interface CertificateHolder extends Omit<CertificateSource, 'close'> {
   /** Only a certificate that is valid now replaces a valid one. One that is not valid yet waits. */
   offer(certificate: ServingCertificate): void;
   refuse(why: string): void;
@@ -101,7 +101,7 @@ const MAX_SLEEP_MS = 15_000;
 export function createServedCertificate(
   { clock, metrics, log }: ServedCertificateOptions,
   first?: ServingCertificate,
-): ServedCertificate {
+): CertificateHolder {
   const listeners = new Set<(certificate: ServingCertificate) => void>();
   let current = first;
   if (first !== undefined) metrics.certificateLoaded(first.expiresAtMs);

@@ -4,13 +4,13 @@ import type { Socket } from 'node:net';
 import type { CapturedHost, ForwardProxyConfig } from '../../config/config.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
-import { AcceptedConnection } from '../app/accepted-connection.ts';
-import { type AppConnection, type AppContext, guarded } from '../app/connection.ts';
-import type { Service } from '../app/listener.ts';
+import { AcceptedConnection } from '../downstream/accepted-connection.ts';
+import { type DownstreamConnection, type DownstreamContext, guarded } from '../downstream/connection.ts';
+import type { Service } from '../downstream/listener.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { AskedDestination } from '../routing/forward-proxy.ts';
+import type { RequestedHost } from '../routing/forward-proxy.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
 import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
@@ -36,7 +36,7 @@ interface CapturedPort {
 
 export function capturedPorts(
   hosts: readonly CapturedHost[],
-  context: AppContext,
+  context: DownstreamContext,
   termination: TlsTermination | undefined,
 ): readonly CapturedPort[] {
   return hosts.flatMap(({ host, address, ports, clearPorts }) => {
@@ -54,16 +54,20 @@ export function capturedPorts(
   });
 }
 
-function captured(scheme: AskedDestination['scheme'], host: string, port: number): ListedHost {
+function captured(scheme: RequestedHost['scheme'], host: string, port: number): ListedHost {
   return { list: 'captured', asked: { scheme, host, port } };
 }
 
-function openClear(listed: ListedHost, context: AppContext): Service['open'] {
-  const own: AppContext = { ...context, listed };
+function openClear(listed: ListedHost, context: DownstreamContext): Service['open'] {
+  const own: DownstreamContext = { ...context, listed };
   return (accepted, onFree) => new AcceptedConnection(accepted, own, onFree);
 }
 
-function openTls(listed: ListedHost, context: AppContext, termination: TlsTermination): Service['open'] {
+function openTls(
+  listed: ListedHost,
+  context: DownstreamContext,
+  termination: TlsTermination,
+): Service['open'] {
   return (accepted, onFree) => {
     let route: ActiveRoute | undefined;
     try {
@@ -81,7 +85,7 @@ function openTls(listed: ListedHost, context: AppContext, termination: TlsTermin
 }
 
 interface CapturedTlsConnectionOptions {
-  readonly context: AppContext;
+  readonly context: DownstreamContext;
   readonly termination: TlsTermination;
   readonly listed: ListedHost;
   readonly route: ActiveRoute;
@@ -89,7 +93,7 @@ interface CapturedTlsConnectionOptions {
   readonly onFree: () => void;
 }
 
-class CapturedTlsConnection implements AppConnection {
+class CapturedTlsConnection implements DownstreamConnection {
   readonly socket: Socket;
   place = 0;
   /** Absent until there is TLS. */

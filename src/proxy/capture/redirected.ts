@@ -6,38 +6,38 @@ import { redirectListeners, WITHOUT_FAMILY } from '../../config/sidecar-listener
 import { DEFAULT_PORTS } from '../../config/values.ts';
 import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../platform/errors.ts';
 import { type ListenAddress, withoutRootDot } from '../../platform/net/address.ts';
-import { AcceptedConnection } from '../app/accepted-connection.ts';
-import { type AppConnection, type AppContext, guarded } from '../app/connection.ts';
-import type { Listener, Service } from '../app/listener.ts';
+import { AcceptedConnection } from '../downstream/accepted-connection.ts';
+import { type DownstreamConnection, type DownstreamContext, guarded } from '../downstream/connection.ts';
+import type { Listener, Service } from '../downstream/listener.ts';
+import { CoalescingWriter } from '../io/coalescing-writer.ts';
 import { Deadline } from '../io/deadline.ts';
-import { GatheredWriter } from '../io/gathered-writer.ts';
 import { acceptShared, type TakeBytes } from '../io/sockets.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import type { AskedDestination } from '../routing/forward-proxy.ts';
+import type { RequestedHost } from '../routing/forward-proxy.ts';
 import { type ActiveRoute, hostName } from '../routing/routes.ts';
 import type { ConnectionSuccessor } from '../streams/contract.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 import { runTunnel, SocketSide } from '../tunnel/tunnel.ts';
-import { nameIn } from './first-octets.ts';
-import { OriginalConnection, PassingConnections } from './original-connection.ts';
+import { sniffHost } from './host-sniffing.ts';
+import { OriginalDstConnection, PassthroughConnections } from './original-dst-connection.ts';
 
 export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProxyConfig {
   return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
 }
 
 /** Undefined if the system does not know. */
-export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
+export type FindOriginalDst = (accepted: Socket) => ListenAddress | undefined;
 
 interface RedirectedServiceOptions {
-  readonly context: AppContext;
+  readonly context: DownstreamContext;
   readonly termination: TlsTermination;
-  readonly findOriginal: FindOriginal;
+  readonly findOriginal: FindOriginalDst;
   readonly onResult: (result: RedirectedResult) => void;
 }
 
 export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
-  const passing = new PassingConnections();
+  const passing = new PassthroughConnections();
   return {
     what: 'redirect',
     // Apps here know of no proxy.
@@ -83,20 +83,20 @@ export async function listenForRedirected(
 }
 
 /** A silent app may be waiting for its server to speak: the server is dialled. */
-const FIRST_WORD_MS = 1_000;
+const SERVER_FIRST_TIMEOUT_MS = 1_000;
 
 /** After its first octet; then the connection passes as it is. */
-const NAMING_MS = 10_000;
+const SNIFF_TIMEOUT_MS = 10_000;
 
 /** Reported once; `left` if it closed first. */
 type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 interface RedirectedConnectionOptions {
-  readonly context: AppContext;
+  readonly context: DownstreamContext;
   readonly termination: TlsTermination;
   readonly original: ListenAddress;
   /** Of this listener. */
-  readonly passing: PassingConnections;
+  readonly passing: PassthroughConnections;
   readonly onResult: (result: RedirectedResult) => void;
   /** Called whenever a request is settled. */
   readonly onFree: () => void;
@@ -111,12 +111,12 @@ type Phase =
 /** Under the configuration of its beginning. */
 interface Past {
   readonly route: ActiveRoute;
-  readonly connection: OriginalConnection;
+  readonly connection: OriginalDstConnection;
 }
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-class RedirectedConnection implements AppConnection {
+class RedirectedConnection implements DownstreamConnection {
   readonly socket: Socket;
   place = 0;
   readonly #options: RedirectedConnectionOptions;
@@ -133,7 +133,7 @@ class RedirectedConnection implements AppConnection {
     this.socket = socket;
     this.#options = options;
     this.#deadline = new Deadline(clock, () => guarded(socket, log, () => this.#tooLate()));
-    this.#deadline.set(clock.monotonicMs() + FIRST_WORD_MS);
+    this.#deadline.set(clock.monotonicMs() + SERVER_FIRST_TIMEOUT_MS);
     // Every end emits 'close'.
     socket.on('error', () => socket.destroy());
     socket.on('end', this.#onEnd);
@@ -170,11 +170,11 @@ class RedirectedConnection implements AppConnection {
     if (phase.kind !== 'unnamed') return;
     const octets = Buffer.concat([this.#octets, chunk]);
     this.#octets = octets;
-    const naming = nameIn(octets);
+    const naming = sniffHost(octets);
     const firstAtMs = phase.firstAtMs ?? this.#options.context.clock.monotonicMs();
     this.#phase = { kind: 'unnamed', firstAtMs };
     if (naming.kind === 'partial') {
-      this.#deadline.set(firstAtMs + NAMING_MS);
+      this.#deadline.set(firstAtMs + SNIFF_TIMEOUT_MS);
       return;
     }
     const asked = naming.kind === 'named' ? this.#listed(naming.scheme, naming.authority) : undefined;
@@ -183,7 +183,7 @@ class RedirectedConnection implements AppConnection {
   }
 
   /** Undefined unless listed. Port 80 is for plain HTTP, 443 for TLS. */
-  #listed(scheme: AskedDestination['scheme'], authority: string): AskedDestination | undefined {
+  #listed(scheme: RequestedHost['scheme'], authority: string): RequestedHost | undefined {
     const { original, context } = this.#options;
     const other = scheme === 'https' ? 'http' : 'https';
     if (original.port === DEFAULT_PORTS[other]) return undefined;
@@ -240,8 +240,8 @@ class RedirectedConnection implements AppConnection {
     let route: ActiveRoute | undefined;
     try {
       passing.assertOthers(this.socket, original);
-      route = context.generation().destinations.routePast(original);
-      const connection = new OriginalConnection(route, this.#options, {
+      route = context.generation().destinations.passthroughRoute(original);
+      const connection = new OriginalDstConnection(route, this.#options, {
         stands: () => this.#guarded(() => this.#join()),
         spoke: () => this.#guarded(() => this.#pass()),
         failed: (error) => this.#guarded(() => this.#refuse(error, route)),
@@ -262,7 +262,7 @@ class RedirectedConnection implements AppConnection {
     this.#options.onResult('passed');
     const app = {
       socket: this.socket,
-      writer: new GatheredWriter(this.socket),
+      writer: new CoalescingWriter(this.socket),
       takeOver: (take: TakeBytes) => this.#handTo(take),
     };
     const { clock } = this.#options.context;

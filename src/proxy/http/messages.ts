@@ -1,5 +1,5 @@
 import { type Fields, fieldValues } from './fields.ts';
-import { ownText } from './own-text.ts';
+import { flatString } from './flat-string.ts';
 
 /** Servers send one or two. */
 const MAX_INTERIM_ANSWERS = 64;
@@ -8,7 +8,7 @@ const MAX_INTERIM_ANSWERS = 64;
 const OVERHEAD_BYTES = 16;
 
 /** Interim answers pass even to an app that does not read: together they have the room of one head. */
-export class InterimAnswers {
+export class InterimResponses {
   #count = 0;
   #bytes = 0;
 
@@ -104,8 +104,8 @@ export function traceContextOf(fields: Fields): TraceContext | undefined {
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
   // Copied, because spans and exemplars keep them.
   return {
-    traceId: ownText(traceId),
-    spanId: ownText(spanId),
+    traceId: flatString(traceId),
+    spanId: flatString(spanId),
     sampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0,
   };
 }

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { ownText } from './own-text.ts';
+import { flatString } from './flat-string.ts';
 
 export const HTAB = 0x09;
 export const LF = 0x0a;
@@ -137,9 +137,9 @@ export function splitAbsoluteTarget(target: string): AbsoluteTarget | undefined 
 const MAX_SHOWN_CHARS = 1024;
 
 /** For logs and traces: without the query, where secrets travel, and cut. */
-export function shownPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
+export function redactedPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
   if (targetForm === 'authority') return '';
   const whole = targetForm === 'absolute' ? (splitAbsoluteTarget(target)?.pathAndQuery ?? '') : target;
   const end = whole.search(/[?#]/);
-  return ownText(whole.slice(0, Math.min(MAX_SHOWN_CHARS, end === -1 ? whole.length : end)));
+  return flatString(whole.slice(0, Math.min(MAX_SHOWN_CHARS, end === -1 ? whole.length : end)));
 }

@@ -3,7 +3,7 @@ import { CR, HTAB, isWhitespace, LF, TOKEN } from '../http/syntax.ts';
 import { type FieldLines, type HeadLimits, parseFieldLines } from './field-section.ts';
 import type { BodyFraming } from './heads.ts';
 import { AT_LINE_START, HeldSection } from './held-section.ts';
-import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
+import { type MessageKind, ParseError, type RefusalReason } from './parse-error.ts';
 
 /** Slices a body out of the given chunks without copying. Call `read` from `position` until `complete`. */
 export interface BodyDecoder {
@@ -17,13 +17,13 @@ export interface BodyDecoder {
 
   /**
    * Undefined if only framing was read. May leave octets for another call.
-   * @throws {MessageRefused}
+   * @throws {ParseError}
    */
   read(chunk: Buffer, start: number): Buffer | undefined;
 
   /**
    * The connection has ended.
-   * @throws {MessageRefused} `truncated` if the message is not complete.
+   * @throws {ParseError} `truncated` if the message is not complete.
    */
   end(): void;
 }
@@ -72,7 +72,7 @@ class LengthDecoder implements BodyDecoder {
   }
 
   end(): void {
-    if (!this.complete) throw new MessageRefused(this.#kind, 'truncated');
+    if (!this.complete) throw new ParseError(this.#kind, 'truncated');
   }
 }
 
@@ -244,7 +244,7 @@ class ChunkedDecoder implements BodyDecoder {
   }
 
   #refuse(reason: RefusalReason): never {
-    throw new MessageRefused(this.#kind, reason);
+    throw new ParseError(this.#kind, reason);
   }
 }
 

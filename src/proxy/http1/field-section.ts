@@ -11,7 +11,7 @@ import {
   isWhitespace,
   TOKEN,
 } from '../http/syntax.ts';
-import type { MessageKind, RefusalReason } from './message-refused.ts';
+import type { MessageKind, RefusalReason } from './parse-error.ts';
 
 export interface HeadLimits {
   readonly headerBytes: number;

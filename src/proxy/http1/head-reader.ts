@@ -6,15 +6,15 @@
 import { CR, LF, SP } from '../http/syntax.ts';
 import { type HeadLimits, KnownSection, SectionsInCommon } from './field-section.ts';
 import {
+  type Http1ResponseHead,
   parseRequestHead,
   parseRequestLine,
   parseResponseHead,
   parseStatusLine,
   type RequestHead,
-  type ResponseHead,
 } from './heads.ts';
 import { HeldSection, IN_LINE, lineFault } from './held-section.ts';
-import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
+import { type MessageKind, ParseError, type RefusalReason } from './parse-error.ts';
 
 interface Grammar<Head> {
   readonly kind: MessageKind;
@@ -45,7 +45,7 @@ const REQUESTS: Grammar<RequestHead> = {
   },
 };
 
-const ANSWERS: Grammar<ResponseHead> = {
+const ANSWERS: Grammar<Http1ResponseHead> = {
   kind: 'response',
   sections: new SectionsInCommon(),
   parseHead: parseResponseHead,
@@ -95,7 +95,7 @@ export class HeadReader<Head extends object> {
 
   /**
    * Undefined until the head is whole. Keeps no reference to `chunk`.
-   * @throws {MessageRefused}
+   * @throws {ParseError}
    */
   read(chunk: Buffer, start: number): Head | undefined {
     const from = this.#skipEmptyLine(chunk, start);
@@ -148,7 +148,7 @@ export class HeadReader<Head extends object> {
   }
 
   #refuse(reason: RefusalReason): never {
-    throw new MessageRefused(this.#grammar.kind, reason);
+    throw new ParseError(this.#grammar.kind, reason);
   }
 
   /** Blames a target that is too large by itself. */
@@ -193,6 +193,6 @@ export function requestHeadReader(limits: HeadLimits): HeadReader<RequestHead> {
   return new HeadReader(REQUESTS, limits);
 }
 
-export function responseHeadReader(limits: HeadLimits): HeadReader<ResponseHead> {
+export function responseHeadReader(limits: HeadLimits): HeadReader<Http1ResponseHead> {
   return new HeadReader(ANSWERS, limits);
 }

@@ -20,7 +20,7 @@ import {
   type KnownSection,
   readFieldSection,
 } from './field-section.ts';
-import { MessageRefused, type RefusalReason } from './message-refused.ts';
+import { ParseError, type RefusalReason } from './parse-error.ts';
 
 export interface RequestHead extends ControlFields {
   readonly protocol: 'http1';
@@ -128,7 +128,7 @@ export function parseRequestLine(
 }
 
 /** `frameResponse` frames its body, by the request. */
-export interface ResponseHead extends ControlFields {
+export interface Http1ResponseHead extends ControlFields {
   /** 100 to 999 (RFC 9110 §15). */
   readonly status: number;
   /** May be empty. */
@@ -154,7 +154,7 @@ export function parseResponseHead(
   end: number,
   limits: HeadLimits,
   known?: KnownSection,
-): ResponseHead | RefusalReason {
+): Http1ResponseHead | RefusalReason {
   const lineEnd = bytes.indexOf(CR, start);
   const line = parseStatusLine(bytes, start, bytes.toString('latin1', start, lineEnd));
   if (typeof line === 'string') return line;
@@ -246,21 +246,20 @@ function frameRequest(control: ControlFields): BodyFraming {
 /**
  * §6.3, rules 1 to 8. No answer may follow a 204 that announces a body. A 205 is framed like others; do not
  * relay its body.
- * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which nothing may follow.
- * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body, since
+ * @throws {ParseError} `interim_closes` for a 1xx other than 101 after which nothing may follow.
+ * @throws {ParseError} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body, since
  * readers disagree. `Content-Length: 0` is allowed.
  */
-export function frameResponse(head: ResponseHead, requestMethod: string): BodyFraming {
+export function frameResponse(head: Http1ResponseHead, requestMethod: string): BodyFraming {
   const { status } = head;
   const tunnels = status === 101 || (requestMethod === 'CONNECT' && status >= 200 && status < 300);
   if (status < 200 || tunnels) {
-    if (announcesBody(head)) throw new MessageRefused('response', 'body_not_allowed');
-    if (status < 200 && !tunnels && !head.persistent) throw new MessageRefused('response', 'interim_closes');
+    if (announcesBody(head)) throw new ParseError('response', 'body_not_allowed');
+    if (status < 200 && !tunnels && !head.persistent) throw new ParseError('response', 'interim_closes');
     return tunnels ? TUNNEL : NONE;
   }
   if (requestMethod === 'HEAD' || status === 204 || status === 304) return NONE;
-  if (status === 205 && (head.contentLength ?? 0) > 0)
-    throw new MessageRefused('response', 'body_not_allowed');
+  if (status === 205 && (head.contentLength ?? 0) > 0) throw new ParseError('response', 'body_not_allowed');
   return announced(head) ?? CLOSE;
 }
 

@@ -1,5 +1,5 @@
 import { CONTROL, CR, LF } from '../http/syntax.ts';
-import type { RefusalReason } from './message-refused.ts';
+import type { RefusalReason } from './parse-error.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 const NOTHING = Buffer.alloc(0);

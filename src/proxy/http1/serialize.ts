@@ -2,8 +2,8 @@
 
 import { SidecarError } from '../../platform/errors.ts';
 import type { Fields } from '../http/fields.ts';
+import { flatString } from '../http/flat-string.ts';
 import { isLasting, MadeOf } from '../http/lasting-fields.ts';
-import { ownText } from '../http/own-text.ts';
 
 /** RFC 9112 §7.1 */
 export const CHUNK_END = '\r\n';
@@ -26,7 +26,7 @@ export function serializeRequestHead(method: string, target: string, fields: Fie
   const known = REQUESTS.get(fields);
   if (known !== undefined && known.target === target && known.method === method) return known.head;
   const head = `${guarded(method)} ${guarded(target)} HTTP/1.1\r\n${fieldLines(fields)}\r\n`;
-  if (isKept(fields, head)) REQUESTS.keep(fields, { method, target, head: ownText(head) });
+  if (isKept(fields, head)) REQUESTS.keep(fields, { method, target, head: flatString(head) });
   return head;
 }
 
@@ -38,7 +38,7 @@ export function serializeResponseHead(status: number, reason: string, fields: Fi
   const known = ANSWERS.get(fields);
   if (known !== undefined && known.status === status && known.reason === reason) return known.head;
   const head = `HTTP/1.1 ${status} ${guarded(reason)}\r\n${fieldLines(fields)}\r\n`;
-  if (isKept(fields, head)) ANSWERS.keep(fields, { status, reason, head: ownText(head) });
+  if (isKept(fields, head)) ANSWERS.keep(fields, { status, reason, head: flatString(head) });
   return head;
 }
 
@@ -65,7 +65,7 @@ function fieldLines(fields: Fields): string {
   const known = LINES.get(fields);
   if (known !== undefined) return known;
   const lines = makeLines(fields);
-  if (isKept(fields, lines)) LINES.keep(fields, ownText(lines));
+  if (isKept(fields, lines)) LINES.keep(fields, flatString(lines));
   return lines;
 }
 

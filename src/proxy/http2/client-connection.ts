@@ -1,4 +1,4 @@
-import { InterimAnswers } from '../http/messages.ts';
+import { InterimResponses } from '../http/messages.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionLimits, MessageStream, StreamHandler } from './connection-output.ts';
 import type { FaultReason } from './errors.ts';
@@ -6,21 +6,21 @@ import { BodyLength } from './fields.ts';
 import type { FrameOutput } from './frame-output.ts';
 import type { TooLarge } from './hpack/decoder.ts';
 import type { DecodedFields } from './hpack/known-blocks.ts';
-import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './messages.ts';
+import { expectedBodyBytes, type RequestKind, type ResponseSection, readResponse } from './messages.ts';
 import { PREFACE, Setting } from './settings.ts';
 import { ENDED_BY_LOCAL, OPEN } from './streams.ts';
 
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
-  readonly asked: Asked;
-  interims: InterimAnswers | undefined;
+  readonly asked: RequestKind;
+  interims: InterimResponses | undefined;
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
   /** Interim or final; with `endStream` no body follows. */
   answer(
     stream: ClientStream<T>,
-    answer: AnswerSection,
+    answer: ResponseSection,
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
@@ -56,7 +56,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
    */
   request(
     fields: readonly string[],
-    asked: Asked,
+    asked: RequestKind,
     endStream: boolean,
     neverIndexed: readonly string[] = [],
   ): ClientStream<T> | undefined {
@@ -103,7 +103,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     block: DecodedFields | TooLarge,
   ): FaultReason | undefined {
     if (block.kind === 'too_large') return this.failMoved(stream, 'fields_too_large');
-    const answer = readAnswer(block.fields, stream.asked, endStream);
+    const answer = readResponse(block.fields, stream.asked, endStream);
     if (typeof answer === 'string') return this.failMoved(stream, answer);
     if (answer.kind === 'interim' && this.#isFlood(stream, block.fields)) {
       return this.failMoved(stream, 'interim_flood');
@@ -119,7 +119,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
   }
 
   #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
-    stream.interims ??= new InterimAnswers();
+    stream.interims ??= new InterimResponses();
     return stream.interims.isFlood(fields, this.limits.section.sectionBytes);
   }
 }

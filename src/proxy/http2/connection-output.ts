@@ -1,7 +1,7 @@
 import { AbuseCounter, type AbuseKind, type AbuseLimits } from './abuse.ts';
 import { codeOf, ErrorCode, type FaultReason } from './errors.ts';
 import type { BodyLength, Fields } from './fields.ts';
-import { FRAMES_PER_STREAM, ReceiveWindow, RunOut, SendWindow } from './flow-control.ts';
+import { FRAMES_PER_STREAM, InFlightAfterReset, ReceiveWindow, SendWindow } from './flow-control.ts';
 import type { FrameOutput } from './frame-output.ts';
 import type { FrameLimits } from './frame-reader.ts';
 import { type GoawayFrame, MAX_31_BITS } from './frames.ts';
@@ -11,7 +11,7 @@ import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settin
 import { ENDED, newWindows, RESET_SENT, type Stream, Streams } from './streams.ts';
 
 /** How a stream ended, if not by itself. */
-export type Broken =
+export type StreamError =
   | { readonly kind: 'reset'; readonly code: ErrorCode }
   /** The peer broke a rule, and this side reset it. */
   | { readonly kind: 'fault'; readonly reason: FaultReason }
@@ -25,7 +25,7 @@ export interface StreamHandler<S> {
   /** Trailers end the peer's side. */
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
   /** Nothing more comes, or may be sent. */
-  broken(stream: S, how: Broken): void;
+  broken(stream: S, how: StreamError): void;
   /** A window grew: of `stream`, else of the connection or of all streams. */
   writable(stream: S | undefined): void;
   /** The peer will take no more streams. */
@@ -69,7 +69,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
   protected nowMs = 0;
   protected readonly encoder = new HpackEncoder();
   protected readonly abuse: AbuseCounter;
-  protected readonly runOut = new RunOut();
+  protected readonly runOut = new InFlightAfterReset();
   protected readonly sendWindow = new SendWindow(DEFAULT_WINDOW_BYTES);
   protected readonly receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES, { isShared: true });
   protected settingsUnacknowledged = 0;
@@ -103,7 +103,7 @@ export abstract class ConnectionOutput<S extends MessageStream<unknown>> {
     return Math.max(0, available);
   }
 
-  get windowShut(): boolean {
+  get windowExhausted(): boolean {
     return this.sendWindow.available <= 0;
   }
 

@@ -109,7 +109,7 @@ export class ReceiveWindow {
 export const FRAMES_PER_STREAM = 4;
 
 /** What may be in flight to streams that this side has reset. */
-export class RunOut {
+export class InFlightAfterReset {
   #bytes = 0;
   #frames = 0;
 

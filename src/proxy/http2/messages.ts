@@ -157,7 +157,7 @@ function withoutHost(fields: Fields, from: number, hasHost: boolean): Fields {
   return others;
 }
 
-export interface AnswerSection {
+export interface ResponseSection {
   /** After `interim` another follows (RFC 9110 §15.2). */
   readonly kind: 'interim' | 'final';
   /** 100 to 999 without 101 (RFC 9110 §15). */
@@ -167,22 +167,30 @@ export interface AnswerSection {
   readonly contentLength: number | undefined;
 }
 
-export type Asked = 'ordinary' | 'head' | 'connect';
+export type RequestKind = 'ordinary' | 'head' | 'connect';
 
 /** Only answers to `ordinary` requests. */
-const KNOWN_ANSWERS = new MadeOf<AnswerSection>();
+const KNOWN_ANSWERS = new MadeOf<ResponseSection>();
 
-export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
+export function readResponse(
+  fields: Fields,
+  asked: RequestKind,
+  endStream: boolean,
+): ResponseSection | FaultReason {
   const known = asked === 'ordinary' ? KNOWN_ANSWERS.get(fields) : undefined;
   if (known !== undefined) return known;
-  const answer = parseAnswer(fields, asked, endStream);
+  const answer = parseResponse(fields, asked, endStream);
   if (typeof answer !== 'string' && answer.kind === 'final' && asked === 'ordinary') {
     KNOWN_ANSWERS.keep(fields, answer, answer.fields);
   }
   return answer;
 }
 
-function parseAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
+function parseResponse(
+  fields: Fields,
+  asked: RequestKind,
+  endStream: boolean,
+): ResponseSection | FaultReason {
   let at = 0;
   for (; at < fields.length && isPseudo(fields[at] as string); at += 2) {
     if (fields[at] !== ':status') return 'pseudo_unknown';
@@ -208,7 +216,7 @@ function parseAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSe
 }
 
 /** For `BodyLength`; undefined if any number may follow. */
-export function expectedBodyBytes(answer: AnswerSection, asked: Asked): number | undefined {
+export function expectedBodyBytes(answer: ResponseSection, asked: RequestKind): number | undefined {
   const { status, contentLength } = answer;
   if (asked === 'head' || status === 204 || status === 304) return 0;
   if (asked === 'connect' && status >= 200 && status < 300) return undefined;

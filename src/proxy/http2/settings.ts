@@ -86,10 +86,10 @@ export class PeerSettings {
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 /** `partial` may still become either. */
-type PrefaceVerdict = 'http2' | 'other' | 'partial';
+type PrefaceResult = 'http2' | 'other' | 'partial';
 
 /** @param octets all since the connection was made. */
-export function judgePreface(octets: Buffer): PrefaceVerdict {
+export function checkPreface(octets: Buffer): PrefaceResult {
   const length = Math.min(octets.length, PREFACE.length);
   if (PREFACE.compare(octets, 0, length, 0, length) !== 0) return 'other';
   return length === PREFACE.length ? 'http2' : 'partial';

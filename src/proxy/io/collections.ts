@@ -1,6 +1,6 @@
-/** Can be in one `Members` at a time. */
+/** Can be in one `DenseSet` at a time. */
 export interface Member {
-  /** Only `Members` sets it; 0 at first. */
+  /** Only `DenseSet` sets it; 0 at first. */
   place: number;
 }
 
@@ -8,7 +8,7 @@ export interface Member {
  * In no order. A `Set` replaces its table when it cleans up. A table that has grown old points to its
  * successors, so that young collections keep what those hold, removed members included.
  */
-export class Members<M extends Member> implements Iterable<M> {
+export class DenseSet<M extends Member> implements Iterable<M> {
   readonly #members: M[] = [];
 
   get size(): number {
@@ -50,9 +50,9 @@ const MAX_PLACES_LEFT = 32;
 
 /**
  * Some hundreds, longest waiting first. Adding, or removing one that is not first, scans all. (Why no `Set`:
- * see `Members`.)
+ * see `DenseSet`.)
  */
-export class Turns<T> {
+export class RoundRobin<T> {
   readonly #waiting: (T | undefined)[] = [];
   #first = 0;
 

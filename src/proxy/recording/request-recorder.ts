@@ -14,7 +14,7 @@ import {
   traceContextOf,
   traceparentOf,
 } from '../http/messages.ts';
-import { shownPath } from '../http/syntax.ts';
+import { redactedPath } from '../http/syntax.ts';
 import {
   CLIENT_CLOSED_REQUEST,
   type EndedRequest,
@@ -22,7 +22,7 @@ import {
   type RequestRecorder,
   type UnreadRequest,
 } from '../observer.ts';
-import { shownMethod } from '../proxy-error.ts';
+import { redactedMethod } from '../proxy-error.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
 
 interface RecordingOptions {
@@ -68,7 +68,10 @@ class RecordedRequest implements RequestRecorder {
     this.trace = this.#span?.trace ?? parent;
     this.sampled = this.#span?.trace.sampled === true ? this.#span.trace.traceId : undefined;
     const { method, protocol } = request;
-    options.log.trace({ requestId: this.requestId, method: shownMethod(method), protocol }, 'request begun');
+    options.log.trace(
+      { requestId: this.requestId, method: redactedMethod(method), protocol },
+      'request begun',
+    );
   }
 
   identified(caller: string): void {
@@ -96,12 +99,12 @@ class RecordedRequest implements RequestRecorder {
     return this.#toSend(request);
   }
 
-  answered(status: number): void {
+  onResponse(status: number): void {
     this.#upstreamMs = this.#nowMs() - this.#sentAtMs;
     this.#attempt?.answered(status);
   }
 
-  answerEnded(): void {
+  onResponseEnd(): void {
     this.#endAttempt();
   }
 
@@ -179,7 +182,7 @@ class RecordedRequest implements RequestRecorder {
   }
 
   #shown(): { readonly method: string; readonly path: string } {
-    return { method: shownMethod(this.#request.method), path: shownPath(this.#request) };
+    return { method: redactedMethod(this.#request.method), path: redactedPath(this.#request) };
   }
 
   #destination(): { readonly route: string | undefined; readonly upstream: string | undefined } {

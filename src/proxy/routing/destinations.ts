@@ -2,7 +2,7 @@ import { SidecarError } from '../../platform/errors.ts';
 import type { ListenAddress } from '../../platform/net/address.ts';
 import type { Protocol } from '../http/messages.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
-import type { AskedDestination, ForwardProxy, HostList } from './forward-proxy.ts';
+import type { ForwardProxy, HostList, RequestedHost } from './forward-proxy.ts';
 import {
   type ActiveRoute,
   type Destination,
@@ -15,7 +15,7 @@ import {
 /** A host whose connections end here. */
 export interface ListedHost {
   readonly list: HostList;
-  readonly asked: AskedDestination;
+  readonly asked: RequestedHost;
 }
 
 type DestinationsOptions = Pick<
@@ -78,18 +78,18 @@ export class Destinations {
     return this.#proxyOf(list).listedRoute(asked);
   }
 
-  listsRedirected(asked: AskedDestination): boolean {
+  listsRedirected(asked: RequestedHost): boolean {
     return this.redirected?.lists(asked) === true;
   }
 
   /** For redirected connections that pass unchanged. */
-  routePast(original: ListenAddress): ActiveRoute {
-    return this.#proxyOf('redirected').routePast(original);
+  passthroughRoute(original: ListenAddress): ActiveRoute {
+    return this.#proxyOf('redirected').passthroughRoute(original);
   }
 
   /** By route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, Protocol | undefined> {
-    return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
+    return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.negotiatedProtocol]));
   }
 
   get listedRoutes(): readonly ActiveRoute[] {

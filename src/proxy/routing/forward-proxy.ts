@@ -32,7 +32,7 @@ export const HOST_LISTS = {
 } as const satisfies Record<HostList, { readonly prefix: string; readonly what: string }>;
 
 /** From an absolute-form or CONNECT target (RFC 9112 §3.2). */
-export interface AskedDestination {
+export interface RequestedHost {
   readonly scheme: 'http' | 'https';
   /** Lower-case; IPv6 in brackets. */
   readonly host: string;
@@ -69,7 +69,7 @@ export class ForwardProxy {
   /** By destination. */
   readonly #routes = new LruMap<string, KnownDestination>({
     max: MAX_POOLS,
-    onEvicted: ({ active }) => active.upstream.retire(),
+    onEvicted: ({ active }) => active.upstream.drain(),
   });
 
   constructor({ before, ...options }: ForwardProxyOptions) {
@@ -138,7 +138,7 @@ export class ForwardProxy {
    * For a request on a connection to `asked`, by CONNECT or capture.
    * @throws {SidecarError} `misdirected_request` for another authority, `destination_not_allowed`.
    */
-  listedDestination(asked: AskedDestination, head: ListedHead): Destination {
+  listedDestination(asked: RequestedHost, head: ListedHead): Destination {
     if (head.targetForm === 'authority') {
       throw new SidecarError(
         'destination_not_allowed',
@@ -163,7 +163,7 @@ export class ForwardProxy {
   }
 
   /** @throws {SidecarError} `destination_not_allowed`. */
-  listedRoute(asked: AskedDestination): ActiveRoute {
+  listedRoute(asked: RequestedHost): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
     // Connections that end here go on even if new ones are tunnelled: an app would keep asking on them.
@@ -171,23 +171,23 @@ export class ForwardProxy {
     return this.#routeTo(asked, listed);
   }
 
-  lists(asked: AskedDestination): boolean {
+  lists(asked: RequestedHost): boolean {
     return allowedDestination(this.#options.config, asked) !== undefined;
   }
 
-  routePast({ host, port }: ListenAddress): ActiveRoute {
+  passthroughRoute({ host, port }: ListenAddress): ActiveRoute {
     const authority = host.includes(':') ? `[${host}]` : host;
     return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
   }
 
   /** A final dot of DNS is left out, also for dialling. */
-  #asListed(asked: AskedDestination): AskedDestination {
+  #asListed(asked: RequestedHost): RequestedHost {
     const plain = { ...asked, host: withoutRootDot(asked.host) };
     return this.lists(plain) ? plain : asked;
   }
 
   /** The TLS of hosts that are not listed passes untouched or not at all. */
-  #interceptedTunnel(asked: AskedDestination, listed: AllowedDestination, target: string): Destination {
+  #interceptedTunnel(asked: RequestedHost, listed: AllowedDestination, target: string): Destination {
     if (!isName(asked.host)) {
       throw new SidecarError(
         'destination_not_allowed',
@@ -204,7 +204,7 @@ export class ForwardProxy {
   }
 
   /** Bytes only: nothing is upgraded or injected. */
-  #tunnelTo(asked: AskedDestination, listed: AllowedDestination | undefined, target: string): Destination {
+  #tunnelTo(asked: RequestedHost, listed: AllowedDestination | undefined, target: string): Destination {
     const upstream = forwardUpstream(
       { ...asked, scheme: 'http' },
       listed === undefined ? undefined : { ...listed, upgradeToTls: false },
@@ -212,7 +212,7 @@ export class ForwardProxy {
     return { route: this.#routeVia(upstream, listed), target, tunnel: true };
   }
 
-  #notAllowed(asked: AskedDestination): SidecarError<'destination_not_allowed'> {
+  #notAllowed(asked: RequestedHost): SidecarError<'destination_not_allowed'> {
     this.#options.refused.add(nameOf(asked));
     return new SidecarError(
       'destination_not_allowed',
@@ -230,7 +230,7 @@ export class ForwardProxy {
     }
   }
 
-  #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
+  #routeTo(asked: RequestedHost, listed: AllowedDestination | undefined): ActiveRoute {
     return this.#routeVia(forwardUpstream(asked, listed), listed);
   }
 
@@ -272,7 +272,7 @@ function isSameDestination(one: AllowedDestination, other: AllowedDestination): 
   return one.host === other.host && one.port === other.port && one.upgradeToTls === other.upgradeToTls;
 }
 
-function nameOf({ host, port }: AskedDestination): string {
+function nameOf({ host, port }: RequestedHost): string {
   return port === undefined ? host : `${host}:${port}`;
 }
 
@@ -281,7 +281,7 @@ function portOf(authority: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
+function isAuthorityOf({ scheme, host, port }: RequestedHost, authority: string): boolean {
   const standard = DEFAULT_PORTS[scheme];
   return (
     withoutRootDot(hostName(authority)) === host && (portOf(authority) ?? standard) === (port ?? standard)
@@ -296,7 +296,7 @@ function originForm(method: string, pathAndQuery: string): string {
 
 export function allowedDestination(
   { allow }: ForwardProxyConfig,
-  asked: AskedDestination,
+  asked: RequestedHost,
 ): AllowedDestination | undefined {
   return allow.find(
     (destination) => matchesHost(destination.host, asked.host) && matchesPort(destination, asked),
@@ -308,7 +308,7 @@ export function allowedDestination(
  * belongs to plain http: an upgraded request goes to 443.
  * @param destination absent for a host that is not listed.
  */
-export function forwardUpstream(asked: AskedDestination, destination?: AllowedDestination): Upstream {
+export function forwardUpstream(asked: RequestedHost, destination?: AllowedDestination): Upstream {
   const protocol = destination?.upgradeToTls === true ? 'https' : asked.scheme;
   const named = asked.port ?? destination?.port ?? DEFAULT_PORTS[asked.scheme];
   const port = named === DEFAULT_PORTS[asked.scheme] ? DEFAULT_PORTS[protocol] : named;
@@ -333,7 +333,7 @@ function matchesHost(pattern: string, host: string): boolean {
 }
 
 /** Without a port only the scheme's own is allowed. */
-function matchesPort({ port }: AllowedDestination, asked: AskedDestination): boolean {
+function matchesPort({ port }: AllowedDestination, asked: RequestedHost): boolean {
   const askedPort = asked.port ?? DEFAULT_PORTS[asked.scheme];
   if (port === undefined) return askedPort === DEFAULT_PORTS.http || askedPort === DEFAULT_PORTS.https;
   return port === askedPort || asked.port === undefined;

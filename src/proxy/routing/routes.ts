@@ -3,7 +3,7 @@ import type { BearerSource } from '../../token/bearer-source.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { UpstreamStreams } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
-import type { AskedDestination } from './forward-proxy.ts';
+import type { RequestedHost } from './forward-proxy.ts';
 
 export interface ActiveRoute {
   readonly config: RouteConfig;
@@ -24,7 +24,7 @@ export interface Destination {
   /** For CONNECT. */
   readonly tunnel: boolean;
   /** Set for each request on a connection that ends here, and for its CONNECT. */
-  readonly listed?: AskedDestination;
+  readonly listed?: RequestedHost;
 }
 
 interface RouteMatcher {

@@ -26,14 +26,14 @@ export interface IncomingRequest extends FieldSection {
   readonly contentLength: number | undefined;
 }
 
-export interface AnswerHead extends FieldSection {
+export interface ResponseHead extends FieldSection {
   readonly status: number;
   /** May be empty; HTTP/2 has none. */
   readonly reason: string;
 }
 
 /** `length` is what Content-Length says, `open` is unknown. */
-export type AnswerBody = 'none' | 'length' | 'open';
+export type ResponseBody = 'none' | 'length' | 'open';
 
 export interface LocalReply {
   readonly status: number;
@@ -52,7 +52,7 @@ export interface ConnectionSuccessor {
 }
 
 /** After a CONNECT it speaks HTTP again, inside TLS that ends here. */
-export interface GivenUpConnection extends TunnelEnd {
+export interface DetachedConnection extends TunnelEnd {
   handOff(successor: ConnectionSuccessor): void;
   /** Call it when a request of the connection is settled. */
   onFree(): void;
@@ -63,8 +63,8 @@ export interface GivenUpConnection extends TunnelEnd {
  * end, and of an app that keeps up again or has left. A stream is useless after `end`, `answer`, `cut` or
  * `becomeTunnel`.
  */
-export interface AppStream {
-  readonly requestWhole: boolean;
+export interface DownstreamStream {
+  readonly requestComplete: boolean;
   /** The client sends the body only after 100 (RFC 9110 §10.1.1). */
   readonly awaitsContinue: boolean;
   /** What Upgrade names (RFC 9110 §7.8). */
@@ -72,36 +72,36 @@ export interface AppStream {
   /** Owns upstream connections; undefined if other streams share the app's connection. */
   ownerFor(caller: string | undefined): ConnectionOwner | undefined;
   /** Reaches clients that understand it (RFC 9110 §15.2); 100 only if asked for. */
-  inform(head: AnswerHead): void;
+  sendInterim(head: ResponseHead): void;
   /** The head leaves with the next flush. */
-  respond(head: AnswerHead, body: AnswerBody): void;
+  respond(head: ResponseHead, body: ResponseBody): void;
   /** The slice is copied or sent when this returns. */
   data(slice: Buffer): void;
   /** If false, the transaction is told once the app keeps up. */
   flush(): boolean;
-  /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
-  end(trailers: Fields, patienceMs: number): void;
+  /** @param timeoutMs how long the app may take to read what the system has not accepted yet. */
+  end(trailers: Fields, timeoutMs: number): void;
   /** The rest of the request is ignored. */
-  answer(own: LocalReply, patienceMs: number): void;
+  sendLocalReply(own: LocalReply, timeoutMs: number): void;
   /** The app notices that the answer is cut. @param why is told to it if possible. */
   cut(why: SidecarError<ProxyErrorCode>): void;
-  /** Takes no more of the request until `proceed`. */
-  hold(): void;
+  /** Takes no more of the request until `resume`. */
+  pause(): void;
   /** Does nothing on a stream that has ended. */
-  proceed(): void;
+  resume(): void;
   /**
    * @param switched the upstream's 101; undefined in answer to a CONNECT.
    * @param idleMs after so long without a byte in either direction, the tunnel is cut.
    * @param bytes counts what passes.
    */
   becomeTunnel(
-    switched: AnswerHead | undefined,
+    switched: ResponseHead | undefined,
     to: TunnelEnd,
     idleMs: number,
     bytes: PassedBytes | undefined,
   ): void;
   /** Answers a CONNECT with 200. Does nothing and returns undefined if other streams share its connection. */
-  giveUp(): GivenUpConnection | undefined;
+  detach(): DetachedConnection | undefined;
 }
 
 /**
@@ -136,7 +136,7 @@ export interface UpstreamStream {
   readonly protocol: Protocol;
   readonly ready: boolean;
   /** Whether the system has taken all that was written. */
-  readonly allTaken: boolean;
+  readonly drained: boolean;
   /** Request octets that the system has not taken, and answer octets on hold. */
   readonly heldBytes: number;
   /** Present if the connection has no other stream. */
@@ -158,16 +158,16 @@ export interface UpstreamStream {
   data(slice: Buffer): void;
   /** The answer is due from now on. */
   end(trailers: Fields, nowMs: number): void;
-  /** If false, `upstreamReady` is called once the upstream keeps up. */
+  /** If false, `onDrain` is called once the upstream keeps up. */
   flush(): boolean;
   /** Bytes have moved, or there was room for more. */
   touch(): void;
   /** Reads no more of the answer until `resume`. */
   pause(): void;
   resume(): void;
-  /** Called during `answered`; passes nothing on until `proceed`. */
-  hold(): void;
-  proceed(): void;
+  /** Called during `onResponse`; passes nothing on until `uncork`. */
+  cork(): void;
+  uncork(): void;
   /** @param how with `drain`, the rest of a held answer may be read. */
   cancel(how?: { readonly drain: boolean }): void;
   /** Gives the stream back unused. */
@@ -176,26 +176,26 @@ export interface UpstreamStream {
 
 export interface UpstreamStreams {
   /** The version for requests that came by HTTP/2; undefined until the upstream was asked. */
-  readonly speaks: Protocol | undefined;
+  readonly negotiatedProtocol: Protocol | undefined;
   /**
    * Unless the stream is ready, `user.connected` is called once it is.
    * @param request decides by which version it may leave.
-   * @param trustMs a connection idle for at least this long is checked first.
+   * @param maxIdleMs a connection idle for at least this long is checked first.
    */
-  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
+  acquire(request: IncomingRequest, user: UpstreamUser, maxIdleMs: number): UpstreamStream;
   /** Uses a new connection. */
-  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
+  acquireFresh(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /**
    * After REFUSED_STREAM; uses another connection, else a new one, else the same. `user.connected` is called
    * once the stream is ready.
    */
-  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
+  acquireForRetry(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /** Serves CONNECT. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
   /** The user's next request starts on a new connection. */
   discardIdle(user: UpstreamUser): void;
   /** Connections close once their requests have ended. */
-  retire(): void;
+  drain(): void;
   close(): void;
 }
 
@@ -206,35 +206,35 @@ export interface UpstreamUser {
   /** Owns connections that the user authenticates; absent if they could be nobody's alone. */
   readonly owner?: ConnectionOwner | undefined;
   /** @param instead replaces the acquired stream if the upstream has chosen another version. */
-  connected(instead?: UpstreamStream): void;
+  onConnected(instead?: UpstreamStream): void;
   /** Never called with a 101. */
-  informed(head: AnswerHead): void;
-  answered(head: AnswerHead, body: AnswerBody): void;
+  onInterim(head: ResponseHead): void;
+  onResponse(head: ResponseHead, body: ResponseBody): void;
   /** After a 101 take the connection over. @throws {SidecarError} if the user did not ask for it. */
-  switched(head: AnswerHead): void;
-  answerData(slice: Buffer): void;
-  answerEnded(trailers: Fields): void;
+  onSwitched(head: ResponseHead): void;
+  onData(slice: Buffer): void;
+  onEnd(trailers: Fields): void;
   /** All that came in one piece has been passed on. */
-  flushAnswer(): void;
+  onReadEnd(): void;
   /** There is room for more of the request. */
-  upstreamReady(): void;
+  onDrain(): void;
   /** Nothing has moved for as long as the route allows. */
-  stalled(): void;
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void;
+  onStalled(): void;
+  onError(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void;
 }
 
 /** Holds a connection on which no answer can come. */
 export class WithoutRequest implements UpstreamUser {
-  connected(_instead?: UpstreamStream): void {}
-  informed(): void {}
-  answered(): void {}
-  switched(): void {}
-  answerData(): void {}
-  answerEnded(): void {}
-  flushAnswer(): void {}
-  upstreamReady(): void {}
-  stalled(): void {}
-  upstreamFailed(_error: SidecarError<ProxyErrorCode>, _delivery: Delivery): void {}
+  onConnected(_instead?: UpstreamStream): void {}
+  onInterim(): void {}
+  onResponse(): void {}
+  onSwitched(): void {}
+  onData(): void {}
+  onEnd(): void {}
+  onReadEnd(): void {}
+  onDrain(): void {}
+  onStalled(): void {}
+  onError(_error: SidecarError<ProxyErrorCode>, _delivery: Delivery): void {}
 }
 
 /** The upstream sent RST_STREAM (RFC 9113 §6.4). */

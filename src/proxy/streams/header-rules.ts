@@ -154,24 +154,24 @@ export function offersWebSocket(protocols: string | undefined): boolean {
   return protocols !== undefined && membersOf(protocols).some((one) => one.toLowerCase() === 'websocket');
 }
 
-interface AnswerFieldRules {
+interface ResponseFieldRules {
   readonly status: number;
   /** Trailers may follow all but `plain`. */
   readonly body: 'chunked' | 'framed' | 'plain';
 }
 
-const ANSWERS = new MadeOf<{ readonly rules: AnswerFieldRules; readonly passed: Fields }>();
+const ANSWERS = new MadeOf<{ readonly rules: ResponseFieldRules; readonly passed: Fields }>();
 
 /** Leaves out connection options. */
-export function answerFields(section: FieldSection, rules: AnswerFieldRules): Fields {
+export function responseFields(section: FieldSection, rules: ResponseFieldRules): Fields {
   const known = ANSWERS.get(section.fields);
   if (known?.rules.status === rules.status && known.rules.body === rules.body) return known.passed;
-  const passed = makeAnswerFields(section, rules);
+  const passed = makeResponseFields(section, rules);
   ANSWERS.keep(section.fields, { rules, passed }, passed);
   return passed;
 }
 
-function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): string[] {
+function makeResponseFields(section: FieldSection, rules: ResponseFieldRules): string[] {
   const { fields } = section;
   const nominated = nominatedNames(section);
   const passed: string[] = [];
@@ -193,7 +193,7 @@ function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): strin
 
 /** Fields of a 1xx, or of a 101 without its connection options. */
 export function informationFields(section: FieldSection): Fields {
-  return answerFields(section, { status: 100, body: 'plain' });
+  return responseFields(section, { status: 100, body: 'plain' });
 }
 
 /** In lower case; undefined if all are usual ones. */

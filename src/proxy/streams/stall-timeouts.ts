@@ -11,17 +11,17 @@ import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 export type StallTimeouts = Pick<RouteTimeouts, 'responseMs' | 'idleMs'>;
 
 /** If so, no byte gives more time. */
-export function isAnswerDue(requestWhole: boolean, answered: boolean): boolean {
-  return requestWhole && !answered;
+export function isResponseDue(requestComplete: boolean, answered: boolean): boolean {
+  return requestComplete && !answered;
 }
 
 /** How long nothing may move. */
 export function stallTimeoutMs(
   { responseMs, idleMs }: StallTimeouts,
-  requestWhole: boolean,
+  requestComplete: boolean,
   answered: boolean,
 ): number {
-  return isAnswerDue(requestWhole, answered) ? responseMs : idleMs;
+  return isResponseDue(requestComplete, answered) ? responseMs : idleMs;
 }
 
 /** A request whose answer is not due. */
@@ -29,7 +29,7 @@ interface Stalled {
   /** Whether the answer has begun. */
   readonly begun: boolean;
   /** The app has to read on. */
-  readonly appIsBehind: boolean;
+  readonly downstreamNeedsDrain: boolean;
   /** Whether the upstream has taken all that the app has sent. */
   readonly allTaken: boolean;
   /** Whether the app waits for 100 (Continue). */
@@ -39,10 +39,10 @@ interface Stalled {
 /** 408 if the app stalled, 504 if the upstream did. */
 export function stallError(
   { idleMs }: StallTimeouts,
-  { begun, appIsBehind, allTaken, awaitsContinue }: Stalled,
+  { begun, downstreamNeedsDrain, allTaken, awaitsContinue }: Stalled,
 ): SidecarError<ProxyErrorCode> {
   const after = `for ${idleMs} ms`;
-  if (begun && appIsBehind) {
+  if (begun && downstreamNeedsDrain) {
     return new SidecarError('request_timeout', `the app read no more of the answer ${after}`);
   }
   if (!begun && allTaken && !awaitsContinue) {

@@ -77,7 +77,7 @@ export class TokenPlacement {
   }
 
   /** No token may stand beside the app's own identity. */
-  isShownOwn({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
+  areOwnCredentials({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
       if (this.owns(name) && this.swapped(name, fields[at + 1] as string, '') === undefined) return true;

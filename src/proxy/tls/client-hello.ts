@@ -12,7 +12,7 @@ interface ClientHello {
   readonly protocols: readonly string[] | undefined;
 }
 
-type ClientHelloReading =
+type ClientHelloResult =
   | ClientHello
   /** More octets are needed. */
   | { readonly kind: 'partial' }
@@ -26,10 +26,10 @@ const SERVER_NAME = 0;
 const APPLICATION_PROTOCOLS = 16;
 const HOST_NAME = 0;
 
-const PARTIAL: ClientHelloReading = { kind: 'partial' };
+const PARTIAL: ClientHelloResult = { kind: 'partial' };
 
 /** @param octets everything so far. */
-export function readClientHello(octets: Buffer): ClientHelloReading {
+export function readClientHello(octets: Buffer): ClientHelloResult {
   const message = messageIn(octets);
   if (!Buffer.isBuffer(message)) return message;
   try {
@@ -41,7 +41,7 @@ export function readClientHello(octets: Buffer): ClientHelloReading {
 }
 
 /** Assembled from its records (RFC 8446 §5.1). */
-function messageIn(octets: Buffer): Buffer | ClientHelloReading {
+function messageIn(octets: Buffer): Buffer | ClientHelloResult {
   const pieces: Buffer[] = [];
   let wanted = 4;
   let had = 0;
@@ -104,11 +104,11 @@ function protocolsIn(reader: Reader): readonly string[] {
   return protocols;
 }
 
-function malformed(why: string): ClientHelloReading {
+function malformed(why: string): ClientHelloResult {
   return { kind: 'malformed', why };
 }
 
-function tooLong(): ClientHelloReading {
+function tooLong(): ClientHelloResult {
   return malformed(`a ClientHello of more than ${MAX_HELLO_BYTES} octets`);
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import { rejectionOf } from '../../platform/x509/rejection.ts';
 import type { Protocol } from '../http/messages.ts';
 import { Deadline } from '../io/deadline.ts';
-import type { GivenUpConnection } from '../streams/contract.ts';
+import type { DetachedConnection } from '../streams/contract.ts';
 import { MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 
 const HANDSHAKE_MS = 10_000;
@@ -14,7 +14,7 @@ const HANDSHAKE_MS = 10_000;
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
 interface HandshakeOptions {
-  readonly connection: Pick<GivenUpConnection, 'socket' | 'takeOver'>;
+  readonly connection: Pick<DetachedConnection, 'socket' | 'takeOver'>;
   readonly clock: Clock;
   /** Lower-case. */
   readonly host: string;

@@ -193,7 +193,7 @@ interface Kept {
   readonly renewAtMs: number;
 }
 
-export class LeafContexts {
+export class LeafCertificates {
   readonly #authority: Authority;
   readonly #clock: Clock;
   readonly #kept = new LruMap<string, Kept>({ max: MAX_LEAVES });

@@ -1,13 +1,13 @@
 import type { TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../platform/errors.ts';
-import { AcceptedConnection } from '../app/accepted-connection.ts';
-import type { AppContext } from '../app/connection.ts';
+import { AcceptedConnection } from '../downstream/accepted-connection.ts';
+import type { DownstreamContext } from '../downstream/connection.ts';
 import type { Protocol } from '../http/messages.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ListedHost } from '../routing/destinations.ts';
 import type { ActiveRoute, Destination } from '../routing/routes.ts';
 import {
-  type GivenUpConnection,
+  type DetachedConnection,
   type IncomingRequest,
   type UpstreamStream,
   type UpstreamStreams,
@@ -17,19 +17,19 @@ import { isDraining } from '../transaction/admission.ts';
 import type { RequestService } from '../transaction/listener-context.ts';
 import type { Transaction } from '../transaction/transaction.ts';
 import { Handshake, VERDICT_MS } from './handshake.ts';
-import type { LeafContexts } from './interception-ca.ts';
+import type { LeafCertificates } from './interception-ca.ts';
 
 /** Each costs a signature. */
 const MAX_HANDSHAKES = 256;
 
 interface TlsTerminationOptions {
-  readonly leaves: Pick<LeafContexts, 'contextFor'>;
+  readonly leaves: Pick<LeafCertificates, 'contextFor'>;
   /** Of the listener. */
-  readonly context: () => AppContext;
+  readonly context: () => DownstreamContext;
 }
 
 export interface TerminatedConnection {
-  readonly connection: Omit<GivenUpConnection, 'writer'>;
+  readonly connection: Omit<DetachedConnection, 'writer'>;
   readonly listed: ListedHost;
   readonly route: ActiveRoute;
   /** The handshake has succeeded or failed. */
@@ -57,7 +57,7 @@ export class TlsTermination {
       heldBytes: 0,
       begin: () => this.#beginConnect(transaction, destination),
       flushRequest() {},
-      appReady() {},
+      onDownstreamDrain() {},
       release() {},
     };
   }
@@ -73,7 +73,7 @@ export class TlsTermination {
       clock,
       host: asked.host,
       contextFor: (host) => this.#options.leaves.contextFor(host),
-      spoken: () => upstream.speaks,
+      spoken: () => upstream.negotiatedProtocol,
       ask: (onKnown) => askUpstream(upstream, onKnown),
       onSecured: (socket) => {
         this.#handshakes -= 1;
@@ -98,7 +98,7 @@ export class TlsTermination {
   #beginConnect(transaction: Transaction, { listed, route }: Destination): void {
     if (listed === undefined) throw new SidecarError('internal', 'a CONNECT that is not to be intercepted');
     this.assertRoom();
-    const connection = transaction.stream.giveUp();
+    const connection = transaction.stream.detach();
     if (connection === undefined) {
       throw new SidecarError(
         'destination_not_allowed',
@@ -174,13 +174,13 @@ export function askUpstream(
     onKnown(spoken);
   };
   const user = Object.assign(new WithoutRequest(), {
-    connected(instead?: UpstreamStream) {
-      const connected = instead ?? stream;
+    onConnected(instead?: UpstreamStream) {
+      const onConnected = instead ?? stream;
       stream = undefined;
-      connected?.release();
-      tell(connected?.protocol);
+      onConnected?.release();
+      tell(onConnected?.protocol);
     },
-    upstreamFailed() {
+    onError() {
       stream = undefined;
       // The request will fail with a readable error.
       tell(undefined);

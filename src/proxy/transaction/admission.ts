@@ -85,7 +85,7 @@ function ofOtherSites(
 
 function withOwnAuthorization(request: IncomingRequest, { route }: Destination): void {
   const { config, placement } = route;
-  if (config.existingAuthorization === 'reject' && showsOwn(route, request)) {
+  if (config.existingAuthorization === 'reject' && hasOwnCredentials(route, request)) {
     const where = placement === undefined ? 'Authorization' : 'Authorization, or what inject names';
     throw new SidecarError(
       'authorization_not_allowed',
@@ -125,7 +125,7 @@ function strayPlaceholders(placeholders: readonly string[]): DestinationRule {
       const text = placeholders.find((placeholder) => value.includes(placeholder));
       if (text === undefined) continue;
       const isSwapped = route.placement?.swapped(name, value, '') !== undefined;
-      if (isSwapped && !keepsOwn(route, request)) continue;
+      if (isSwapped && !keepsOwnCredentials(route, request)) continue;
       throw new SidecarError(
         'placeholder_not_allowed',
         `route ${route.config.name} does not swap the placeholder ${text} where the request has it`,
@@ -174,12 +174,14 @@ function onlyValue({ fields }: Pick<IncomingRequest, 'fields'>, name: string): s
 }
 
 /** Whether the request brings an identity where this route's token goes. */
-function showsOwn({ placement }: ActiveRoute, request: IncomingRequest): boolean {
-  return placement === undefined ? hasField(request.fields, 'authorization') : placement.isShownOwn(request);
+function hasOwnCredentials({ placement }: ActiveRoute, request: IncomingRequest): boolean {
+  return placement === undefined
+    ? hasField(request.fields, 'authorization')
+    : placement.areOwnCredentials(request);
 }
 
-export function keepsOwn(route: ActiveRoute, request: IncomingRequest): boolean {
-  return route.config.existingAuthorization === 'keep' && showsOwn(route, request);
+export function keepsOwnCredentials(route: ActiveRoute, request: IncomingRequest): boolean {
+  return route.config.existingAuthorization === 'keep' && hasOwnCredentials(route, request);
 }
 
 export function isDraining({ phase }: Pick<ProxyLoad, 'phase'>): boolean {

@@ -7,7 +7,7 @@ export type CallerPolicy = readonly GatewayCaller[];
 
 /** Knows the callers of one connection. */
 export interface Authorizer {
-  withoutProof(request: IncomingRequest): IncomingRequest;
+  withoutCredentials(request: IncomingRequest): IncomingRequest;
   /**
    * @param request as it arrived.
    * @throws {SidecarError} `caller_unknown`, `caller_ambiguous` or `caller_unverified`; a promise rejects with these.

@@ -22,7 +22,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     this.#upstream = this.#destination.route.upstream.acquireTunnel(this);
   }
 
-  connected(): void {
+  onConnected(): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
     this.#upstream = undefined;
@@ -41,7 +41,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     this.#upstream = undefined;
   }
 
-  upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
+  onError(error: SidecarError<ProxyErrorCode>): void {
     this.#upstream = undefined;
     if (this.#transaction.over) return;
     this.#transaction.report(error);
@@ -50,15 +50,15 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
 
   // Nothing is sent or read before the tunnel is open.
   flushRequest(): void {}
-  appReady(): void {}
-  upstreamReady(): void {}
-  flushAnswer(): void {}
-  stalled(): void {}
-  informed = unexpected;
-  answered = unexpected;
-  switched = unexpected;
-  answerData = unexpected;
-  answerEnded = unexpected;
+  onDownstreamDrain(): void {}
+  onDrain(): void {}
+  onReadEnd(): void {}
+  onStalled(): void {}
+  onInterim = unexpected;
+  onResponse = unexpected;
+  onSwitched = unexpected;
+  onData = unexpected;
+  onEnd = unexpected;
 }
 
 function unexpected(): never {

@@ -4,11 +4,11 @@ import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute, Destination } from '../routing/routes.ts';
 import type {
-  AnswerBody,
-  AnswerHead,
   ConnectionOwner,
   Delivery,
   OutgoingRequest,
+  ResponseBody,
+  ResponseHead,
   UpstreamStream,
   UpstreamUser,
 } from '../streams/contract.ts';
@@ -32,7 +32,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** Whether the app's Authorization authenticates the connection. */
   readonly #ties: boolean;
   #upstream: UpstreamStream | undefined;
-  #appIsBehind = false;
+  #downstreamNeedsDrain = false;
   #attempt = FIRST;
   #sentAtMs = 0;
 
@@ -43,9 +43,9 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#target = target;
     this.#token = new RequestToken(route, transaction);
     const { stream, request } = transaction;
-    this.#ties = this.#token.keepsOwn && authenticatesConnection(request.fields);
-    this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
-    this.body = stream.requestWhole
+    this.#ties = this.#token.keepsOwnCredentials && authenticatesConnection(request.fields);
+    this.#upgrade = stream.requestComplete ? stream.offeredProtocols : undefined;
+    this.body = stream.requestComplete
       ? undefined
       : requestBodyOf(request, context.generation().limits, route.placement);
   }
@@ -88,8 +88,8 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (!flushed) this.#holdApp();
   }
 
-  appReady(): void {
-    this.#appIsBehind = false;
+  onDownstreamDrain(): void {
+    this.#downstreamNeedsDrain = false;
     this.#upstream?.resume();
   }
 
@@ -100,7 +100,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   /** Asks for the token again: it may have changed while connecting. */
-  connected(instead?: UpstreamStream): void {
+  onConnected(instead?: UpstreamStream): void {
     if (instead !== undefined) this.#upstream = instead;
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
@@ -112,24 +112,24 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#writeHeldUp(authorization);
   }
 
-  informed(head: AnswerHead): void {
+  onInterim(head: ResponseHead): void {
     this.#transaction.inform(head);
   }
 
-  answered(head: AnswerHead, body: AnswerBody): void {
+  onResponse(head: ResponseHead, body: ResponseBody): void {
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#transaction.recorder?.answered(head.status);
+    this.#transaction.recorder?.onResponse(head.status);
     const verdict = this.#transaction.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
     const refused = this.#token.refusedBy(verdict);
-    if (refused !== undefined && this.#isWhole()) {
+    if (refused !== undefined && this.#isComplete()) {
       void this.#replayOrDeliver(refused, head, body);
       return;
     }
-    this.#token.heed(verdict);
+    this.#token.apply(verdict);
     this.#deliver(head, body);
   }
 
-  switched(head: AnswerHead): void {
+  onSwitched(head: ResponseHead): void {
     const upstream = this.#upstream;
     if (this.#upgrade === undefined || upstream === undefined) {
       throw new SidecarError(
@@ -138,8 +138,8 @@ export class Forwarding implements RequestService, UpstreamUser {
       );
     }
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
-    this.#transaction.recorder?.answered(head.status);
-    this.#token.heed('accepted');
+    this.#transaction.recorder?.onResponse(head.status);
+    this.#token.apply('accepted');
     this.#upstream = undefined;
     this.#transaction.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
@@ -151,47 +151,47 @@ export class Forwarding implements RequestService, UpstreamUser {
     );
   }
 
-  answerData(slice: Buffer): void {
+  onData(slice: Buffer): void {
     const { recorder, stream } = this.#transaction;
     if (recorder !== undefined) recorder.bytes.toApp += slice.length;
     stream.data(slice);
   }
 
-  answerEnded(trailers: readonly string[]): void {
+  onEnd(trailers: readonly string[]): void {
     this.#upstream = undefined;
-    this.#transaction.recorder?.answerEnded();
-    this.#token.heedTrailers(trailers);
-    this.#transaction.endAnswer(trailers);
+    this.#transaction.recorder?.onResponseEnd();
+    this.#token.applyTrailers(trailers);
+    this.#transaction.endResponse(trailers);
   }
 
-  flushAnswer(): void {
+  onReadEnd(): void {
     if (this.#transaction.stream.flush()) return;
-    this.#appIsBehind = true;
+    this.#downstreamNeedsDrain = true;
     this.#upstream?.pause();
   }
 
-  upstreamReady(): void {
-    this.#transaction.stream.proceed();
+  onDrain(): void {
+    this.#transaction.stream.resume();
   }
 
-  stalled(): void {
+  onStalled(): void {
     const { begun, stream } = this.#transaction;
     this.#fail(
       stallError(this.#route.config.timeouts, {
         begun,
-        appIsBehind: this.#appIsBehind,
-        allTaken: this.#upstream?.allTaken === true,
+        downstreamNeedsDrain: this.#downstreamNeedsDrain,
+        allTaken: this.#upstream?.drained === true,
         awaitsContinue: stream.awaitsContinue,
       }),
     );
   }
 
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
+  onError(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
     this.#upstream = undefined;
     this.#transaction.recorder?.attemptFailed(error.code);
     this.body?.detach();
     const next = attemptAfter(this.#attempt, error, delivery, {
-      whole: this.#isWhole(),
+      whole: this.#isComplete(),
       repeatable: this.#isSafeToRepeat(),
     });
     if (this.#transaction.begun || next === undefined) {
@@ -215,14 +215,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
-    this.#upstream?.hold();
+  async #replayOrDeliver(refused: string, head: ResponseHead, body: ResponseBody): Promise<void> {
+    this.#upstream?.cork();
     this.#holdApp();
     try {
       const other = await this.#token.replace(refused);
       if (this.#transaction.over) return;
       // The body may have outgrown the buffer by now.
-      if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
+      if (other !== undefined && other !== refused && this.#isComplete()) this.#replayWith(other);
       else this.#deliverHeld(head, body);
     } catch (error) {
       this.#fail(asProxyError(error));
@@ -232,20 +232,20 @@ export class Forwarding implements RequestService, UpstreamUser {
   #replayWith(authorization: string): void {
     this.#token.replayed();
     this.#tell('the token was refused: sending again with another one');
-    this.#transaction.recorder?.answerEnded();
+    this.#transaction.recorder?.onResponseEnd();
     this.#attempt = FIRST;
     this.body?.detach();
     this.#upstream?.cancel({ drain: true });
     this.#send(authorization);
   }
 
-  #deliverHeld(head: AnswerHead, body: AnswerBody): void {
+  #deliverHeld(head: ResponseHead, body: ResponseBody): void {
     this.#deliver(head, body);
-    this.#upstream?.proceed();
-    this.#transaction.stream.proceed();
+    this.#upstream?.uncork();
+    this.#transaction.stream.resume();
   }
 
-  /** If there is no connection yet, `connected` asks for the token again. */
+  /** If there is no connection yet, `onConnected` asks for the token again. */
   #send(authorization: string | undefined): void {
     if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
   }
@@ -268,13 +268,13 @@ export class Forwarding implements RequestService, UpstreamUser {
       this.#fail(asProxyError(error));
       return;
     }
-    this.#transaction.stream.proceed();
+    this.#transaction.stream.resume();
     this.flushRequest();
   }
 
   #acquire(): UpstreamStream {
     const { request } = this.#transaction;
-    const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());
+    const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#maxIdleMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
     return upstream;
@@ -288,7 +288,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       target: this.#target,
       authority: this.#route.config.upstream.authority,
       authorization,
-      keepClientAuthorization: this.#token.keepsOwn,
+      keepClientAuthorization: this.#token.keepsOwnCredentials,
       instanceId: this.#context.instanceId,
       upgrade: this.#upgrade,
       hasBody: this.body !== undefined,
@@ -300,28 +300,28 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.body?.sendTo(upstream, nowMs);
   }
 
-  #deliver(head: AnswerHead, body: AnswerBody): void {
+  #deliver(head: ResponseHead, body: ResponseBody): void {
     this.body?.settle();
-    this.#transaction.beginAnswer(head, body);
+    this.#transaction.beginResponse(head, body);
   }
 
-  #trustMs(): number {
+  #maxIdleMs(): number {
     if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
     // Many upstreams close the connection after a 401.
     return this.#token.wasReplayed ? 0 : FRESH_MS;
   }
 
   #isSafeToRepeat(): boolean {
-    return this.#isWhole() && isRepeatable(this.#transaction.request);
+    return this.#isComplete() && isRepeatable(this.#transaction.request);
   }
 
-  #isWhole(): boolean {
+  #isComplete(): boolean {
     return this.body?.whole ?? true;
   }
 
   /** An app whose request is whole is read on, so that its leaving is noticed. */
   #holdApp(): void {
-    if (!this.#transaction.stream.requestWhole) this.#transaction.stream.hold();
+    if (!this.#transaction.stream.requestComplete) this.#transaction.stream.pause();
   }
 
   #tell(what: string): void {

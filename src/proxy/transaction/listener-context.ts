@@ -7,13 +7,13 @@ import type { ListedHost } from '../routing/destinations.ts';
 import type { Destination } from '../routing/routes.ts';
 import type { RuleContext } from './admission.ts';
 import type { Authorizer } from './authorizer.ts';
-import type { Generation } from './generation.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { RequestBody } from './replayable-body.ts';
 import type { Transaction } from './transaction.ts';
 
 export interface ListenerContext extends RuleContext {
   /** Called for each request. */
-  readonly generation: () => Generation;
+  readonly generation: () => ConfigSnapshot;
   /** The host that the proxy stands in for on this connection; requests go nowhere else. */
   readonly listed?: ListedHost;
   /** Absent if everyone may use the listener. */
@@ -37,6 +37,6 @@ export interface RequestService {
   begin(): void;
   /** If the upstream falls behind, the app is paused. */
   flushRequest(): void;
-  appReady(): void;
+  onDownstreamDrain(): void;
   release(): void;
 }

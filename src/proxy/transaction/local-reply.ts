@@ -14,7 +14,7 @@ export function localReplyFor(error: SidecarError<ProxyErrorCode>, isGrpc: boole
   return isGrpc ? grpcRefusalOf(error) : problemOf(error);
 }
 
-interface ProblemAnswer extends LocalReply {
+interface ProblemReply extends LocalReply {
   readonly code: ProxyErrorCode;
 }
 
@@ -41,7 +41,7 @@ const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string
 };
 
 /** Problem details (RFC 9457). The error's message becomes the `detail`: no secret and no field value may be in it. */
-export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
+export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemReply {
   const row = ERRORS[error.code];
   const { status, title } = row;
   const body = asciiJson({ type: 'about:blank', title, status, detail: error.message, code: error.code });

@@ -11,8 +11,8 @@ import { type Fields, fieldValues } from '../http/fields.ts';
 import { isGrpc } from '../http/messages.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/contract.ts';
-import { keepsOwn } from './admission.ts';
+import type { IncomingRequest, ResponseBody, ResponseHead } from '../streams/contract.ts';
+import { keepsOwnCredentials } from './admission.ts';
 import { grpcStatusOf } from './local-reply.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -24,7 +24,7 @@ type Replay = 'none' | 'unanswered' | 'counted';
 type TokenUser = Pick<Transaction, 'request' | 'recorder' | 'caller'>;
 
 export class RequestToken {
-  readonly keepsOwn: boolean;
+  readonly keepsOwnCredentials: boolean;
   readonly #route: ActiveRoute;
   /** Undefined where no token is injected. */
   readonly #bearer: BearerSource | undefined;
@@ -39,10 +39,12 @@ export class RequestToken {
   constructor(route: ActiveRoute, { request, recorder, caller }: TokenUser) {
     this.#route = route;
     this.#recorder = recorder;
-    this.keepsOwn = keepsOwn(route, request);
+    this.keepsOwnCredentials = keepsOwnCredentials(route, request);
     // A TRACE would show the app its token (RFC 9110 §9.3.8).
     const goesWithout =
-      this.keepsOwn || request.method === 'TRACE' || route.placement?.takesToken(request) === false;
+      this.keepsOwnCredentials ||
+      request.method === 'TRACE' ||
+      route.placement?.takesToken(request) === false;
     this.#bearer = goesWithout ? undefined : bearerFor(route, request, caller);
   }
 
@@ -73,7 +75,7 @@ export class RequestToken {
   }
 
   /** Undefined if no replacement may be asked for. */
-  refusedBy(verdict: TokenVerdict | 'in-trailers'): string | undefined {
+  refusedBy(verdict: TokenAcceptance | 'in-trailers'): string | undefined {
     return verdict === 'refused' && this.#mayRenew() ? this.#sent : undefined;
   }
 
@@ -87,7 +89,7 @@ export class RequestToken {
     this.#replay = 'unanswered';
   }
 
-  heed(verdict: TokenVerdict | 'in-trailers'): void {
+  apply(verdict: TokenAcceptance | 'in-trailers'): void {
     if (verdict === 'in-trailers') {
       this.#awaitsTrailers = true;
       return;
@@ -102,8 +104,8 @@ export class RequestToken {
     this.#countReplay(verdict === 'refused' ? 'failure' : 'success');
   }
 
-  heedTrailers(trailers: readonly string[]): void {
-    if (this.#awaitsTrailers) this.heed(grpcTrailersVerdict(trailers));
+  applyTrailers(trailers: readonly string[]): void {
+    if (this.#awaitsTrailers) this.apply(grpcTrailersVerdict(trailers));
   }
 
   release(): void {
@@ -154,14 +156,14 @@ function bearerFor(
   return bearer.bySubject(subject, caller);
 }
 
-type TokenVerdict =
+type TokenAcceptance =
   | 'accepted'
   | 'refused'
   /** An upstream that failed or was overloaded may not have looked at the token. */
   | 'none';
 
 /** 401 refuses (RFC 9110 §15.5.2). */
-export function statusVerdict(status: number): TokenVerdict {
+export function statusVerdict(status: number): TokenAcceptance {
   if (status === 401) return 'refused';
   return provesAcceptance(status) ? 'accepted' : 'none';
 }
@@ -170,16 +172,16 @@ export function statusVerdict(status: number): TokenVerdict {
  * A service that refuses before its first message answers with trailers only, in the head. Where messages may follow,
  * the verdict is `in-trailers`, since the 200 says nothing.
  */
-export function grpcHeadVerdict(head: AnswerHead, body: AnswerBody): TokenVerdict | 'in-trailers' {
+export function grpcHeadVerdict(head: ResponseHead, body: ResponseBody): TokenAcceptance | 'in-trailers' {
   if (head.status !== 200 || !isGrpc(head.fields)) return statusVerdict(head.status);
   return body === 'none' ? grpcVerdict(grpcStatusOf(head.fields)) : 'in-trailers';
 }
 
-function grpcTrailersVerdict(trailers: Fields): TokenVerdict {
+function grpcTrailersVerdict(trailers: Fields): TokenAcceptance {
   return grpcVerdict(grpcStatusOf(trailers));
 }
 
-function grpcVerdict(status: GrpcStatus | undefined): TokenVerdict {
+function grpcVerdict(status: GrpcStatus | undefined): TokenAcceptance {
   if (status === GRPC_STATUS.UNAUTHENTICATED) return 'refused';
   return grpcProvesAcceptance(status) ? 'accepted' : 'none';
 }

@@ -47,8 +47,8 @@ export function attemptAfter(
 }
 
 /**
- * If the stream is not ready, `connected` is called once it is.
- * @param trustMs see `UpstreamStreams.acquire`.
+ * If the stream is not ready, `onConnected` is called once it is.
+ * @param maxIdleMs see `UpstreamStreams.acquire`.
  * @throws {SidecarError} `overloaded`.
  */
 export function acquireFor(
@@ -56,15 +56,15 @@ export function acquireFor(
   streams: UpstreamStreams,
   request: IncomingRequest,
   user: UpstreamUser,
-  trustMs: number,
+  maxIdleMs: number,
 ): UpstreamStream {
   switch (kind) {
     case 'first':
-      return streams.acquire(request, user, trustMs);
+      return streams.acquire(request, user, maxIdleMs);
     case 'anew':
-      return streams.acquireNew(request, user);
+      return streams.acquireFresh(request, user);
     case 'after-refusal':
-      return streams.acquireAgain(request, user);
+      return streams.acquireForRetry(request, user);
   }
 }
 

@@ -8,11 +8,17 @@ import { givenRequestId, isGrpcCall, REQUEST_ID_FIELD, traceContextOf } from '..
 import { CLIENT_CLOSED_REQUEST, type RequestRecorder, type RouteObserver } from '../observer.ts';
 import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/routes.ts';
-import type { AnswerBody, AnswerHead, AppStream, IncomingRequest, LocalReply } from '../streams/contract.ts';
+import type {
+  DownstreamStream,
+  IncomingRequest,
+  LocalReply,
+  ResponseBody,
+  ResponseHead,
+} from '../streams/contract.ts';
 import type { AdmittedCaller, Authorizer, IdentifiedCaller } from './authorizer.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
 import { Forwarding } from './forwarding.ts';
-import type { Generation } from './generation.ts';
 import type { ListenerContext, RequestService } from './listener-context.ts';
 import { countedDown, grpcStatusOf, lastHopAnswer, localReplyFor } from './local-reply.ts';
 
@@ -26,7 +32,7 @@ type Progress =
   | 'broken-off';
 
 export class Transaction {
-  readonly stream: AppStream;
+  readonly stream: DownstreamStream;
   request: IncomingRequest;
   /** When the head was complete, on the monotonic clock. */
   readonly startedAtMs: number;
@@ -41,24 +47,25 @@ export class Transaction {
   /** Generated on first use unless the app gave one. */
   #requestId: string | undefined;
   #service: RequestService | undefined;
-  #generation: Generation | undefined;
+  #generation: ConfigSnapshot | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
   /** Of the answer to the app; undefined for good if the app left first. */
   #status: number | undefined;
   #grpcStatus: GrpcStatus | undefined;
-  #patienceMs: number;
+  #timeoutMs: number;
 
-  constructor(stream: AppStream, context: ListenerContext, request: IncomingRequest, nowMs: number) {
+  constructor(stream: DownstreamStream, context: ListenerContext, request: IncomingRequest, nowMs: number) {
     this.stream = stream;
-    this.request = context.authorizer === undefined ? request : context.authorizer.withoutProof(request);
+    this.request =
+      context.authorizer === undefined ? request : context.authorizer.withoutCredentials(request);
     this.#arrived = request;
     this.startedAtMs = nowMs;
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
     const { limits, record } = context.generation();
-    this.#patienceMs = limits.headerTimeoutMs;
+    this.#timeoutMs = limits.headerTimeoutMs;
     this.recorder = record(this.request);
   }
 
@@ -114,8 +121,8 @@ export class Transaction {
     if (!this.over) this.#service?.flushRequest();
   }
 
-  appReady(): void {
-    if (!this.over) this.#service?.appReady();
+  onDownstreamDrain(): void {
+    if (!this.over) this.#service?.onDownstreamDrain();
   }
 
   appGone(): void {
@@ -130,21 +137,21 @@ export class Transaction {
     this.settle(this.#context.clock.monotonicMs());
   }
 
-  inform(head: AnswerHead): void {
-    if (!this.begun) this.stream.inform(head);
+  inform(head: ResponseHead): void {
+    if (!this.begun) this.stream.sendInterim(head);
   }
 
-  beginAnswer(head: AnswerHead, body: AnswerBody): void {
+  beginResponse(head: ResponseHead, body: ResponseBody): void {
     this.stream.respond(head, body);
     this.#progress = 'answering';
     this.#status = head.status;
     if (this.isGrpc && body === 'none') this.#grpcStatus = grpcStatusOf(head.fields);
   }
 
-  endAnswer(trailers: Fields): void {
+  endResponse(trailers: Fields): void {
     this.#progress = 'answered';
     if (this.isGrpc) this.#grpcStatus ??= grpcStatusOf(trailers);
-    this.stream.end(trailers, this.#patienceMs);
+    this.stream.end(trailers, this.#timeoutMs);
   }
 
   fail(error: SidecarError<ProxyErrorCode>): void {
@@ -252,7 +259,7 @@ export class Transaction {
       return true;
     }
     // An app whose request is whole is read on, so that its leaving is noticed.
-    if (!this.stream.requestWhole) this.stream.hold();
+    if (!this.stream.requestComplete) this.stream.pause();
     void this.#serveWhenIdentified(identified);
     return false;
   }
@@ -267,7 +274,7 @@ export class Transaction {
       if (!this.over) this.#refuse(error);
     }
     if (this.over || this.#service?.sentBy === undefined) return;
-    this.stream.proceed();
+    this.stream.resume();
     this.flushRequest();
   }
 
@@ -297,7 +304,7 @@ export class Transaction {
     this.#observer = observer;
     this.#route = config;
     this.recorder?.routed(config);
-    this.#patienceMs = config.timeouts.idleMs;
+    this.#timeoutMs = config.timeouts.idleMs;
     this.#caller?.assertMayUse(config);
     for (const rule of admission.onDestination) rule(request, destination, context, generation);
     this.#counted = 'in-flight';
@@ -317,7 +324,7 @@ export class Transaction {
     if (this.recorder !== undefined && this.request.method !== 'HEAD') {
       this.recorder.bytes.toApp += own.body.length;
     }
-    this.stream.answer(identified, this.#patienceMs);
+    this.stream.sendLocalReply(identified, this.#timeoutMs);
   }
 
   #cut(why: SidecarError<ProxyErrorCode>): void {

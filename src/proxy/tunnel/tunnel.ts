@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../platform/time/clock.ts';
+import type { CoalescingWriter } from '../io/coalescing-writer.ts';
 import { Deadline } from '../io/deadline.ts';
-import type { GatheredWriter } from '../io/gathered-writer.ts';
 import { cutOff, dropConnection, type TakeBytes } from '../io/sockets.ts';
 
 /**
@@ -106,7 +106,7 @@ export function runTunnel(
 
 export interface TunnelEnd {
   readonly socket: Socket;
-  readonly writer: Pick<GatheredWriter, 'bytes' | 'flush'>;
+  readonly writer: Pick<CoalescingWriter, 'bytes' | 'flush'>;
   /** @returns the bytes already read. */
   takeOver(take: TakeBytes): Buffer | undefined;
 }

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 
 /** `cut` by anyone on the path (FIN over TLS without close_notify, RFC 8446 §6.1). */
-export type StreamEnd = 'said' | 'cut' | SidecarError<ProxyErrorCode>;
+export type TlsEnd = 'said' | 'cut' | SidecarError<ProxyErrorCode>;
 
 interface TlsHandle {
   readonly _parent?: { readStart?(): number };
@@ -22,7 +22,7 @@ export function tellEnd(socket: Socket, said: () => boolean): void {
  * Whether the upstream itself has ended; ask during the socket's `end`. After close_notify the TCP connection
  * is still read, so starting to read fails. A paused connection sees no FIN. Unknown ends count as `said`.
  */
-export function wasSaid(socket: Socket): boolean {
+export function sawCloseNotify(socket: Socket): boolean {
   const said = INSIDE_OF_STREAMS.get(socket);
   if (said !== undefined) return said();
   if (!(socket instanceof TLSSocket) || socket.isPaused()) return true;

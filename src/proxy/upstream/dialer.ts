@@ -12,7 +12,7 @@ import type { UpstreamObserver } from '../observer.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { EgressDial } from './egress-dial.ts';
 import type { UpstreamFailures } from './failures.ts';
-import type { KeptFrom } from './own-listeners.ts';
+import type { ConnectGuard } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
 
 /** Notices vanished peers, in a tunnel too. */
@@ -26,7 +26,7 @@ interface DialerOptions {
   onTlsChange(): void;
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
-  readonly keptFrom?: KeptFrom | undefined;
+  readonly connectGuard?: ConnectGuard | undefined;
   readonly observer: UpstreamObserver;
 }
 
@@ -39,15 +39,15 @@ export class Dialer {
   readonly #clock: Clock;
   readonly #dialThrough: DialThrough | undefined;
   readonly #tls: UpstreamTls | undefined;
-  readonly #keptFrom: KeptFrom | undefined;
+  readonly #connectGuard: ConnectGuard | undefined;
   readonly #observer: UpstreamObserver;
   readonly #log: Logger;
 
   /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: DialerOptions) {
-    const { clock, log, network, onTlsChange, dialThrough, keptFrom, observer } = options;
+    const { clock, log, network, onTlsChange, dialThrough, connectGuard, observer } = options;
     this.#route = route;
-    this.#keptFrom = keptFrom;
+    this.#connectGuard = connectGuard;
     this.#observer = observer;
     this.#log = log;
     this.#clock = clock;
@@ -131,7 +131,7 @@ export class Dialer {
   }
 
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined {
-    return this.#keptFrom?.refusal(made);
+    return this.#connectGuard?.refusal(made);
   }
 
   close(): void {

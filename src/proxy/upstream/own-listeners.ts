@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
 import { formatAddress, isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 
-export interface KeptFrom {
+export interface ConnectGuard {
   refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined;
 }
 
@@ -12,7 +12,7 @@ export interface KeptFrom {
  * Loopback listeners trust everyone there, the forward proxy included. Judged by where a connection led,
  * since names and 0.0.0.0 lead here too.
  */
-export class OwnListeners implements KeptFrom {
+export class OwnListeners implements ConnectGuard {
   readonly #ports = new Set<number>();
 
   add({ port }: ListenAddress): void {
@@ -32,7 +32,7 @@ export class OwnListeners implements KeptFrom {
 }
 
 /** A captured host found there would make the program ask itself. */
-export class CapturedAddresses implements KeptFrom {
+export class CapturedAddresses implements ConnectGuard {
   readonly #addresses = new Set<string>();
 
   add(address: ListenAddress): void {

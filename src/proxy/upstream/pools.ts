@@ -19,7 +19,7 @@ import { UpstreamFailures } from './failures.ts';
 import { Http1Pool } from './http1/pool.ts';
 import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
-import type { KeptFrom } from './own-listeners.ts';
+import type { ConnectGuard } from './own-listeners.ts';
 
 /** For so long an upstream that chose HTTP/1.1 is not asked for HTTP/2 again. */
 const CHOICE_HOLDS_MS = 60_000;
@@ -34,7 +34,7 @@ interface UpstreamPoolsOptions {
   /** Counts the connections of every route. */
   readonly all: OpenUpstreams;
   readonly dialThrough?: DialThrough | undefined;
-  readonly keptFrom?: KeptFrom | undefined;
+  readonly connectGuard?: ConnectGuard | undefined;
   readonly observer: UpstreamObserver;
   /** A number in [0, 1); chance when absent. */
   readonly random?: () => number;
@@ -60,11 +60,19 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `configuration` if a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
-    const { clock, log, network, all, dialThrough, keptFrom, observer, random = Math.random } = options;
+    const { clock, log, network, all, dialThrough, connectGuard, observer, random = Math.random } = options;
     this.#options = options;
     this.#failures = new UpstreamFailures(route.upstream.authority);
     const onTlsChange = () => this.#renew();
-    const dialer = new Dialer(route, { clock, log, network, onTlsChange, dialThrough, keptFrom, observer });
+    const dialer = new Dialer(route, {
+      clock,
+      log,
+      network,
+      onTlsChange,
+      dialThrough,
+      connectGuard,
+      observer,
+    });
     this.#dialer = dialer;
     const common = { clock, dialer, all, random };
     const { protocol } = route;
@@ -90,37 +98,37 @@ export class UpstreamPools implements UpstreamStreams {
     }
   }
 
-  get speaks(): Protocol | undefined {
+  get negotiatedProtocol(): Protocol | undefined {
     return this.#http2 === undefined ? 'http1' : this.#chosen.last;
   }
 
-  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
+  acquire(request: IncomingRequest, user: UpstreamUser, maxIdleMs: number): UpstreamStream {
     // It needs HTTP/1.1, and the upstream may take it after all.
     const tries = this.#refusesHttp1 && offersWebSocket(offeredProtocols(request));
     const http2 = tries ? undefined : this.#http2For(request, user);
     if (http2 !== undefined) {
-      if (this.#chosen.last !== 'http1') return http2.acquire(request, user, trustMs);
+      if (this.#chosen.last !== 'http1') return http2.acquire(request, user, maxIdleMs);
       if (isGrpcCall(request)) {
         if (!http2.stands && this.#chosen.choseWithin(CHOICE_HOLDS_MS))
           throw this.#failures.upstreamTakesNoGrpc();
-        return http2.acquire(request, user, trustMs);
+        return http2.acquire(request, user, maxIdleMs);
       }
-      return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
+      return this.#http1.acquireIdle(user, maxIdleMs) ?? http2.acquire(request, user, maxIdleMs);
     }
     if (request.protocol === 'h2') this.#refuseLossy(request);
-    return this.#http1.acquireIdle(user, trustMs) ?? this.#http1For(user);
+    return this.#http1.acquireIdle(user, maxIdleMs) ?? this.#http1For(user);
   }
 
-  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+  acquireFresh(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     const http2 = this.#http2For(request, user);
-    if (http2 !== undefined) return http2.acquireNew(request, user);
+    if (http2 !== undefined) return http2.acquireFresh(request, user);
     if (request.protocol === 'h2') this.#refuseLossy(request);
     return this.#http1For(user);
   }
 
-  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+  acquireForRetry(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     // HTTP/1.1 has no REFUSED_STREAM.
-    return this.#http2?.of(user.caller).acquireAgain(request, user) ?? this.acquireNew(request, user);
+    return this.#http2?.of(user.caller).acquireForRetry(request, user) ?? this.acquireFresh(request, user);
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {
@@ -132,10 +140,10 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http2?.discardIdle(caller);
   }
 
-  retire(): void {
+  drain(): void {
     this.#dialer.close();
-    this.#http1.retire();
-    this.#http2?.retire();
+    this.#http1.drain();
+    this.#http2?.drain();
   }
 
   close(): void {
@@ -168,7 +176,7 @@ export class UpstreamPools implements UpstreamStreams {
   /** HTTP/2 requests and tunnels, one connection each, can take all that there are. */
   #http1For(user: UpstreamUser, tunnel = false): UpstreamStream {
     const { all } = this.#options;
-    if (all.mayOpen()) return tunnel ? this.#http1.acquireTunnel(user) : this.#http1.acquireNew(user);
+    if (all.mayOpen()) return tunnel ? this.#http1.acquireTunnel(user) : this.#http1.acquireFresh(user);
     throw new SidecarError('overloaded', `${all.most} connections to upstreams are open`);
   }
 
@@ -213,7 +221,7 @@ interface ConnectedRoute {
 }
 
 /** Connections for routes of the next configuration that connect in the same way. */
-export class WarmPools {
+export class PoolReuse {
   readonly #pools = new Map<string, UpstreamStreams[]>();
 
   constructor(routes: Iterable<ConnectedRoute>) {
@@ -231,7 +239,7 @@ export class WarmPools {
 
   /** They close once their requests have ended. */
   retireRest(): void {
-    for (const pools of this.#pools.values()) for (const pool of pools) pool.retire();
+    for (const pools of this.#pools.values()) for (const pool of pools) pool.drain();
     this.#pools.clear();
   }
 }

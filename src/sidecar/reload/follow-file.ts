@@ -79,7 +79,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   const start = target.config();
   let generation = 1;
   let sinceMs = clock.now().wallMs;
-  let standing: Standing = { state: 'current' };
+  let standing: ReloadState = { state: 'current' };
   /** On the monotonic clock; only while waiting. */
   let waitingSinceMs = 0;
   /** What to do next. */
@@ -254,7 +254,7 @@ type ReloadResult =
   | 'restart_required'
   | 'token_unavailable';
 
-type Standing =
+type ReloadState =
   | { readonly state: 'current' }
   /** For tokens of new credentials. */
   | {
@@ -278,7 +278,7 @@ interface ConfigurationStatus {
   /** 1 at the program's start. */
   readonly generation: number;
   readonly sinceMs: number;
-  readonly standing: Standing;
+  readonly standing: ReloadState;
 }
 
 interface ReloadMetrics {

@@ -1,5 +1,5 @@
-import { shownUrl } from '../../platform/log/shown-text.ts';
-import type { ConfigurationReport, Problem, StandingReport } from './report.ts';
+import { redactedUrl } from '../../platform/log/redacted-text.ts';
+import type { ConfigurationReport, Problem, ReloadStateReport } from './report.ts';
 
 /** All others are hidden, so that a setting added later is not shown by accident. */
 const SHOWN: ReadonlySet<string> = new Set([
@@ -122,19 +122,19 @@ const SHOWN: ReadonlySet<string> = new Set([
 
 const HIDDEN = '(set)';
 
-export function shownSettings(settings: unknown): unknown {
-  if (Array.isArray(settings)) return settings.map(shownSettings);
-  if (typeof settings === 'string') return shownText(settings);
+export function redactedSettings(settings: unknown): unknown {
+  if (Array.isArray(settings)) return settings.map(redactedSettings);
+  if (typeof settings === 'string') return redactedText(settings);
   if (typeof settings !== 'object' || settings === null) return settings;
   const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
-    entries.map(([name, value]) => [name, SHOWN.has(name) ? shownSettings(value) : HIDDEN]),
+    entries.map(([name, value]) => [name, SHOWN.has(name) ? redactedSettings(value) : HIDDEN]),
   );
 }
 
 /** URLs without what may be secret. */
-function shownText(text: string): string {
-  return /^https?:/i.test(text) && URL.canParse(text) ? shownUrl(text) : text;
+function redactedText(text: string): string {
+  return /^https?:/i.test(text) && URL.canParse(text) ? redactedUrl(text) : text;
 }
 
 /** Instants are wall time in ms. */
@@ -167,7 +167,7 @@ export function describeConfigurationState({
   return { file, generation, since: new Date(sinceMs).toISOString(), ...describeStanding(standing) };
 }
 
-function describeStanding(standing: ConfigurationState['standing']): StandingReport {
+function describeStanding(standing: ConfigurationState['standing']): ReloadStateReport {
   switch (standing.state) {
     case 'current':
       return { state: 'current' };

@@ -2,7 +2,7 @@ import { readMemoryUse } from '../../admin/process-metrics.ts';
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
-import type { RouteFigures } from '../../proxy/metrics.ts';
+import type { RouteStats } from '../../proxy/metrics.ts';
 import type { TokenSnapshot } from '../../token/grant-report.ts';
 import type { TokenFileTrouble } from '../../token/output/token-file.ts';
 import type { TokenSource } from '../../token/token-source.ts';
@@ -11,7 +11,7 @@ import {
   type ConfigurationState,
   describeConfigurationState,
   problemsOfConfiguration,
-  shownSettings,
+  redactedSettings,
 } from './configuration.ts';
 import type {
   CredentialReport,
@@ -31,7 +31,7 @@ export interface StatusSources {
   config(): Config;
   tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
   /** By route name, since the start. */
-  figures(): ReadonlyMap<string, RouteFigures>;
+  stats(): ReadonlyMap<string, RouteStats>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
   /** By route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
@@ -52,12 +52,12 @@ const NO_ROUTE = 'none';
 export function readStatus(sources: StatusSources): StatusReport {
   const nowMs = sources.nowMs();
   const config = sources.config();
-  const figures = sources.figures();
+  const stats = sources.stats();
   const spoken = sources.spoken();
   const found = sources
     .tokens()
     .map((token, index) => findCredential(token, config.credentials[index], nowMs));
-  const hosts = hostsOf(config, figures, sources.history);
+  const hosts = hostsOf(config, stats, sources.history);
   const names = [...config.routes.map(({ name }) => name), ...hosts.map(({ name }) => name)];
   const state = sources.configuration();
   const configuration = state && describeConfigurationState(state);
@@ -70,7 +70,7 @@ export function readStatus(sources: StatusSources): StatusReport {
   const forwardProxy = readForwardProxy(
     config,
     hosts.map(({ name, report }) => ({ ...report, level: levelOf(verdict, 'route', name) })),
-    figures,
+    stats,
     sources,
   );
   return {
@@ -90,13 +90,13 @@ export function readStatus(sources: StatusSources): StatusReport {
       level: levelOf(verdict, 'credential', credential.name),
     })),
     routes: config.routes.map((route) => ({
-      ...describeRoute(route, figures.get(route.name), spoken.get(route.name)),
+      ...describeRoute(route, stats.get(route.name), spoken.get(route.name)),
       level: levelOf(verdict, 'route', route.name),
       recent: sources.history.recent(route.name),
     })),
     ...(forwardProxy === undefined ? {} : { forwardProxy }),
     configuration,
-    effectiveConfiguration: shownSettings(config),
+    effectiveConfiguration: redactedSettings(config),
   };
 }
 
@@ -161,7 +161,7 @@ function findCredential(
 
 function describeRoute(
   route: RouteConfig,
-  counted: RouteFigures | undefined,
+  counted: RouteStats | undefined,
   speaks: string | undefined,
 ): Omit<RouteReport, 'level' | 'recent'> {
   return {
@@ -177,7 +177,7 @@ function describeRoute(
   };
 }
 
-function totalsOf(counted: RouteFigures | undefined): RequestTotals {
+function totalsOf(counted: RouteStats | undefined): RequestTotals {
   return {
     total: counted?.total ?? 0,
     inFlight: counted?.inFlight ?? 0,
@@ -191,7 +191,7 @@ const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirect
 
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
-  figures: ReadonlyMap<string, RouteFigures>,
+  stats: ReadonlyMap<string, RouteStats>,
   history: StatusSources['history'],
 ): { readonly name: string; readonly report: Omit<HostReport, 'level'> }[] {
   const describe = (
@@ -205,7 +205,7 @@ function hostsOf(
       credential,
       way: WAYS[prefix],
       clear: !upgradeToTls,
-      requests: totalsOf(figures.get(name)),
+      requests: totalsOf(stats.get(name)),
       recent: history.recent(name),
     };
     return { name, report };
@@ -220,7 +220,7 @@ function hostsOf(
 function readForwardProxy(
   { forwardProxy, capture, redirect }: Config,
   hosts: readonly HostReport[],
-  figures: ReadonlyMap<string, RouteFigures>,
+  stats: ReadonlyMap<string, RouteStats>,
   { refusedHosts }: StatusSources,
 ): ForwardProxyReport | undefined {
   const ways: ForwardProxyReport['ways'] = [
@@ -237,7 +237,7 @@ function readForwardProxy(
       ? {}
       : { connect: forwardProxy.connect, otherHosts: forwardProxy.otherHosts }),
     hosts,
-    refusals: figures.get(NO_ROUTE)?.errorsByCode.get('destination_not_allowed') ?? 0,
+    refusals: stats.get(NO_ROUTE)?.errorsByCode.get('destination_not_allowed') ?? 0,
     refusedHosts: refusedHosts().map(({ host, times, lastAtMs }) => ({
       host,
       times,

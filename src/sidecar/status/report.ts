@@ -30,10 +30,10 @@ export type ConfigurationReport = {
   /** 1 at the program's start. */
   readonly generation: number;
   readonly since: string;
-} & StandingReport;
+} & ReloadStateReport;
 
 /** To the file's present content. */
-export type StandingReport =
+export type ReloadStateReport =
   | { readonly state: 'current' }
   | {
       readonly state: 'waiting';

@@ -2,11 +2,11 @@
 
 import { ERRORS } from '../../platform/errors.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { RouteFigures } from '../../proxy/metrics.ts';
+import type { RouteStats } from '../../proxy/metrics.ts';
 import type { RecentTraffic } from './report.ts';
 
 interface TrafficSources {
-  figures(): ReadonlyMap<string, RouteFigures>;
+  stats(): ReadonlyMap<string, RouteStats>;
   /** Upper bounds, in seconds. */
   readonly bounds: readonly number[];
   readonly clock: Clock;
@@ -32,7 +32,7 @@ const COUNTS = 2;
 /** 6 KB, and 240 bytes for each error code that has occurred. */
 class RouteHistory {
   readonly #width: number;
-  readonly #figures: Uint32Array;
+  readonly #stats: Uint32Array;
   readonly #errors = new Map<string, Uint32Array>();
   /** Since the beginning of its first interval. */
   fault: { readonly kind: RouteFault['kind']; readonly sinceMs: number } | undefined;
@@ -41,15 +41,15 @@ class RouteHistory {
 
   constructor(buckets: number) {
     this.#width = COUNTS + CLASSES + buckets;
-    this.#figures = new Uint32Array(INTERVALS * this.#width);
+    this.#stats = new Uint32Array(INTERVALS * this.#width);
   }
 
-  add(slot: number, gained: RouteFigures): void {
+  add(slot: number, gained: RouteStats): void {
     const start = slot * this.#width;
-    this.#figures[start + ERRORS_AT] = gained.errors;
-    this.#figures[start + REFUSED_AT] = gained.refusedTokens;
-    this.#figures.set(gained.classes, start + COUNTS);
-    this.#figures.set(gained.durations, start + COUNTS + CLASSES);
+    this.#stats[start + ERRORS_AT] = gained.errors;
+    this.#stats[start + REFUSED_AT] = gained.refusedTokens;
+    this.#stats.set(gained.classes, start + COUNTS);
+    this.#stats.set(gained.durations, start + COUNTS + CLASSES);
     for (const series of this.#errors.values()) series[slot] = 0;
     for (const [code, count] of gained.errorsByCode) {
       if (count === 0) continue;
@@ -76,21 +76,21 @@ class RouteHistory {
   }
 
   errors(slot: number): number {
-    return this.#figures[slot * this.#width + ERRORS_AT] as number;
+    return this.#stats[slot * this.#width + ERRORS_AT] as number;
   }
 
   refused(slot: number): number {
-    return this.#figures[slot * this.#width + REFUSED_AT] as number;
+    return this.#stats[slot * this.#width + REFUSED_AT] as number;
   }
 
   classes(slot: number): Uint32Array {
     const start = slot * this.#width + COUNTS;
-    return this.#figures.subarray(start, start + CLASSES);
+    return this.#stats.subarray(start, start + CLASSES);
   }
 
   durations(slot: number): Uint32Array {
     const start = slot * this.#width + COUNTS + CLASSES;
-    return this.#figures.subarray(start, start + this.#width - COUNTS - CLASSES);
+    return this.#stats.subarray(start, start + this.#width - COUNTS - CLASSES);
   }
 
   errorsByCode(slots: readonly number[]): Map<string, number> {
@@ -106,7 +106,7 @@ class RouteHistory {
 export class TrafficHistory {
   readonly #sources: TrafficSources;
   readonly #routes = new Map<string, RouteHistory>();
-  #before: ReadonlyMap<string, RouteFigures> = new Map();
+  #before: ReadonlyMap<string, RouteStats> = new Map();
   /** The slot written next: the oldest. */
   #next = 0;
   #taken = 0;
@@ -159,9 +159,9 @@ export class TrafficHistory {
   }
 
   #sample(): void {
-    const { figures, clock } = this.#sources;
+    const { stats, clock } = this.#sources;
     this.#cancel = clock.after(INTERVAL_MS, () => this.#sample());
-    const now = figures();
+    const now = stats();
     const nowMs = clock.now().wallMs;
     const slot = this.#next;
     for (const [route, counted] of now) {
@@ -179,7 +179,7 @@ export class TrafficHistory {
     for (const history of this.#routes.values()) history.judge(history.minute(minute), nowMs);
   }
 
-  #begin(route: string, gained: RouteFigures): RouteHistory | undefined {
+  #begin(route: string, gained: RouteStats): RouteHistory | undefined {
     if (gained.total === 0 || this.#routes.size >= MAX_ROUTES) return undefined;
     const history = new RouteHistory(this.#sources.bounds.length + 1);
     this.#routes.set(route, history);
@@ -193,7 +193,7 @@ export class TrafficHistory {
   }
 }
 
-function difference(now: RouteFigures, before: RouteFigures | undefined): RouteFigures {
+function difference(now: RouteStats, before: RouteStats | undefined): RouteStats {
   if (before === undefined) return now;
   const minus = (counts: readonly number[], earlier: readonly number[]) =>
     counts.map((count, index) => count - (earlier[index] ?? 0));

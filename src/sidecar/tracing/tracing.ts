@@ -33,12 +33,12 @@ import type { TracingConfig } from '../../config/resolve-tracing.ts';
 import { messageOf, type ProxyErrorCode } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../../platform/grpc-status.ts';
 import type { Logger } from '../../platform/log/logger.ts';
-import { shownUrl } from '../../platform/log/shown-text.ts';
+import { redactedUrl } from '../../platform/log/redacted-text.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, systemClock } from '../../platform/time/clock.ts';
 import { VERSION } from '../../platform/version.ts';
 import { knownMethod, OTHER_METHOD, type TraceContext } from '../../proxy/http/messages.ts';
-import { shownPath } from '../../proxy/http/syntax.ts';
+import { redactedPath } from '../../proxy/http/syntax.ts';
 import type { EndedRequest } from '../../proxy/observer.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../../proxy/recording/request-recorder.ts';
 import type { IncomingRequest } from '../../proxy/streams/contract.ts';
@@ -173,7 +173,7 @@ class ServerSpan implements RequestSpan {
         kind: SpanKind.SERVER,
         attributes: {
           'http.request.method': method,
-          'url.path': shownPath(request),
+          'url.path': redactedPath(request),
           // Apps send it to loopback.
           'url.scheme': 'http',
           'network.protocol.name': 'http',
@@ -251,7 +251,7 @@ class ClientSpan implements AttemptSpan {
 
   constructor(tracer: OtelTracer, parent: Span, { method, target, route, resendCount }: Attempt) {
     const { protocol, host, port, authority } = route.upstream;
-    const path = shownPath({ target, targetForm: 'origin' });
+    const path = redactedPath({ target, targetForm: 'origin' });
     const attributes: Attributes = {
       'http.request.method': method,
       'server.address': host,
@@ -341,7 +341,7 @@ function providerAddress(where: string | undefined): Attributes {
   return {
     'server.address': hostname,
     'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
-    'url.full': shownUrl(url.href),
+    'url.full': redactedUrl(url.href),
     'url.scheme': protocol.slice(0, -1),
   };
 }

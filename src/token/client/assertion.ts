@@ -30,7 +30,7 @@ interface AssertionKeySettings {
 }
 
 /** `expected` holds nothing of the text. */
-interface UnusableKey {
+interface InvalidKey {
   readonly in: 'key' | 'certificate';
   readonly expected: string;
 }
@@ -45,7 +45,7 @@ const RSA_ALGORITHMS: readonly AssertionAlgorithm[] = ['RS256', 'RS384', 'RS512'
 export function parseAssertionKey(
   text: string,
   settings: AssertionKeySettings = {},
-): AssertionKey | UnusableKey {
+): AssertionKey | InvalidKey {
   const jwk = text.trimStart().startsWith('{') ? parseJwk(text) : undefined;
   const privateKey = jwk === undefined ? parsePrivateKey(text) : importJwk(jwk);
   if (privateKey === undefined) return wrongKey('an unencrypted private key in PEM or as a single JWK');
@@ -79,7 +79,7 @@ export function parseAssertionKey(
   };
 }
 
-function wrongKey(expected: string): UnusableKey {
+function wrongKey(expected: string): InvalidKey {
   return { in: 'key', expected };
 }
 

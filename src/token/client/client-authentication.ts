@@ -7,11 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ClientAuthentication, PrivateKeyJwt } from '../../config/client-authentication.ts';
 import type { CredentialSettings } from '../../config/config.ts';
-import {
-  readMountedSecret,
-  UnusableFile,
-  type UnusableSecret,
-} from '../../platform/mounted/mounted-secret.ts';
+import { InvalidFile, type InvalidSecret, readMountedSecret } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { MountedFiles } from '../credentials.ts';
 import {
@@ -59,7 +55,7 @@ interface Method<M extends MethodName> {
     config: Config<M>,
     clientId: Client<M>['clientId'],
     files: MountedFiles,
-  ): Client<M> | UnusableSecret;
+  ): Client<M> | InvalidSecret;
   prove(client: Client<M>, occasion: Occasion): ProofOfClient | Promise<ProofOfClient>;
 }
 
@@ -84,7 +80,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
       clientId,
       clientSecret: files.content('client_secret'),
     }),
-    prove: proveInHeader,
+    prove: authenticateInHeader,
   },
   client_secret_post: {
     publishedAs: ['client_secret_post'],
@@ -96,7 +92,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
       clientId,
       clientSecret: files.content('client_secret'),
     }),
-    prove: proveInForm,
+    prove: authenticateInForm,
   },
   private_key_jwt: {
     publishedAs: ['private_key_jwt'],
@@ -106,7 +102,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     files: ({ keyFile, certificateFile }) =>
       certificateFile === undefined ? [keyFile] : [keyFile, certificateFile],
     understand: signingClient,
-    prove: proveBySignature,
+    prove: authenticateBySignature,
   },
   tls_client_auth: {
     publishedAs: ['tls_client_auth', 'self_signed_tls_client_auth'],
@@ -119,7 +115,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     // The names in a Secret of type `kubernetes.io/tls`.
     files: () => ['tls.crt', 'tls.key'],
     understand: certifiedClient,
-    prove: proveByCertificate,
+    prove: authenticateByCertificate,
   },
   kubernetes_jwt: {
     isNameless: true,
@@ -128,7 +124,7 @@ const METHODS: { readonly [M in MethodName]: Method<M> } = {
     sharedSecret: () => undefined,
     files: ({ tokenFile }) => [tokenFile],
     understand: attestedClient,
-    prove: proveByAttestation,
+    prove: authenticateByAttestation,
   },
   none: {
     isNameless: true,
@@ -156,14 +152,14 @@ export function clientFiles({ clientId, clientAuth }: Settings): readonly string
 export function understandClient(
   { clientId, clientAuth }: Settings,
   files: MountedFiles,
-): ClientCredentials | UnusableSecret {
+): ClientCredentials | InvalidSecret {
   const method = methodOf(clientAuth);
   const mounted = method.isNameless ? undefined : files.content('client_id');
   return method.understand(clientAuth, clientId ?? mounted, files);
 }
 
-/** @throws {UnusableFile} if the token that vouches for the client cannot be read. */
-export async function proveClient(
+/** @throws {InvalidFile} if the token that vouches for the client cannot be read. */
+export async function authenticateClient(
   credentials: ClientCredentials,
   tokenUrl: string,
   clock: Clock,
@@ -226,12 +222,12 @@ interface PostClient {
   readonly clientSecret: string;
 }
 
-function proveInHeader({ clientId, clientSecret, encoding }: BasicClient): ProofOfClient {
+function authenticateInHeader({ clientId, clientSecret, encoding }: BasicClient): ProofOfClient {
   const pair = basicPair(clientId, clientSecret, encoding);
   return { authorization: `Basic ${Buffer.from(pair, 'utf8').toString('base64')}`, parameters: {} };
 }
 
-function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
+function authenticateInForm({ clientId, clientSecret }: PostClient): ProofOfClient {
   return { parameters: { client_id: clientId, client_secret: clientSecret } };
 }
 
@@ -258,7 +254,7 @@ function signingClient(
   { method, keyFile, certificateFile, keyId, algorithm, audience }: PrivateKeyJwt,
   clientId: string,
   files: MountedFiles,
-): SigningClient | UnusableSecret {
+): SigningClient | InvalidSecret {
   const certificate = certificateFile === undefined ? undefined : files.content(certificateFile);
   const key = parseAssertionKey(files.content(keyFile), { keyId, algorithm, certificate });
   if ('expected' in key) {
@@ -270,7 +266,7 @@ function signingClient(
 /** Long enough for clocks that differ, too short to be worth stealing. */
 const LIFETIME_SECONDS = 60;
 
-function proveBySignature(
+function authenticateBySignature(
   { clientId, key, audience }: SigningClient,
   { tokenUrl, clock }: Occasion,
 ): ProofOfClient {
@@ -297,7 +293,7 @@ function certifiedClient(
   { method }: Config<'tls_client_auth'>,
   clientId: string,
   files: MountedFiles,
-): CertifiedClient | UnusableSecret {
+): CertifiedClient | InvalidSecret {
   const certificate = files.content('tls.crt');
   const privateKey = files.content('tls.key');
   const leaf = parseCertificate(certificate);
@@ -308,7 +304,7 @@ function certifiedClient(
   return { method, clientId, certificate, privateKey };
 }
 
-function proveByCertificate({ clientId }: CertifiedClient): ProofOfClient {
+function authenticateByCertificate({ clientId }: CertifiedClient): ProofOfClient {
   return { parameters: { client_id: clientId } };
 }
 
@@ -325,23 +321,23 @@ function attestedClient(
   { method, tokenFile }: Config<'kubernetes_jwt'>,
   clientId: string | undefined,
   files: MountedFiles,
-): AttestedClient | UnusableSecret {
+): AttestedClient | InvalidSecret {
   if (!isJwt(files.content(tokenFile))) return files.malformed(tokenFile, 'a signed JWT');
   return { method, tokenFile, directory: files.directory, clientId };
 }
 
-/** @throws {UnusableFile} */
-async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient> {
+/** @throws {InvalidFile} */
+async function authenticateByAttestation(client: AttestedClient): Promise<ProofOfClient> {
   const token = assertionParameters(await readJwtFile(client.directory, client.tokenFile));
   return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
 }
 
-/** @throws {UnusableFile} if it cannot be read or is no JWT. */
+/** @throws {InvalidFile} if it cannot be read or is no JWT. */
 async function readJwtFile(directory: string, name: string): Promise<string> {
   const reading = await readMountedSecret(directory, [name]);
-  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  if (reading.state !== 'loaded') throw new InvalidFile(reading.detail);
   const token = reading.values[name] ?? '';
-  if (!isJwt(token)) throw new UnusableFile(`${join(directory, name)} is not a signed JWT`);
+  if (!isJwt(token)) throw new InvalidFile(`${join(directory, name)} is not a signed JWT`);
   return token;
 }
 

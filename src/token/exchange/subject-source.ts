@@ -1,29 +1,29 @@
 import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
-import type { Credentials, CredentialsReading } from '../credentials.ts';
-import { GrantHistory, type TokenSnapshot } from '../grant-report.ts';
+import type { Credentials, CredentialsResult } from '../credentials.ts';
+import { TokenRequestHistory, type TokenSnapshot } from '../grant-report.ts';
 import { CONNECTIONS_FOR_REQUESTS } from '../provider/token-endpoint.ts';
 import type { TokenResponse } from '../provider/token-response.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
-import type { FailedGrant } from '../token-state.ts';
+import type { FailedTokenRequest } from '../token-state.ts';
 import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Ready once the mounted credentials can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
   const { config, endpoint, clock, metrics, credentialsMetrics } = options;
   const log = options.log.child({ credential: config.name });
-  const history = new GrantHistory();
+  const history = new TokenRequestHistory();
   const openedAtMs = clock.now().wallMs;
   let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
   const loaded = Promise.withResolvers<void>();
   const closing = new AbortController();
   let credentials: Credentials | undefined;
-  let lastFailure: FailedGrant | undefined;
+  let lastFailure: FailedTokenRequest | undefined;
   let consecutiveFailures = 0;
   const tokens = new SubjectTokens({
     name: config.name,
     clock,
     atOnce: CONNECTIONS_FOR_REQUESTS,
-    patienceMs: config.waitTimeoutMs,
+    timeoutMs: config.waitTimeoutMs,
     exchange,
   });
 
@@ -69,7 +69,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return outcome;
   }
 
-  function takeCredentials(reading: CredentialsReading): void {
+  function takeCredentials(reading: CredentialsResult): void {
     if (reading.state !== 'loaded') {
       log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
       return;

@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto';
 import { SidecarError } from '../../platform/errors.ts';
 import { FairQueue, type Place, type Turn } from '../../platform/limits/fair-queue.ts';
 import { LruMap } from '../../platform/limits/lru-map.ts';
-import { type Clock, type Instant, isPast, later } from '../../platform/time/clock.ts';
+import { type Clock, hasPassed, type Instant, later } from '../../platform/time/clock.ts';
 import { type AwaitsGrant, type GrantTrace, TokenUnavailable, type TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/token-response.ts';
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
-import { untilGone } from '../waiters.ts';
+import { abortable } from '../waiters.ts';
 
 /** Subjects with a token; the least recently used goes first. */
 const MAX_SUBJECTS = 1000;
@@ -96,7 +96,7 @@ interface SubjectTokensOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly atOnce: number;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /**
    * Never rejects.
    * @param ending the subject's token that is about to end.
@@ -155,7 +155,7 @@ export class SubjectTokens {
   current(subject: string): string | undefined {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
-    if (held === undefined || isPast(held.sendableUntil, this.#options.clock.now())) return undefined;
+    if (held === undefined || hasPassed(held.sendableUntil, this.#options.clock.now())) return undefined;
     return this.#held.get(key)?.authorization;
   }
 
@@ -219,7 +219,7 @@ export class SubjectTokens {
       // Nobody should join an exchange that will not come.
       if (askers.size === 0 && place.leave()) this.#forget(key, exchanging);
     });
-    return untilGone(token, asker.gone, () => this.#ownDoing(this.#whyNot('left')));
+    return abortable(token, asker.gone, () => this.#ownDoing(this.#whyNot('left')));
   }
 
   #forget(key: string, exchanging: Exchanging): void {
@@ -243,7 +243,7 @@ export class SubjectTokens {
       case 'left':
         return 'nobody waits for the exchange any more';
       case 'too_late':
-        return `the turn of the exchange has not come within ${this.#options.patienceMs} ms`;
+        return `the turn of the exchange has not come within ${this.#options.timeoutMs} ms`;
       case 'crowded_out':
         return `${MAX_EXCHANGES} exchanges are under way`;
     }

@@ -4,11 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { CredentialSettings, GrantConfig, JwtBearerGrant } from '../../config/config.ts';
 import { parseObject } from '../../platform/json-object.ts';
-import {
-  readMountedSecret,
-  UnusableFile,
-  type UnusableSecret,
-} from '../../platform/mounted/mounted-secret.ts';
+import { InvalidFile, type InvalidSecret, readMountedSecret } from '../../platform/mounted/mounted-secret.ts';
 import { REFUSED_TOKEN, tokenHash } from '../broker-protocol.ts';
 import { type AssertionKey, parseAssertionKey, signAssertion } from '../client/assertion.ts';
 import type { ProofOfClient } from '../client/client-authentication.ts';
@@ -34,7 +30,7 @@ interface Grant<N extends GrantName> {
   /** In the credential's directory. */
   files(config: Config<N>): readonly string[];
   /** Problems name no secret value. */
-  understand(config: Config<N>, clientId: string, files: MountedFiles): Material<N> | UnusableSecret;
+  understand(config: Config<N>, clientId: string, files: MountedFiles): Material<N> | InvalidSecret;
   request(
     config: Config<N>,
     material: Material<N>,
@@ -112,11 +108,11 @@ export function grantFiles({ grant: config, clientId }: Settings): readonly stri
 export function understandGrant(
   { grant: config, clientId }: Settings,
   files: MountedFiles,
-): GrantMaterial | UnusableSecret | undefined {
+): GrantMaterial | InvalidSecret | undefined {
   return grantOf(nameOf(config)).understand(config, clientId ?? files.content('client_id'), files);
 }
 
-/** @throws {UnusableFile} if a file that is read for each request cannot be read. */
+/** @throws {InvalidFile} if a file that is read for each request cannot be read. */
 export async function grantRequest(
   credential: CredentialSettings,
   material: GrantMaterial | undefined,
@@ -153,12 +149,12 @@ function exchangedFiles({ subjectTokenFile, actorTokenFile }: Config<'token_exch
 }
 
 /** These files are read anew for each grant. */
-function unusableExchange(grant: Config<'token_exchange'>, files: MountedFiles): UnusableSecret | undefined {
+function unusableExchange(grant: Config<'token_exchange'>, files: MountedFiles): InvalidSecret | undefined {
   const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
   return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
 }
 
-/** @throws {UnusableFile} if a token cannot be read now. */
+/** @throws {InvalidFile} if a token cannot be read now. */
 async function askByExchange(
   grant: Config<'token_exchange'>,
   config: CredentialSettings,
@@ -167,13 +163,13 @@ async function askByExchange(
   const { directory } = config;
   // Both from one version of the volume.
   const reading = await readMountedSecret(directory, exchangedFiles(grant));
-  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  if (reading.state !== 'loaded') throw new InvalidFile(reading.detail);
   const tokens = Object.entries(reading.values);
   const wrong = tokens.find(([, token]) => !TOKEN_TEXT.test(token));
-  if (wrong !== undefined) throw new UnusableFile(`${join(directory, wrong[0])} is not ${EXPECTED}`);
+  if (wrong !== undefined) throw new InvalidFile(`${join(directory, wrong[0])} is not ${EXPECTED}`);
   const { subjectTokenFile, actorTokenFile } = grant;
   const subjectToken = subjectTokenFile === undefined ? subject : reading.values[subjectTokenFile];
-  if (subjectToken === undefined) throw new UnusableFile('no request has brought a token to exchange');
+  if (subjectToken === undefined) throw new InvalidFile('no request has brought a token to exchange');
   const own = {
     grant_type: TOKEN_EXCHANGE,
     subject_token: subjectToken,
@@ -190,7 +186,7 @@ interface MountedToken {
   readonly token: string;
 }
 
-function mountedToken({ tokenFile }: Config<'static'>, files: MountedFiles): MountedToken | UnusableSecret {
+function mountedToken({ tokenFile }: Config<'static'>, files: MountedFiles): MountedToken | InvalidSecret {
   const token = files.content(tokenFile);
   if (wrongToken(token) === undefined) return { grant: 'static', token };
   return files.malformed(tokenFile, 'a token: one line of visible ASCII, up to 64 KiB');
@@ -225,7 +221,7 @@ function signingParty(
   { keyFile, certificateFile, keyId, algorithm, issuer }: Rfc7523Grant,
   clientId: string,
   files: MountedFiles,
-): SigningParty | UnusableSecret {
+): SigningParty | InvalidSecret {
   const certificate = certificateFile === undefined ? undefined : files.content(certificateFile);
   const key = parseAssertionKey(files.content(keyFile), { keyId, algorithm, certificate });
   if ('expected' in key) {
@@ -265,7 +261,7 @@ const SERVICE_ACCOUNT_EXPECTED =
   'a key file of a Google service account: JSON with its type, client_email and private_key';
 
 /** Its `token_uri` is not followed: only the configuration says where secrets go. */
-function serviceAccount({ keyFile }: GoogleGrant, files: MountedFiles): ServiceAccount | UnusableSecret {
+function serviceAccount({ keyFile }: GoogleGrant, files: MountedFiles): ServiceAccount | InvalidSecret {
   const fields = parseObject(files.content(keyFile)) ?? {};
   const { type, client_email: email, private_key: pem, private_key_id: keyId } = fields;
   if (type !== 'service_account' || typeof email !== 'string' || email === '' || typeof pem !== 'string') {
@@ -311,7 +307,7 @@ function githubApp(
   { keyFile, issuer }: GithubGrant,
   clientId: string,
   files: MountedFiles,
-): GithubApp | UnusableSecret {
+): GithubApp | InvalidSecret {
   const key = parseAssertionKey(files.content(keyFile), { algorithm: 'RS256' });
   if ('expected' in key) return files.malformed(keyFile, key.expected);
   return { grant: 'github_app', key, issuer: issuer ?? clientId };
@@ -336,7 +332,7 @@ function askForInstallation(
   };
 }
 
-const translateInstallation: TranslateAnswer = (fields, providerNowMs) => {
+const translateInstallation: TranslateResponse = (fields, providerNowMs) => {
   const { token, expires_at: expiresAt, message } = fields;
   if (token === undefined) {
     return typeof message === 'string' ? { error: 'github', error_description: message } : {};
@@ -355,11 +351,11 @@ interface GrantRequest {
   /** JSON by default. */
   readonly accept?: string;
   /** Maps an answer unlike RFC 6749 §5. */
-  readonly translate?: TranslateAnswer;
+  readonly translate?: TranslateResponse;
 }
 
 /** @param providerNowMs wall time of the request by the provider's clock. */
-export type TranslateAnswer = (
+export type TranslateResponse = (
   fields: Readonly<Record<string, unknown>>,
   providerNowMs: number,
 ) => Readonly<Record<string, unknown>>;

@@ -6,7 +6,7 @@ import type { Logger } from '../../platform/log/logger.ts';
 import { isLoopbackHost, type ListenAddress } from '../../platform/net/address.ts';
 import { BoundedRequest } from '../../platform/net/body-pieces.ts';
 import { crossSite, hostOf } from '../../platform/net/cross-site.ts';
-import { closeAtOnce, endUnlessAnswered, HOP_FIELD, listenOn } from '../../platform/net/listen.ts';
+import { closeAtOnce, enforceResponseTimeout, HOP_FIELD, listenOn } from '../../platform/net/listen.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { type Clock, remainingMs } from '../../platform/time/clock.ts';
 import { TokenUnavailable } from '../bearer-source.ts';
@@ -229,7 +229,7 @@ function send(
   clock: Clock,
 ): void {
   if (response.destroyed) return;
-  endUnlessAnswered(response, UNREAD_MS, clock);
+  enforceResponseTimeout(response, UNREAD_MS, clock);
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {
     'Content-Type': 'application/json',

@@ -5,10 +5,10 @@
 
 import { formats } from '../../config/values.ts';
 import { parseObject } from '../../platform/json-object.ts';
-import { shownUrl } from '../../platform/log/shown-text.ts';
+import { redactedUrl } from '../../platform/log/redacted-text.ts';
 import { isLoopbackHost } from '../../platform/net/address.ts';
 import type { Clock } from '../../platform/time/clock.ts';
-import type { ProviderAnswer } from './provider-request.ts';
+import type { ProviderResponse } from './provider-request.ts';
 
 /** The message may be shown. */
 export class UndiscoveredProvider extends Error {
@@ -27,7 +27,7 @@ interface Discovery {
    * @param get its errors are rethrown while no metadata is known.
    * @throws {UndiscoveredProvider} while no metadata is known.
    */
-  metadata(get: (url: URL) => Promise<ProviderAnswer>): Promise<IssuerMetadata>;
+  metadata(get: (url: URL) => Promise<ProviderResponse>): Promise<IssuerMetadata>;
   known(): IssuerMetadata | undefined;
   /** Called after a grant that failed as if the endpoint had moved. */
   doubt(): void;
@@ -65,7 +65,7 @@ export function discovery(expected: IssuerExpectation, clock: Clock): Discovery 
 
 async function lookUp(
   expected: IssuerExpectation,
-  get: (url: URL) => Promise<ProviderAnswer>,
+  get: (url: URL) => Promise<ProviderResponse>,
 ): Promise<IssuerMetadata> {
   const refusals: string[] = [];
   for (const place of metadataUrls(expected.issuerUrl)) {
@@ -123,7 +123,7 @@ function readIssuerMetadata(
   const { issuer } = fields;
   if (issuer !== issuerUrl) {
     return {
-      wrong: `is that of the issuer ${shownValue(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
+      wrong: `is that of the issuer ${redactedValue(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
     };
   }
   const aliases = fields['mtls_endpoint_aliases'];
@@ -131,7 +131,7 @@ function readIssuerMetadata(
   const tokenUrl = alias ?? fields['token_endpoint'];
   if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
   const wrong = wrongEndpoint(tokenUrl, expected);
-  if (wrong !== undefined) return { wrong: `names the token_endpoint ${shownValue(tokenUrl)}: ${wrong}` };
+  if (wrong !== undefined) return { wrong: `names the token_endpoint ${redactedValue(tokenUrl)}: ${wrong}` };
   return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
 }
 
@@ -164,10 +164,10 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-function shownValue(value: unknown): string {
+function redactedValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   const url = formats.tokenEndpointUrl.parse(value);
-  return url === undefined ? '(no plain URL)' : url.search === '' ? value : shownUrl(value);
+  return url === undefined ? '(no plain URL)' : url.search === '' ? value : redactedUrl(value);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

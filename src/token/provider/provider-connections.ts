@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig } from '../../config/config.ts';
 import { messageOf, systemCodeOf } from '../../platform/errors.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../platform/files/bounded-file.ts';
-import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
+import { InvalidFile } from '../../platform/mounted/mounted-secret.ts';
 import { byTheRules } from '../../platform/net/connect.ts';
 import { http } from '../../platform/net/node-http.ts';
 import { https } from '../../platform/net/node-https.ts';
@@ -19,7 +19,7 @@ import {
 interface ProviderConnections {
   /**
    * A changed certificate means a new agent: no connection or TLS session outlives its certificate.
-   * @throws {UnusableFile} if the authority's certificates cannot be read.
+   * @throws {InvalidFile} if the authority's certificates cannot be read.
    */
   with(credentials: ClientCredentials, protocol: ProviderProtocol): Promise<Agent>;
   close(): void;
@@ -127,6 +127,6 @@ async function readPem(path: string): Promise<string> {
   try {
     return await readBoundedFile(path, MAX_PEM_BYTES);
   } catch (error) {
-    throw new UnusableFile(`${path} cannot be read: ${systemCodeOf(error) ?? messageOf(error)}`);
+    throw new InvalidFile(`${path} cannot be read: ${systemCodeOf(error) ?? messageOf(error)}`);
   }
 }

@@ -14,7 +14,7 @@ interface ProviderRequest {
   readonly accept?: string | undefined;
 }
 
-export interface ProviderAnswer {
+export interface ProviderResponse {
   readonly status: number;
   readonly contentType: string;
   readonly retryAfter: string | undefined;
@@ -36,28 +36,28 @@ export class StaleConnection extends Error {
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 /** The message may be shown. */
-export class OverlongAnswer extends Error {
+export class OverlongResponse extends Error {
   constructor() {
     super(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   }
 }
 
 /** The body does not match its Content-Encoding. The message may be shown. */
-export class GarbledAnswer extends Error {}
+export class GarbledResponse extends Error {}
 
 /** Firewalls before some providers answer 403 to a request without a User-Agent. */
 const USER_AGENT = `token-sidecar/${VERSION}`;
 
 /**
  * Rejects with the signal's reason, or an error with the system's or the parser's code (HPE_…).
- * @throws {OverlongAnswer}
- * @throws {GarbledAnswer}
+ * @throws {OverlongResponse}
+ * @throws {GarbledResponse}
  * @throws {StaleConnection}
  */
 export function sendProviderRequest(
   { url, agent, authorization, body, accept = 'application/json' }: ProviderRequest,
   signal: AbortSignal,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResponse> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const request = http.request(url, {
@@ -124,7 +124,7 @@ export function sendProviderRequest(
       let bytes = 0;
       arrived.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_ANSWER_BYTES) fail(new OverlongAnswer());
+        if (bytes > MAX_ANSWER_BYTES) fail(new OverlongResponse());
         else chunks.push(chunk);
       });
       arrived.on('error', fail);
@@ -147,8 +147,8 @@ const CODINGS: Readonly<Record<string, Decompress | 'none'>> = {
 };
 
 /**
- * @throws {OverlongAnswer}
- * @throws {GarbledAnswer}
+ * @throws {OverlongResponse}
+ * @throws {GarbledResponse}
  */
 async function decodeBody(
   bytes: Buffer,
@@ -158,7 +158,7 @@ async function decodeBody(
   const coding = (contentEncoding ?? '').trim().toLowerCase() || 'identity';
   const how = Object.hasOwn(CODINGS, coding) ? CODINGS[coding] : undefined;
   if (how === undefined)
-    throw new GarbledAnswer('a body in a Content-Encoding other than gzip, deflate and br');
+    throw new GarbledResponse('a body in a Content-Encoding other than gzip, deflate and br');
   const plain = how === 'none' || bytes.length === 0 ? bytes : await decompress(how, bytes, coding);
   return decodeText(plain, contentType);
 }
@@ -169,8 +169,8 @@ function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buf
     const bound = { maxOutputLength: MAX_ANSWER_BYTES };
     function settle(error: Error | null, plain: Buffer): void {
       if (error === null) resolve(plain);
-      else if (systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE') reject(new OverlongAnswer());
-      else reject(new GarbledAnswer(`a body that is not ${coding}, though its Content-Encoding says so`));
+      else if (systemCodeOf(error) === 'ERR_BUFFER_TOO_LARGE') reject(new OverlongResponse());
+      else reject(new GarbledResponse(`a body that is not ${coding}, though its Content-Encoding says so`));
     }
     if (how === 'unzip') zlib.unzip(bytes, bound, settle);
     else zlib.brotliDecompress(bytes, bound, settle);

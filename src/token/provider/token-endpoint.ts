@@ -2,11 +2,11 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import type { CredentialConfig } from '../../config/config.ts';
 import { systemCodeOf } from '../../platform/errors.ts';
-import { shownUrl } from '../../platform/log/shown-text.ts';
-import { UnusableFile } from '../../platform/mounted/mounted-secret.ts';
+import { redactedUrl } from '../../platform/log/redacted-text.ts';
+import { InvalidFile } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
-import { certificateFile, proveClient, repeatedParts } from '../client/client-authentication.ts';
+import { authenticateClient, certificateFile, repeatedParts } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import {
@@ -18,14 +18,14 @@ import {
 import { discovery, type IssuerMetadata, UndiscoveredProvider } from './discovery.ts';
 import { providerConnections } from './provider-connections.ts';
 import {
-  GarbledAnswer,
-  OverlongAnswer,
-  type ProviderAnswer,
+  GarbledResponse,
+  OverlongResponse,
+  type ProviderResponse,
   StaleConnection,
   sendProviderRequest,
 } from './provider-request.ts';
 import {
-  type EndpointAnswer,
+  type EndpointResponse,
   type RefusedGrant,
   readTokenResponse,
   type TokenResponse,
@@ -36,7 +36,7 @@ interface TokenRequest {
   readonly subject?: string;
   /** The token that an upstream has refused. */
   readonly refused?: string | undefined;
-  /** See `ExpectedAnswer`. */
+  /** See `ExpectedResponse`. */
   readonly ending?: string | undefined;
   readonly answered?: (status: number) => void;
 }
@@ -66,7 +66,7 @@ export function createTokenEndpoint(
   config: CredentialConfig,
   clock: Clock,
   lookup?: LookupFunction,
-  onAnswer?: (answer: EndpointAnswer) => void,
+  onAnswer?: (answer: EndpointResponse) => void,
   certificates?: CertificateMetrics,
 ): TokenEndpoint {
   const most = exchangesForRequests(config) ? CONNECTIONS_FOR_REQUESTS : 1;
@@ -87,7 +87,7 @@ export function createTokenEndpoint(
   async function send(
     request: Parameters<typeof sendProviderRequest>[0],
     signal: AbortSignal,
-  ): Promise<ProviderAnswer & EndpointAnswer> {
+  ): Promise<ProviderResponse & EndpointResponse> {
     const requestedAtMs = clock.now().wallMs;
     const answer = await sendProviderRequest(request, signal);
     const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
@@ -115,7 +115,7 @@ export function createTokenEndpoint(
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
     const agent = await agentFor(url, credentials);
-    const proof = await proveClient(credentials, tokenUrl, clock);
+    const proof = await authenticateClient(credentials, tokenUrl, clock);
     const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject, refused };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const received = await send({ url, agent, ...asked }, signal);
@@ -167,7 +167,7 @@ export function createTokenEndpoint(
     },
     tokenUrl() {
       const url = config.tokenUrl ?? issuer?.known()?.tokenUrl;
-      return url === undefined ? undefined : shownUrl(url);
+      return url === undefined ? undefined : redactedUrl(url);
     },
     metadata: () => issuer?.known(),
     async close() {
@@ -213,7 +213,7 @@ function namesIn(material: GrantMaterial): readonly string[] {
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (error === TIMED_OUT) return { result: 'unavailable', detail: `no whole answer within ${timeoutMs} ms` };
   if (error instanceof UndiscoveredProvider) return { result: error.result, detail: error.message };
-  if (error instanceof OverlongAnswer || error instanceof GarbledAnswer)
+  if (error instanceof OverlongResponse || error instanceof GarbledResponse)
     return { result: 'invalid_response', detail: error.message };
   if (error instanceof Error && error.name === EGRESS_FAILURE)
     return { result: 'unavailable', detail: error.message };
@@ -224,6 +224,6 @@ function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   // A library's message may quote its input; its code cannot.
   return {
     result: 'unavailable',
-    detail: code ?? (error instanceof UnusableFile ? error.message : 'unknown error'),
+    detail: code ?? (error instanceof InvalidFile ? error.message : 'unknown error'),
   };
 }

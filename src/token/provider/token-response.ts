@@ -2,9 +2,9 @@
 
 import { parseObject } from '../../platform/json-object.ts';
 import { REFUSED_TOKEN } from '../broker-protocol.ts';
-import type { TranslateAnswer } from '../grants/grants.ts';
+import type { TranslateResponse } from '../grants/grants.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
-import type { ProviderAnswer } from './provider-request.ts';
+import type { ProviderResponse } from './provider-request.ts';
 
 export type TokenResponse = GrantedToken | RefusedGrant;
 
@@ -68,9 +68,9 @@ const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 /** Some answer 201, as they create a token. */
 const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
 
-export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
+export type EndpointResponse = Omit<ProviderResponse, 'date'> & ResponseTimes;
 
-interface ExpectedAnswer {
+interface ExpectedResponse {
   /** For a token without a lifetime that is no JWT. */
   readonly defaultLifetimeMs: number;
   readonly zeroIsEndless?: boolean | undefined;
@@ -78,13 +78,13 @@ interface ExpectedAnswer {
   readonly ending?: string | undefined;
   /** Accept a missing type, or a provider's own. */
   readonly tokenType?: 'any' | undefined;
-  readonly translate?: TranslateAnswer | undefined;
+  readonly translate?: TranslateResponse | undefined;
 }
 
 /** @param secrets must not be repeated, should the provider do so. */
 export function readTokenResponse(
-  answer: EndpointAnswer,
-  expected: ExpectedAnswer,
+  answer: EndpointResponse,
+  expected: ExpectedResponse,
   secrets: readonly string[],
 ): TokenResponse {
   const fields = fieldsOf(answer, expected);
@@ -103,8 +103,8 @@ export function readTokenResponse(
 }
 
 function fieldsOf(
-  answer: EndpointAnswer,
-  { translate }: ExpectedAnswer,
+  answer: EndpointResponse,
+  { translate }: ExpectedResponse,
 ): Readonly<Record<string, unknown>> | undefined {
   const fields = parseObject(answer.body);
   return fields === undefined || translate === undefined
@@ -127,9 +127,9 @@ function blamed(status: number, error: string | undefined): RefusedGrant['blames
 }
 
 function readGrant(
-  answer: EndpointAnswer,
+  answer: EndpointResponse,
   fields: Readonly<Record<string, unknown>> | undefined,
-  expected: ExpectedAnswer,
+  expected: ExpectedResponse,
 ): TokenResponse {
   if (fields === undefined) {
     const what = answer.body === '' ? 'an empty body' : describeType(answer.contentType);
@@ -173,7 +173,7 @@ const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** RFC 6749 §5.1: required, case-insensitive. */
-function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedAnswer): string | undefined {
+function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedResponse): string | undefined {
   const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
   const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());
   if (proof !== undefined) {
@@ -204,7 +204,7 @@ const ENDLESS_MS = 24 * 3600 * 1000;
 
 const ENDED = 'expires_in is 0: the token has ended; if it has no end, set renewal.zeroLifetime: endless';
 
-interface AnswerTimes {
+interface ResponseTimes {
   readonly date?: string | undefined;
   /** Wall time; a lifetime counts from here. */
   readonly requestedAtMs: number;
@@ -226,7 +226,7 @@ interface ExpectedLifetime {
 function lifetimeOf(
   accessToken: string,
   expiresIn: unknown,
-  times: AnswerTimes,
+  times: ResponseTimes,
   { defaultMs, zeroIsEndless, isEnding }: ExpectedLifetime,
 ): Lifetime {
   const requestedAt = requestedAtByProvider(times);
@@ -304,7 +304,7 @@ const CLOCK_TOLERANCE_MS = 10_000;
  * When the request was sent, by the provider's clock if its Date differs. Date is the answer's, so such a token expires early by
  * the grant's duration. Uncertain without Date.
  */
-function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTimes): {
+function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: ResponseTimes): {
   readonly wallMs: number;
   readonly certain: boolean;
 } {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { followAccess } from '../../../src/broker/cache/mounted-access.ts';
+import { watchAccess } from '../../../src/broker/cache/mounted-access.ts';
 import { deriveKey } from '../../../src/broker/cache/sealed-token.ts';
 import { systemClock as clock } from '../../../src/platform/time/clock.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
@@ -26,7 +26,7 @@ async function mounted(files: Readonly<Record<string, string>>) {
     remove: (name: string) => rm(join(directory, name)),
     lines,
     async follow() {
-      const followed = await followAccess(
+      const followed = await watchAccess(
         {
           keyDirectory: join(directory, 'key'),
           authDirectory: join(directory, 'auth'),
@@ -100,7 +100,7 @@ async function mountedAsSecrets() {
   const login = { username: 'broker-0', password: 'password-0', 'ca.crt': ca };
   const auth = await mountSecret(login);
   const { log, lines } = captureLog();
-  const followed = await followAccess(
+  const followed = await watchAccess(
     {
       keyDirectory: key.directory,
       authDirectory: auth.directory,

@@ -8,11 +8,11 @@ import { deriveKey, unseal } from '../../../src/broker/cache/sealed-token.ts';
 import { type CacheKeys, createTokenCache } from '../../../src/broker/cache/token-cache.ts';
 import type { Answer, Found, TokenStore } from '../../../src/broker/cache/token-store.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
-import type { judgeShared, WantedToken } from '../../../src/token/shared-tokens.ts';
+import type { checkShared, WantedToken } from '../../../src/token/shared-tokens.ts';
 import { credentialConfig } from '../../support/credential-config.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
-type Judgement = ReturnType<typeof judgeShared>;
+type SharedTokenCheck = ReturnType<typeof checkShared>;
 
 const MAX_WAIT_MS = 2000;
 
@@ -111,7 +111,7 @@ function start(keys: CacheKeys = { current: deriveKey(randomBytes(32)) }) {
 
   /** A replica that wants a token, and whose provider answers when it is told to. */
   function replica(
-    { judge = () => 'taken', secret = 's3cret' }: { judge?: () => Judgement; secret?: string } = {},
+    { judge = () => 'taken', secret = 's3cret' }: { judge?: () => SharedTokenCheck; secret?: string } = {},
     own = keys,
   ) {
     const cache = createTokenCache({

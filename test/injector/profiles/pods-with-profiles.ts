@@ -2,7 +2,7 @@ import type { InjectionDefaults } from '../../../src/injector/injection-defaults
 import { inject } from '../../../src/injector/pod/inject.ts';
 import type { Namespace, Pod } from '../../../src/injector/pod/pod.ts';
 import { judge, profilesOf } from '../../../src/injector/profile-rules.ts';
-import type { JudgedProfile, ProfileKind } from '../../../src/injector/profiles/profile.ts';
+import type { ProfileKind, ValidatedProfile } from '../../../src/injector/profiles/profile.ts';
 import { DEFAULTS } from '../defaults.ts';
 import { patched } from '../patched.ts';
 
@@ -34,7 +34,7 @@ export interface Around {
 
 /** What becomes of a pod that names all of the profiles. */
 export function injectionBy(profiles: readonly WrittenProfile[], around: Around = {}) {
-  const all: readonly JudgedProfile[] = profiles.map(judged);
+  const all: readonly ValidatedProfile[] = profiles.map(judged);
   const named = profiles.map(({ name }) => name).join(', ');
   const find = (kind: ProfileKind, name: string, namespace?: string) =>
     all.find(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { followBroker, readBroker, readBrokerOfPods } from '../../../src/injector/broker-of-pods.ts';
+import { readBroker, readBrokerOfPods, watchBroker } from '../../../src/injector/broker-of-pods.ts';
 import { type BrokerOfPods, MAX_AUTHORITIES } from '../../../src/injector/pod/cluster.ts';
 import { credentialsViaBroker } from '../../../src/injector/profiles/broker-credentials.ts';
 import type { Problem } from '../../../src/platform/problems.ts';
@@ -342,7 +342,7 @@ describe('CAs of the broker', () => {
       problems: [{ key: '--broker-ca-file', value: path, expected: expect.stringContaining(why) }],
     };
     await expect(readBroker(config)).rejects.toMatchObject(refusal);
-    await expect(followBroker(config, { log, clock, pollMs: 3_600_000 })).rejects.toMatchObject(refusal);
+    await expect(watchBroker(config, { log, clock, pollMs: 3_600_000 })).rejects.toMatchObject(refusal);
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -350,7 +350,7 @@ describe('CAs of the broker', () => {
     const { secret, config } = await mounted(PEM);
     const { log, lines } = captureLog();
     const clock = new ManualClock();
-    const following = await followBroker(config, { log, clock, pollMs: 3_600_000 });
+    const following = await watchBroker(config, { log, clock, pollMs: 3_600_000 });
     onTestFinished(following.close);
     expect(pemOf(following.ofPods)).toBe(PEM);
     const next = createCertificateAuthority('next').cert;

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { credentialsViaBroker } from '../../../src/injector/profiles/broker-credentials.ts';
-import { judgeProfile } from '../../../src/injector/profiles/judge-profile.ts';
 import type { ProfileIdentity, ValidProfile } from '../../../src/injector/profiles/profile.ts';
+import { validateProfile } from '../../../src/injector/profiles/validate-profile.ts';
 import { credentialFiles } from '../../../src/token/credentials.ts';
 import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
 
 const OF_CLUSTER: ProfileIdentity = { kind: 'ClusterTokenProfile', name: 'payments' };
-const judged = (spec: object) => judgeProfile(OF_CLUSTER, spec, credentialFiles);
+const judged = (spec: object) => validateProfile(OF_CLUSTER, spec, credentialFiles);
 
 it('comes to credentials of the broker, whose paths are all below their root', () => {
   const verdict = judged({

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createEventTeller } from '../../../src/injector/cluster/owner-events.ts';
+import { createEventRecorder } from '../../../src/injector/cluster/owner-events.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import { createReplacements } from '../../../src/injector/watched-pods/healing.ts';
@@ -91,7 +91,7 @@ async function start({ heals = false } = {}) {
       leaseName: 'pods',
       identity,
       heals,
-      tell: createEventTeller(api, clock),
+      tell: createEventRecorder(api, clock),
       served: createServedPods(api, { configuration: 'injector', clock, log }),
       replacements: createReplacements(api, {
         namespace: 'system',

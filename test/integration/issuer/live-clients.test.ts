@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  followClients,
   type LiveClients,
   readClientsDirectory,
   readClientsFile,
+  watchClients,
 } from '../../../src/issuer/client-sources.ts';
 import { type Client, type ClientSet, createClientSet, defineClient } from '../../../src/issuer/clients.ts';
 import { createIssuerMetrics, type IssuerMetrics } from '../../../src/issuer/metrics.ts';
@@ -17,9 +17,9 @@ import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
-type ClientsReading = Awaited<ReturnType<typeof readClientsDirectory>>;
+type ClientsResult = Awaited<ReturnType<typeof readClientsDirectory>>;
 
-type ReadClients = Parameters<typeof followClients>[0];
+type ReadClients = Parameters<typeof watchClients>[0];
 
 interface Following extends LiveClients {
   readonly lines: readonly string[];
@@ -41,7 +41,7 @@ async function follow(read: ReadClients, pollMs = 3_600_000): Promise<Following>
       setImmediate(next.resolve, result);
     },
   };
-  const live = await followClients(read, { clock: systemClock, pollMs, metrics, log });
+  const live = await watchClients(read, { clock: systemClock, pollMs, metrics, log });
   onTestFinished(() => live.close());
   async function reloaded(): Promise<'success' | 'failure'> {
     const result = await next.promise;
@@ -140,16 +140,16 @@ it.each<[string, (path: string) => Promise<unknown>, string]>([
 it('what is read when nobody follows any more changes nothing, and nothing is watched for it', async () => {
   const root = await directory();
   const clients = (clientId: string) => createClientSet([client(clientId)]);
-  const pending: PromiseWithResolvers<ClientsReading>[] = [];
+  const pending: PromiseWithResolvers<ClientsResult>[] = [];
   let reads = 0;
   const clock = new ManualClock();
   const { log, lines } = captureLog();
-  const live = await followClients(
+  const live = await watchClients(
     () => {
       if (reads++ < 2) {
         return Promise.resolve({ outcome: { clients: clients('one') }, digest: '1', directories: [root] });
       }
-      const reading = Promise.withResolvers<ClientsReading>();
+      const reading = Promise.withResolvers<ClientsResult>();
       pending.push(reading);
       return reading.promise;
     },

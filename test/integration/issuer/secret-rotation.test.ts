@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { followClients, parseClients, readClientsDirectory } from '../../../src/issuer/client-sources.ts';
+import { parseClients, readClientsDirectory, watchClients } from '../../../src/issuer/client-sources.ts';
 import { createIssuerMetrics } from '../../../src/issuer/metrics.ts';
 import { hashSecret } from '../../../src/issuer/secret-hashing.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
@@ -33,7 +33,7 @@ describe('a rotation of a client secret', () => {
       ...createIssuerMetrics(new Registry()),
       reloaded: () => setImmediate(reloaded.resolve),
     };
-    const live = await followClients(() => readClientsDirectory(root, '--clients-dir'), {
+    const live = await watchClients(() => readClientsDirectory(root, '--clients-dir'), {
       ...{ clock: systemClock, pollMs: 3_600_000, metrics },
       log: captureLog().log,
     });

@@ -2,7 +2,7 @@ import type { Arrival } from '../asked-request.ts';
 import { bodyOf, idOf, type Message } from '../message.ts';
 import { IN_PEACE, type UpstreamJudge, type UpstreamPeer } from '../peers.ts';
 import { Violation } from '../violation.ts';
-import type { Action, Afterwards, AnswerFraming } from '../walk.ts';
+import type { Action, Afterwards, ResponseFraming } from '../walk.ts';
 import type { PeerEnd } from '../world.ts';
 import { Http1Reader } from './reader.ts';
 import { message } from './writer.ts';
@@ -23,7 +23,7 @@ export class Http1UpstreamPeer implements UpstreamPeer {
   readonly #end: PeerEnd;
   readonly #judge: UpstreamJudge;
   readonly #reader: Http1Reader;
-  #answering: { readonly arrival: Arrival; readonly framing: AnswerFraming; rest: Buffer } | undefined;
+  #answering: { readonly arrival: Arrival; readonly framing: ResponseFraming; rest: Buffer } | undefined;
   readonly #informed = new Set<Arrival>();
   /** Said something that nobody asked for. */
   #strayed = false;

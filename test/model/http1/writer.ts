@@ -1,4 +1,4 @@
-import type { AnswerFraming, Stop } from '../walk.ts';
+import type { ResponseFraming, Stop } from '../walk.ts';
 
 /** A message that is sent in two parts at most. */
 export interface Sending {
@@ -9,7 +9,7 @@ export interface Sending {
 export function message(
   head: readonly string[],
   body: Buffer,
-  framing: AnswerFraming | 'none',
+  framing: ResponseFraming | 'none',
   stop: Stop,
 ): Sending {
   const fields = [...head];

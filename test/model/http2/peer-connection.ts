@@ -275,7 +275,7 @@ export class PeerConnection {
           frame(Type.DATA, ends ? Flag.END_STREAM : Flag.NONE, stream.id, piece.bytes.subarray(0, bytes)),
         );
         piece.bytes = piece.bytes.subarray(bytes);
-        if (ends) this.#wasSaid(stream);
+        if (ends) this.#sawCloseNotify(stream);
       }
     }
   }
@@ -288,7 +288,7 @@ export class PeerConnection {
   ): void {
     const then = (): void => {
       written?.();
-      if (end) this.#wasSaid(stream);
+      if (end) this.#sawCloseNotify(stream);
     };
     const flags = Flag.END_HEADERS | (end ? Flag.END_STREAM : Flag.NONE);
     const whole = frame(Type.HEADERS, flags, stream.id, writeBlock(fields));
@@ -298,7 +298,7 @@ export class PeerConnection {
     else then();
   }
 
-  #wasSaid(stream: PeerStream): void {
+  #sawCloseNotify(stream: PeerStream): void {
     stream.said = true;
     this.#events.said(stream.id);
   }

@@ -95,10 +95,10 @@ class PlainQueue {
 }
 
 const LIMITS: Readonly<Record<string, FairQueueLimits>> = {
-  'one at a time': { atOnce: 1, mostWaiting: 6, patienceMs: PATIENCE_MS },
-  'some at a time': { atOnce: 3, mostWaiting: 5, patienceMs: PATIENCE_MS },
-  'a place spared': { atOnce: 3, spared: 1, mostWaiting: 5, patienceMs: PATIENCE_MS },
-  'no room to wait': { atOnce: 2, mostWaiting: 0, patienceMs: PATIENCE_MS },
+  'one at a time': { atOnce: 1, mostWaiting: 6, timeoutMs: PATIENCE_MS },
+  'some at a time': { atOnce: 3, mostWaiting: 5, timeoutMs: PATIENCE_MS },
+  'a place spared': { atOnce: 3, spared: 1, mostWaiting: 5, timeoutMs: PATIENCE_MS },
+  'no room to wait': { atOnce: 2, mostWaiting: 0, timeoutMs: PATIENCE_MS },
 };
 
 describe('a fair queue', () => {

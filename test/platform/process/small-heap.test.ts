@@ -8,7 +8,7 @@ const MODULE = join(import.meta.dirname, '../../../src/platform/process/small-he
 
 /** Runs `program` in a process whose heap is to stay small. */
 function runSmall(program: string): Promise<{ stdout: string; stderr: string }> {
-  const whole = `import { keepHeapSmall } from ${JSON.stringify(MODULE)}; keepHeapSmall(); ${program}`;
+  const whole = `import { tuneHeap } from ${JSON.stringify(MODULE)}; tuneHeap(); ${program}`;
   const flags = ['--disable-warning=ExperimentalWarning', '--expose-gc', '--input-type=module'];
   return promisify(execFile)(process.execPath, [...flags, '--eval', whole]);
 }
@@ -43,7 +43,7 @@ function source(file: string): Promise<string> {
 it.each(['gateway/program', 'sidecar/program', 'admin/serve-until-shutdown'])(
   'is what %s asks for',
   async (name) => {
-    expect(await source(`${name}.ts`)).toMatch(/^ +keepHeapSmall\(\);$/m);
+    expect(await source(`${name}.ts`)).toMatch(/^ +tuneHeap\(\);$/m);
   },
 );
 

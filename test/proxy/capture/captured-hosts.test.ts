@@ -11,7 +11,7 @@ import { dnsLookup, exceptFor } from '../../../src/platform/dns/dns-lookup.ts';
 import type { CountedErrorCode } from '../../../src/platform/errors.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import { networkWithLookup } from '../../../src/proxy/io/network.ts';
-import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LeafCertificates } from '../../../src/proxy/tls/interception-ca.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -56,7 +56,7 @@ async function capturing(upstream: Upstream, { entry = {}, ...settings }: Captur
   };
   const sidecar = await startSidecar({
     capture: { hosts: [host] },
-    leaves: new LeafContexts(authority, systemClock),
+    leaves: new LeafCertificates(authority, systemClock),
     network: networkWithLookup(exceptFor(names, lookup), names),
     ...settings,
   });

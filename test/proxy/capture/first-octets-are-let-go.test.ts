@@ -11,7 +11,7 @@ import type { RawClient } from '../../wire/raw-client.ts';
 import { startTlsUpstream } from '../tls/intercepting.ts';
 import { redirecting } from './redirecting.ts';
 
-const FIRST_WORD_MS = 1_000;
+const SERVER_FIRST_TIMEOUT_MS = 1_000;
 
 const CONNECTIONS = volume(20, 40);
 const FIRST_BYTES = 48_000;
@@ -89,7 +89,7 @@ describe('a connection that passes keeps nothing', () => {
     const { connected } = await redirecting({ original: server.original, clock });
     const kept = await keptOfEach(async () => {
       const { received } = await connected().then(discarding);
-      await clock.advance(FIRST_WORD_MS);
+      await clock.advance(SERVER_FIRST_TIMEOUT_MS);
       await until(() => received.count === FIRST_BYTES);
     });
     expect(kept).toBeLessThan(MAX_KEPT_BYTES);

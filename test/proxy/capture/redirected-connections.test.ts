@@ -23,9 +23,9 @@ import { redirecting } from './redirecting.ts';
 
 const MAX_HANDSHAKES = 256;
 
-const FIRST_WORD_MS = 1_000;
+const SERVER_FIRST_TIMEOUT_MS = 1_000;
 
-const NAMING_MS = 10_000;
+const SNIFF_TIMEOUT_MS = 10_000;
 
 const get = (path: string, host: string) => message(`GET ${path} HTTP/1.1`, [`Host: ${host}`]);
 
@@ -131,7 +131,7 @@ describe('a redirected connection to a listed host', () => {
       },
     });
     const client = await connected();
-    await clock.advance(FIRST_WORD_MS);
+    await clock.advance(SERVER_FIRST_TIMEOUT_MS);
     const { received } = await server.connection();
     client.send(await helloOf({ servername: HOST }));
     const head = Buffer.from(await client.received.exactly(6), 'latin1');
@@ -156,13 +156,13 @@ describe('a redirected connection to a listed host', () => {
       },
     });
     const client = await connected();
-    await clock.advance(FIRST_WORD_MS);
+    await clock.advance(SERVER_FIRST_TIMEOUT_MS);
     await server.connection();
-    await clock.advance(NAMING_MS);
+    await clock.advance(SNIFF_TIMEOUT_MS);
     const hello = await helloOf({ servername: HOST });
     client.send(hello.subarray(0, 100));
     await readBySidecar(client);
-    await clock.advance(NAMING_MS - 1);
+    await clock.advance(SNIFF_TIMEOUT_MS - 1);
     client.send(hello.subarray(100));
     await until(async () => (await served('listed')) === 1);
     expect(await served('passed')).toBe(0);
@@ -306,7 +306,7 @@ describe('any other connection passes, byte for byte', () => {
     const server = await startServer();
     const { sidecar, connected, served } = await redirecting({ original: server.address, clock });
     const client = await connected();
-    await clock.advance(FIRST_WORD_MS);
+    await clock.advance(SERVER_FIRST_TIMEOUT_MS);
     const { received } = await server.connection();
     // Whoever redirects no longer knows of such connections.
     await sidecar.reconfigure({});
@@ -349,7 +349,7 @@ describe('any other connection passes, byte for byte', () => {
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address, clock });
     const client = await connected();
-    await clock.advance(FIRST_WORD_MS);
+    await clock.advance(SERVER_FIRST_TIMEOUT_MS);
     const { socket, received } = await server.connection();
     socket.write('220 hello\r\n');
     expect(await client.received.through('\r\n')).toBe('220 hello\r\n');
@@ -372,7 +372,7 @@ describe('any other connection passes, byte for byte', () => {
     const half = (await helloOf({ servername: HOST })).subarray(0, 100);
     const client = (await connected()).send(half);
     await until(() => clock.pendingTimers > 0);
-    await clock.advance(NAMING_MS - 1);
+    await clock.advance(SNIFF_TIMEOUT_MS - 1);
     expect(server.accepted).toEqual([]);
     await clock.advance(1);
     const { received } = await server.connection();
@@ -404,7 +404,7 @@ describe('any other connection passes, byte for byte', () => {
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address, clock });
     const client = await connected();
-    await clock.advance(FIRST_WORD_MS);
+    await clock.advance(SERVER_FIRST_TIMEOUT_MS);
     const { received } = await server.connection();
     await clock.advance(10_000);
     await client.closed();

@@ -9,14 +9,14 @@ import type { CountedErrorCode } from '../../../src/platform/errors.ts';
 import type { ListenAddress } from '../../../src/platform/net/address.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import type { Network } from '../../../src/proxy/io/network.ts';
-import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LeafCertificates } from '../../../src/proxy/tls/interception-ca.ts';
 import { until } from '../../support/until.ts';
 import { RawClient } from '../../wire/raw-client.ts';
 import { forwardTo, type SidecarSettings, startSidecar, TIMEOUTS } from '../../wire/sidecar.ts';
 import { HOST, LOOPBACK } from '../tls/intercepting.ts';
 
 /** What a test says of where connections lead. */
-interface Surroundings extends SidecarSettings {
+interface Dependencies extends SidecarSettings {
   /** Where every redirected connection was going; undefined where the system knows of none. */
   readonly original: ListenAddress | undefined;
   /** Of the listed host; without a file nobody vouches for it. */
@@ -32,7 +32,7 @@ export async function redirecting({
   entry = {},
   passing = TIMEOUTS,
   ...settings
-}: Surroundings) {
+}: Dependencies) {
   const servers: Server[] = [];
   let made = 0;
   let accepted = 0;
@@ -53,7 +53,7 @@ export async function redirecting({
   const address = { host: HOST, port: original?.port ?? 443 };
   const { allow } = forwardTo({ address, protocol: 'https', caFile }, entry);
   const sidecar = await startSidecar({
-    leaves: new LeafContexts(authority, systemClock),
+    leaves: new LeafCertificates(authority, systemClock),
     ...settings,
     network,
     redirect: { port: 0, hosts: allow, timeouts: passing },

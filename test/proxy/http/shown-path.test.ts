@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { shownPath, type TargetForm } from '../../../src/proxy/http/syntax.ts';
+import { redactedPath, type TargetForm } from '../../../src/proxy/http/syntax.ts';
 
 it.each<[TargetForm, string, string]>([
   ['origin', '/a/b', '/a/b'],
@@ -13,5 +13,5 @@ it.each<[TargetForm, string, string]>([
   ['asterisk', '*', '*'],
   ['authority', 'api.test:443', ''],
 ])('of a target in %s form, %s is shown as %j', (targetForm, target, shown) => {
-  expect(shownPath({ target, targetForm })).toBe(shown);
+  expect(redactedPath({ target, targetForm })).toBe(shown);
 });

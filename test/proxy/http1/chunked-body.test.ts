@@ -74,7 +74,7 @@ describe('a chunked body', () => {
   });
 
   describe('of an answer', () => {
-    function readAnswer(chunks: string) {
+    function readResponse(chunks: string) {
       const { messages, reason } = readResponses(
         `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
       );
@@ -88,7 +88,7 @@ describe('a chunked body', () => {
       '5;a \r\nhello\r\n0;a=b\t\r\n\r\n',
       '5;a="b" \r\nhello\r\n0 ; a = b \r\n\r\n',
     ])('%j, whose sizes are padded, is read', (chunks) => {
-      expect(readAnswer(chunks)).toMatchObject({ body: 'hello', complete: true });
+      expect(readResponse(chunks)).toMatchObject({ body: 'hello', complete: true });
     });
 
     test.each([
@@ -103,7 +103,7 @@ describe('a chunked body', () => {
       [' \r\nhello', 'chunk_size_malformed'],
       [`5${' '.repeat(16_385)}\r\nhello`, 'chunk_extensions_too_large'],
     ])('%j is refused all the same: %s', (chunks, reason) => {
-      expect(readAnswer(chunks)).toMatchObject({ complete: false, reason });
+      expect(readResponse(chunks)).toMatchObject({ complete: false, reason });
     });
   });
 

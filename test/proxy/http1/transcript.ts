@@ -2,11 +2,7 @@ import { type BodyDecoder, bodyDecoder } from '../../../src/proxy/http1/body-dec
 import type { FieldLines as Fields, HeadLimits } from '../../../src/proxy/http1/field-section.ts';
 import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { type BodyFraming, frameResponse } from '../../../src/proxy/http1/heads.ts';
-import {
-  type MessageKind,
-  MessageRefused,
-  type RefusalReason,
-} from '../../../src/proxy/http1/message-refused.ts';
+import { type MessageKind, ParseError, type RefusalReason } from '../../../src/proxy/http1/parse-error.ts';
 
 export const LIMITS: HeadLimits = { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 };
 
@@ -46,7 +42,7 @@ export function transcribe(stream: Stream, limits: HeadLimits = LIMITS): Transcr
   try {
     return { messages, end: read(stream, limits, messages) };
   } catch (error) {
-    if (!(error instanceof MessageRefused)) throw error;
+    if (!(error instanceof ParseError)) throw error;
     return { messages, end: 'refused', reason: error.reason };
   }
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { BodyLength, trailersFault } from '../../../src/proxy/http2/fields.ts';
-import { type Asked, expectedBodyBytes, readAnswer } from '../../../src/proxy/http2/messages.ts';
+import { expectedBodyBytes, type RequestKind, readResponse } from '../../../src/proxy/http2/messages.ts';
 
 function read(
   fields: readonly string[],
-  asked: Asked = 'ordinary',
+  asked: RequestKind = 'ordinary',
   endStream = false,
-): ReturnType<typeof readAnswer> {
-  return readAnswer([...fields], asked, endStream);
+): ReturnType<typeof readResponse> {
+  return readResponse([...fields], asked, endStream);
 }
 
 describe('answers', () => {

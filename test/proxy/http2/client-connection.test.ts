@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ClientStream } from '../../../src/proxy/http2/client-connection.ts';
-import type { Asked } from '../../../src/proxy/http2/messages.ts';
+import type { RequestKind } from '../../../src/proxy/http2/messages.ts';
 import { ClientEnd, LIMITS, ServerEnd } from './endpoint.ts';
 import { frame, hex, readFrames } from './frames.ts';
 
@@ -19,7 +19,7 @@ function headers(streamId: number, block: string, flags = 0): Buffer {
   return frame(HEADERS, END_HEADERS | flags, streamId, block);
 }
 
-function asked(end: ClientEnd, how: Asked = 'ordinary', endStream = true): ClientStream<never> {
+function asked(end: ClientEnd, how: RequestKind = 'ordinary', endStream = true): ClientStream<never> {
   const stream = end.connection.request(GET, how, endStream);
   if (stream === undefined) throw new Error('no stream may be opened');
   end.connection.output.take();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
-  judgePreface,
+  checkPreface,
   PeerSettings,
   PREFACE,
   PrefaceReader,
@@ -74,13 +74,13 @@ describe('faults', () => {
 
 test('tells HTTP/2 from anything else as soon as an octet does', () => {
   for (let length = 0; length < PREFACE.length; length++) {
-    expect(judgePreface(PREFACE.subarray(0, length))).toBe('partial');
+    expect(checkPreface(PREFACE.subarray(0, length))).toBe('partial');
   }
-  expect(judgePreface(PREFACE)).toBe('http2');
-  expect(judgePreface(Buffer.concat([PREFACE, Buffer.from('more')]))).toBe('http2');
-  expect(judgePreface(Buffer.from('P'))).toBe('partial');
-  expect(judgePreface(Buffer.from('POST / HTTP/1.1\r\n'))).toBe('other');
-  expect(judgePreface(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r!'))).toBe('other');
+  expect(checkPreface(PREFACE)).toBe('http2');
+  expect(checkPreface(Buffer.concat([PREFACE, Buffer.from('more')]))).toBe('http2');
+  expect(checkPreface(Buffer.from('P'))).toBe('partial');
+  expect(checkPreface(Buffer.from('POST / HTTP/1.1\r\n'))).toBe('other');
+  expect(checkPreface(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r!'))).toBe('other');
 });
 
 test('is read from any pieces', () => {

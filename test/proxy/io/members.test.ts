@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Members } from '../../../src/proxy/io/collections.ts';
+import { DenseSet } from '../../../src/proxy/io/collections.ts';
 
 class Guest {
   place = 0;
@@ -14,7 +14,7 @@ it('has those that were added and not deleted, once each', () => {
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'clear'), fc.nat({ max: 7 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const [members, expected] = [new Members<Guest>(), new Set<Guest>()];
+      const [members, expected] = [new DenseSet<Guest>(), new Set<Guest>()];
       for (const [act, at] of steps) {
         const guest = guests[at] as Guest;
         if (act === 'add') {
@@ -36,7 +36,7 @@ it('has those that were added and not deleted, once each', () => {
 
 it('passes over those that go before their turn, and does not come to those that come', () => {
   const [first, second, third, late] = [new Guest(), new Guest(), new Guest(), new Guest()];
-  const members = new Members<Guest>();
+  const members = new DenseSet<Guest>();
   for (const guest of [first, second, third]) members.add(guest);
   const seen: Guest[] = [];
   for (const guest of members) {
@@ -62,7 +62,7 @@ async function promotedBytes(collection: string, file: string): Promise<number> 
     const all = new Collection();
     const inFlight = [];
     const come = (id) => { const request = new Request(id); inFlight.push(request); all.add(request); };
-    const go = () => { const request = inFlight.shift(); all.delete(${collection === 'Members' ? 'request' : 'request.id'}); };
+    const go = () => { const request = inFlight.shift(); all.delete(${collection === 'DenseSet' ? 'request' : 'request.id'}); };
     for (let id = 1; id < 64; id += 2) come(id);
     gc(); gc();
     for (let id = 65; id < 60_000; id += 2) { go(); come(id); }
@@ -83,7 +83,7 @@ async function promotedBytes(collection: string, file: string): Promise<number> 
 }
 
 it.each([
-  ['Members', 'io/collections.ts'],
+  ['DenseSet', 'io/collections.ts'],
   ['OpenStreams', 'http2/streams.ts'],
 ])('%s keeps nothing that has gone alive for young collections', async (collection, file) => {
   // Of some 60 MB that come and go.

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ByteQueue } from '../../../src/proxy/io/byte-queue.ts';
-import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
+import { CoalescingWriter } from '../../../src/proxy/io/coalescing-writer.ts';
 import { volume } from '../../support/volume.ts';
 
 const CONNECTIONS = 4;
@@ -82,7 +82,7 @@ it('connections that share blocks send what each was given, in long random seque
       const pairs = await Promise.all(Array.from({ length: CONNECTIONS }, pair));
       const ends = pairs.map((one) => ({
         ...one,
-        writer: new GatheredWriter(one.near),
+        writer: new CoalescingWriter(one.near),
         gathered: '',
         sent: '',
       }));

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Turns } from '../../../src/proxy/io/collections.ts';
+import { RoundRobin } from '../../../src/proxy/io/collections.ts';
 
 it('gives each its turn once, in the order in which they came', () => {
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'behind', 'next', 'clear'), fc.nat({ max: 5 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
-      const turns = new Turns<number>();
+      const turns = new RoundRobin<number>();
       const expected = new Set<number>();
       for (const [act, one] of steps) {
         if (act === 'add') {
@@ -33,7 +33,7 @@ it('gives each its turn once, in the order in which they came', () => {
 });
 
 it.each(['goes behind', 'leaves and comes back'])('many come round and round, where each %s', (how) => {
-  const turns = new Turns<number>();
+  const turns = new RoundRobin<number>();
   const expected = Array.from({ length: 50 }, (_, one) => one);
   for (const one of expected) turns.add(one);
   for (let turn = 0; turn < 500; turn++) {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { AllowedDestination, ForwardProxyConfig } from '../../../src/config/config.ts';
 import {
-  type AskedDestination,
   allowedDestination,
   forwardUpstream,
+  type RequestedHost,
 } from '../../../src/proxy/routing/forward-proxy.ts';
 
 function destination(settings: Partial<AllowedDestination> & { host: string }): AllowedDestination {
@@ -27,14 +27,14 @@ const list = (...allow: AllowedDestination[]): ForwardProxyConfig => ({
   timeouts: { connectMs: 1, responseMs: 1, idleMs: 1 },
 });
 
-const asked = (host: string, port?: number, scheme: 'http' | 'https' = 'http'): AskedDestination => ({
+const asked = (host: string, port?: number, scheme: 'http' | 'https' = 'http'): RequestedHost => ({
   scheme,
   host,
   port,
 });
 
 describe('a host on the list', () => {
-  it.each<[string, AskedDestination, boolean]>([
+  it.each<[string, RequestedHost, boolean]>([
     ['api.example.com', asked('api.example.com'), true],
     ['api.example.com', asked('api.example.com', 80), true],
     ['api.example.com', asked('api.example.com', 443, 'https'), true],

@@ -4,15 +4,15 @@ import { HOP_FIELD } from '../../../src/platform/net/listen.ts';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import type { FieldSection } from '../../../src/proxy/streams/contract.ts';
 import {
-  answerFields,
   ERROR_FIELD,
   hasPassed,
   offeredProtocols,
   type RequestBodyForm,
+  responseFields,
   upstreamFields,
 } from '../../../src/proxy/streams/header-rules.ts';
 
-type AnswerFieldRules = Parameters<typeof answerFields>[1];
+type ResponseFieldRules = Parameters<typeof responseFields>[1];
 
 type UpstreamFieldRules = Parameters<typeof upstreamFields>[1];
 
@@ -250,7 +250,7 @@ describe('the loop guard', () => {
 });
 
 describe('fields of an answer', () => {
-  it.each<[string, Fields, number, AnswerFieldRules['body'], Fields]>([
+  it.each<[string, Fields, number, ResponseFieldRules['body'], Fields]>([
     [
       'Set-Cookie stays repeated',
       ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'],
@@ -292,7 +292,7 @@ describe('fields of an answer', () => {
     ['an empty 205 is said to be', ['Content-Length', '0'], 205, 'plain', ['content-length', '0']],
     ['Trailer in frames passes', ['Trailer', 'x', 'Connection', 'close'], 200, 'framed', ['Trailer', 'x']],
   ])('%s', (_, fields, status, body, expected) => {
-    expect(answerFields(section(fields), { status, body })).toEqual(expected);
+    expect(responseFields(section(fields), { status, body })).toEqual(expected);
   });
 });
 

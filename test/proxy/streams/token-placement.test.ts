@@ -33,7 +33,7 @@ describe('fields', () => {
   ])('with %s make room', (_, fields) => {
     const placement = new TokenPlacement([KEY]);
     const request = incoming(['a', '1', ...fields, 'b', '2'], { connectionOptions: ['x-api-key', 'b'] });
-    expect(placement.isShownOwn(request)).toBe(true);
+    expect(placement.areOwnCredentials(request)).toBe(true);
     const placed = placement.place(request, 'Bearer tok');
     expect(placed.fields).toEqual(['a', '1', 'b', '2', 'X-Api-Key', 'tok']);
     expect(placed.connectionOptions).toEqual(['b']);
@@ -76,7 +76,7 @@ describe('a placeholder', () => {
     const { fields } = placement.place(request, 'Bearer tok');
     const swapped = expected !== undefined && expected !== value;
     expect(fields).toEqual(swapped ? ['x-api-key', expected] : []);
-    expect(placement.isShownOwn(request)).toBe(!swapped);
+    expect(placement.areOwnCredentials(request)).toBe(!swapped);
   });
 
   it('that comes twice gets one token, and none where there is none', () => {
@@ -108,8 +108,8 @@ describe('a query parameter', () => {
   });
 
   it('is its own to show, keep and lose', () => {
-    expect(placement.isShownOwn(incoming([], { target: '/?access_token=own' }))).toBe(true);
-    expect(placement.isShownOwn(incoming([], { target: '/?other=own' }))).toBe(false);
+    expect(placement.areOwnCredentials(incoming([], { target: '/?access_token=own' }))).toBe(true);
+    expect(placement.areOwnCredentials(incoming([], { target: '/?other=own' }))).toBe(false);
     expect(placement.target('/?access_token=own&b', undefined)).toBe('/?b');
     expect(placement.place(incoming([]), 'Bearer t').neverIndexed).toEqual([':path']);
   });

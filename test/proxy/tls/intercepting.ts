@@ -10,7 +10,7 @@ import { onTestFinished } from 'vitest';
 import type { AllowedDestination, ForwardProxyConfig } from '../../../src/config/config.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
-import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LeafCertificates } from '../../../src/proxy/tls/interception-ca.ts';
 import { type Certificate, selfSigned } from '../../wire/certificate.ts';
 import { message } from '../../wire/messages.ts';
 import { RawClient } from '../../wire/raw-client.ts';
@@ -112,7 +112,7 @@ export async function intercepting(
       entry,
       { connect: 'intercept', ...proxy },
     ),
-    leaves: new LeafContexts(authority, certifiedBy),
+    leaves: new LeafCertificates(authority, certifiedBy),
     network: LOOPBACK,
     ...settings,
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createAuthority, LeafContexts } from '../../../src/proxy/tls/interception-ca.ts';
+import { createAuthority, LeafCertificates } from '../../../src/proxy/tls/interception-ca.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const LEAF_MS = 24 * 3_600_000;
@@ -19,7 +19,7 @@ function leaves() {
       return authority.issue(name, nowMs);
     },
   };
-  return { clock, contexts: new LeafContexts(counting, clock), issued: () => issued };
+  return { clock, contexts: new LeafCertificates(counting, clock), issued: () => issued };
 }
 
 describe('certificates for apps', () => {

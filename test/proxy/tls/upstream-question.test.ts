@@ -50,19 +50,19 @@ describe('what an upstream speaks', () => {
   it('is known when one stands', () => {
     const { known, done, user } = ask('h2', false);
     expect([known, done]).toEqual([[], []]);
-    user.connected();
+    user.onConnected();
     expect([known, done]).toEqual([['h2'], ['first given back']]);
   });
 
   it('is that of the stream which takes the place of the first', () => {
     const { known, done, user, instead } = ask('h2', false);
-    user.connected(instead);
+    user.onConnected(instead);
     expect([known, done]).toEqual([['http1'], ['other given back']]);
   });
 
   it('stays unknown where none can be made', () => {
     const { known, done, user, end } = ask('h2', false);
-    user.upstreamFailed(UNREACHABLE, 'lost');
+    user.onError(UNREACHABLE, 'lost');
     expect(known).toEqual([undefined]);
     end();
     expect(done).toEqual([]);
@@ -72,12 +72,12 @@ describe('what an upstream speaks', () => {
     const ended = ask('h2', false);
     ended.end();
     expect(ended.done).toEqual(['first abandoned']);
-    ended.user.upstreamFailed(UNREACHABLE, 'lost');
+    ended.user.onError(UNREACHABLE, 'lost');
     expect(ended.known).toEqual([]);
 
     const { known, user } = ask('h2', false);
-    user.connected();
-    user.upstreamFailed(UNREACHABLE, 'lost');
+    user.onConnected();
+    user.onError(UNREACHABLE, 'lost');
     expect(known).toEqual(['h2']);
   });
 });

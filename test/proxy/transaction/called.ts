@@ -2,13 +2,13 @@ import type { ProxyErrorCode, SidecarError } from '../../../src/platform/errors.
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import type { Protocol } from '../../../src/proxy/http/messages.ts';
 import type {
-  AnswerBody,
-  AnswerHead,
-  AppStream,
   Delivery,
+  DownstreamStream,
   IncomingRequest,
   LocalReply,
   OutgoingRequest,
+  ResponseBody,
+  ResponseHead,
   UpstreamStream,
   UpstreamStreams,
   UpstreamUser,
@@ -18,24 +18,24 @@ import type { TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { createPorts, type Ports } from './ported-transaction.ts';
 
 /** An app's stream of no protocol, of which all that happens is written down. */
-export class FakeAppStream implements AppStream {
-  requestWhole: boolean;
+export class FakeAppStream implements DownstreamStream {
+  requestComplete: boolean;
   readonly awaitsContinue = false;
   readonly offeredProtocols = undefined;
-  head: AnswerHead | undefined;
+  head: ResponseHead | undefined;
   body = '';
   trailers: readonly string[] | undefined;
   own: LocalReply | undefined;
   wasCut = false;
   held = false;
 
-  constructor(requestWhole: boolean) {
-    this.requestWhole = requestWhole;
+  constructor(requestComplete: boolean) {
+    this.requestComplete = requestComplete;
   }
 
   ownerFor(): undefined {}
-  inform(): void {}
-  respond(head: AnswerHead): void {
+  sendInterim(): void {}
+  respond(head: ResponseHead): void {
     this.head = head;
   }
   data(slice: Buffer): void {
@@ -47,27 +47,27 @@ export class FakeAppStream implements AppStream {
   end(trailers: readonly string[]): void {
     this.trailers = trailers;
   }
-  answer(own: LocalReply): void {
+  sendLocalReply(own: LocalReply): void {
     this.own = own;
   }
   cut(): void {
     this.wasCut = true;
   }
-  hold(): void {
+  pause(): void {
     this.held = true;
   }
-  proceed(): void {
+  resume(): void {
     this.held = false;
   }
   becomeTunnel(): void {}
-  giveUp(): undefined {}
+  detach(): undefined {}
 }
 
 /** A stream to an upstream that does what the test says. */
 export class FakeUpstreamStream implements UpstreamStream {
   readonly protocol: Protocol = 'h2';
   readonly ready = true;
-  readonly allTaken = true;
+  readonly drained = true;
   readonly heldBytes = 0;
   readonly user: UpstreamUser;
   request: OutgoingRequest | undefined;
@@ -100,10 +100,10 @@ export class FakeUpstreamStream implements UpstreamStream {
   touch(): void {}
   pause(): void {}
   resume(): void {}
-  hold(): void {
+  cork(): void {
     this.held = true;
   }
-  proceed(): void {
+  uncork(): void {
     this.held = false;
     this.#then?.();
   }
@@ -118,18 +118,18 @@ export class FakeUpstreamStream implements UpstreamStream {
 
   /** Answers with these fields and, where there is one, a body; `trailers` end it. */
   answer(fields: string[], { status = 200, body, trailers }: Answered = {}): void {
-    const kind: AnswerBody = body === undefined && trailers === undefined ? 'none' : 'open';
+    const kind: ResponseBody = body === undefined && trailers === undefined ? 'none' : 'open';
     this.#then = () => {
       this.#then = undefined;
-      if (body !== undefined) this.user.answerData(Buffer.from(body));
-      if (kind === 'none' || trailers !== undefined) this.user.answerEnded(trailers ?? []);
+      if (body !== undefined) this.user.onData(Buffer.from(body));
+      if (kind === 'none' || trailers !== undefined) this.user.onEnd(trailers ?? []);
     };
-    this.user.answered({ status, reason: '', fields, connectionOptions: [] }, kind);
+    this.user.onResponse({ status, reason: '', fields, connectionOptions: [] }, kind);
     if (!this.held && this.over === undefined) this.#then();
   }
 
   fail(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
-    this.user.upstreamFailed(error, delivery);
+    this.user.onError(error, delivery);
   }
 }
 
@@ -160,13 +160,13 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
     return stream;
   };
   const streams: UpstreamStreams = {
-    speaks: undefined,
+    negotiatedProtocol: undefined,
     acquire: (_, user) => lend(user),
-    acquireNew: (_, user) => lend(user),
-    acquireAgain: (_, user) => lend(user),
+    acquireFresh: (_, user) => lend(user),
+    acquireForRetry: (_, user) => lend(user),
     acquireTunnel: lend,
     discardIdle() {},
-    retire() {},
+    drain() {},
     close() {},
   };
   const created = createPorts({ streams, ...ports });
@@ -192,7 +192,7 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
   const send = (text: string, end: boolean): void => {
     if (text !== '') transaction.takeBody(Buffer.from(text));
     if (end) {
-      app.requestWhole = true;
+      app.requestComplete = true;
       transaction.endBody([]);
     }
     transaction.flushRequest();

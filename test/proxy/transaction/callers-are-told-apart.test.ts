@@ -37,7 +37,10 @@ function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Authorizer
     },
   };
   const authorizer: Authorizer = {
-    withoutProof: (asked) => ({ ...asked, fields: asked.fields.filter((text) => !/proof|mine/i.test(text)) }),
+    withoutCredentials: (asked) => ({
+      ...asked,
+      fields: asked.fields.filter((text) => !/proof|mine/i.test(text)),
+    }),
     identify(asked) {
       identified.push(asked);
       return identify(caller);
@@ -101,7 +104,7 @@ describe('a caller that has to be asked after', () => {
   it('has its body wait until it is known', async () => {
     const { app, asked, transaction, identified, told, upstream } = serveLater(POST);
     expect([app.held, app.text, asked]).toEqual([true, '', []]);
-    transaction.appReady();
+    transaction.onDownstreamDrain();
     await identified();
     expect(told).toEqual(['entered', 'uses api']);
     expect(app.held).toBe(false);

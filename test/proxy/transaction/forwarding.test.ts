@@ -18,7 +18,7 @@ describe('a request with a token in hand', () => {
     expect(load.inFlight).toBe(1);
     upstream().bring(ok('hello'));
     expect(app.text).toBe('HTTP/1.1 200 Reason\r\nContent-Length: 5\r\n\r\nhello');
-    expect(app.ended).toEqual({ last: false, patienceMs: 10_000 });
+    expect(app.ended).toEqual({ last: false, timeoutMs: 10_000 });
     transaction.settle(clock.monotonicMs());
     transaction.settle(clock.monotonicMs());
     expect(load.inFlight).toBe(0);
@@ -92,7 +92,7 @@ describe('a request with a token in hand', () => {
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000'], 'x'.repeat(60_000)));
     upstream().bring('x'.repeat(60_000));
     expect(upstream().connection.socket.isPaused()).toBe(true);
-    transaction.appReady();
+    transaction.onDownstreamDrain();
     expect(upstream().connection.socket.isPaused()).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { Http1AppStream } from '../../../src/proxy/app/http1/stream.ts';
+import { Http1DownstreamStream } from '../../../src/proxy/downstream/http1/stream.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { get, ok } from '../../wire/messages.ts';
@@ -11,7 +11,7 @@ it('requests are served by the generation that is there when they come; those un
     const app = new FakeApp();
     const head = requestHeadReader(context.generation().limits).read(Buffer.from(get('/'), 'latin1'), 0);
     if (head === undefined) throw new Error('the test gave no whole head');
-    const { transaction } = new Http1AppStream(app, context, head, clock.monotonicMs());
+    const { transaction } = new Http1DownstreamStream(app, context, head, clock.monotonicMs());
     transaction.begin();
     return { app, transaction };
   }

@@ -2,9 +2,9 @@ import type { OnReadOpts, Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
-import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
+import { type Http1Carrier, Http1DownstreamStream } from '../../../src/proxy/downstream/http1/stream.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
-import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
+import { CoalescingWriter } from '../../../src/proxy/io/coalescing-writer.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { type ActiveRoute, routeMatcher } from '../../../src/proxy/routing/routes.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 import { ADMISSION, type RuleContext } from '../../../src/proxy/transaction/admission.ts';
 import type { Authorizer, CallerPolicy } from '../../../src/proxy/transaction/authorizer.ts';
-import { Generation } from '../../../src/proxy/transaction/generation.ts';
+import { ConfigSnapshot } from '../../../src/proxy/transaction/config-snapshot.ts';
 import type { ListenerContext } from '../../../src/proxy/transaction/listener-context.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/http1/connection.ts';
@@ -68,10 +68,10 @@ export class Sink extends Duplex {
 export class FakeApp implements Http1Carrier {
   readonly sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024 });
   readonly socket = this.sink as unknown as Socket;
-  readonly writer = new GatheredWriter(this.socket);
-  endsWithAnswer = false;
+  readonly writer = new CoalescingWriter(this.socket);
+  endsWithResponse = false;
   held = false;
-  ended: { last: boolean; patienceMs: number } | undefined;
+  ended: { last: boolean; timeoutMs: number } | undefined;
   cutBy: 'end' | 'reset' | undefined;
   #owner: ConnectionOwner | undefined;
 
@@ -83,14 +83,14 @@ export class FakeApp implements Http1Carrier {
     this.#owner ??= new ConnectionOwner(caller);
     return this.#owner;
   }
-  hold(): void {
+  pause(): void {
     this.held = true;
   }
-  proceed(): void {
+  resume(): void {
     this.held = false;
   }
-  endAnswer(_stream: Http1AppStream, last: boolean, patienceMs: number): void {
-    this.ended = { last, patienceMs };
+  endResponse(_stream: Http1DownstreamStream, last: boolean, timeoutMs: number): void {
+    this.ended = { last, timeoutMs };
     this.writer.flush();
   }
   cut(byReset: boolean): void {
@@ -183,12 +183,12 @@ export function createPorts(ports: Ports = {}) {
   }
 
   const upstreamStreams = {
-    acquire(_request: unknown, user: UpstreamUser, trustMs: number) {
-      asked.push(trustMs);
+    acquire(_request: unknown, user: UpstreamUser, maxIdleMs: number) {
+      asked.push(maxIdleMs);
       const coming = ports.lent === 'coming';
       return new Http1UpstreamStream(coming ? lend(user) : stand(user, ports.lent !== 'new'));
     },
-    acquireNew(_request: unknown, user: UpstreamUser) {
+    acquireFresh(_request: unknown, user: UpstreamUser) {
       asked.push('new');
       return new Http1UpstreamStream(lend(user));
     },
@@ -212,7 +212,7 @@ export function createPorts(ports: Ports = {}) {
     phase: ports.phase ?? 'serving',
   };
   const limits = { ...LIMITS, ...ports.limits };
-  let generation = new Generation({
+  let generation = new ConfigSnapshot({
     record: () => undefined,
     callers: ports.callers ?? [],
     destinations: new Destinations({
@@ -238,7 +238,7 @@ export function createPorts(ports: Ports = {}) {
     context,
     /** Has requests served with these destinations from now on. */
     replaceDestinations(destinations: Destinations) {
-      generation = new Generation({ ...generation, destinations });
+      generation = new ConfigSnapshot({ ...generation, destinations });
     },
     clock,
     load,
@@ -270,7 +270,7 @@ export function serve(request: string, ports: Ports = {}) {
   const app = new FakeApp();
   const head = requestHeadReader(context.generation().limits).read(Buffer.from(request, 'latin1'), 0);
   if (head === undefined) throw new Error('the test gave no whole head');
-  const stream = new Http1AppStream(app, context, head, clock.monotonicMs());
+  const stream = new Http1DownstreamStream(app, context, head, clock.monotonicMs());
   const { transaction } = stream;
   transaction.begin();
   // As after every read.

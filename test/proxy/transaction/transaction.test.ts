@@ -64,7 +64,7 @@ describe('a request that is not admitted', () => {
   ])('that can be followed by %s keeps the connection or not: closes %s', (_, bytes, last) => {
     const { app } = serve(bytes, { route: { match: { pathPrefix: '/api' } } });
     expect(app.text).toMatch(/^HTTP\/1\.1 404 /);
-    expect(app.ended).toEqual({ last, patienceMs: 7000 });
+    expect(app.ended).toEqual({ last, timeoutMs: 7000 });
     expect(app.text.includes('connection: close\r\n')).toBe(last);
   });
 });
@@ -84,9 +84,9 @@ describe('a body', () => {
     upstream().bring(ok('early'));
     const before = upstream().sent;
     send('hello', { end: true });
-    transaction.appReady();
+    transaction.onDownstreamDrain();
     expect(upstream().sent).toBe(before);
-    expect(stream.requestWhole).toBe(true);
+    expect(stream.requestComplete).toBe(true);
   });
 });
 
@@ -180,7 +180,7 @@ describe('an answer', () => {
     upstream().bring(comes);
     expect(app.text.endsWith(ends)).toBe(true);
     expect(app.text.includes('connection: close')).toBe(last);
-    expect(app.ended).toEqual({ last, patienceMs: 10_000 });
+    expect(app.ended).toEqual({ last, timeoutMs: 10_000 });
   });
 
   it('that ends while the proxy drains is the last on its connection', () => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
+import { CoalescingWriter } from '../../../src/proxy/io/coalescing-writer.ts';
 import type { TakeBytes } from '../../../src/proxy/io/sockets.ts';
 import { runTunnel, SocketSide, type TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
@@ -12,7 +12,7 @@ const IDLE_MS = 5000;
 class End implements TunnelEnd {
   readonly sink = new Sink({ decodeStrings: false, allowHalfOpen: true });
   readonly socket = this.sink as unknown as Socket;
-  readonly writer = new GatheredWriter(this.socket);
+  readonly writer = new CoalescingWriter(this.socket);
   readonly #early: Buffer | undefined;
   ending: 'reset' | 'soon' | undefined;
   bring: TakeBytes = () => {};

@@ -11,9 +11,9 @@ import { Registry } from '../../../src/platform/prometheus.ts';
 import { type Clock, systemClock } from '../../../src/platform/time/clock.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import {
-  type AnswerHead,
   type Delivery,
   type IncomingRequest,
+  type ResponseHead,
   type UpstreamStream,
   type UpstreamUser,
   WithoutRequest,
@@ -62,10 +62,10 @@ class User implements UpstreamUser {
 
   begin(stream: UpstreamStream): void {
     this.#stream = stream;
-    if (stream.ready) this.connected();
+    if (stream.ready) this.onConnected();
   }
 
-  connected(instead?: UpstreamStream): void {
+  onConnected(instead?: UpstreamStream): void {
     if (instead !== undefined) this.#stream = instead;
     const stream = this.#stream as UpstreamStream;
     const hasBody = this.#body !== '';
@@ -88,30 +88,30 @@ class User implements UpstreamUser {
     }
     stream.flush();
   }
-  answered(head: AnswerHead): void {
+  onResponse(head: ResponseHead): void {
     this.#status = head.status;
   }
-  answerData(slice: Buffer): void {
+  onData(slice: Buffer): void {
     this.#text += slice.toString('latin1');
   }
-  answerEnded(): void {
+  onEnd(): void {
     const by = this.#stream?.protocol as 'http1' | 'h2';
     this.#result.resolve({ status: this.#status, body: this.#text, by });
   }
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
+  onError(error: SidecarError<ProxyErrorCode>, delivery: Delivery): void {
     this.delivery = delivery;
     this.#result.reject(error);
   }
-  informed(): void {}
-  switched(): void {}
-  flushAnswer(): void {}
-  upstreamReady(): void {}
-  stalled(): void {}
+  onInterim(): void {}
+  onSwitched(): void {}
+  onReadEnd(): void {}
+  onDrain(): void {}
+  onStalled(): void {}
 }
 
 /** Sends nothing. */
 class TunnelUser extends User {
-  override connected(): void {}
+  override onConnected(): void {}
 }
 
 function request(protocol: 'http1' | 'h2', more: Partial<IncomingRequest> = {}): IncomingRequest {
@@ -239,9 +239,9 @@ async function open(
 describe('protocol: auto over TLS', () => {
   it('leaves it to the upstream what a request of HTTP/2 goes out by', async () => {
     const { pools, ask } = await open('h2 and http/1.1');
-    expect(pools.speaks).toBeUndefined();
+    expect(pools.negotiatedProtocol).toBeUndefined();
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2', body: expect.stringContaining('HTTP/2') });
-    expect(pools.speaks).toBe('h2');
+    expect(pools.negotiatedProtocol).toBe('h2');
   });
 
   it('has a request of HTTP/1.1 stay with it, on connections of its own', async () => {
@@ -282,7 +282,7 @@ describe('protocol: auto over TLS', () => {
     for (let times = 0; times < 3; times++) {
       expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
     }
-    expect(pools.speaks).toBe('http1');
+    expect(pools.negotiatedProtocol).toBe('http1');
   });
 
   it('writes a request of HTTP/2 as HTTP/1.1 where the upstream chooses that, and loses nothing', async () => {
@@ -292,7 +292,7 @@ describe('protocol: auto over TLS', () => {
     const answer = await ask(request('h2', { method: 'POST', fields }), 'body');
 
     expect(answer).toEqual({ by: 'http1', status: 200, body: 'HTTP/1 a=1; b=2 up.test body 1' });
-    expect(pools.speaks).toBe('http1');
+    expect(pools.negotiatedProtocol).toBe('http1');
     await ask(request('h2'));
     await ask(request('http1'));
     expect(connections()).toBe(1);
@@ -355,7 +355,7 @@ describe('gRPC never goes by HTTP/1.1', () => {
     expect(await ask(grpc, 'x')).toMatchObject({ by: 'h2' });
     chosen = 'http/1.1';
     const other = new User(request('h2'), '');
-    other.begin(pools.acquireNew(request('h2'), other));
+    other.begin(pools.acquireFresh(request('h2'), other));
     expect(await other.answer).toMatchObject({ by: 'http1' });
 
     expect(await ask(grpc, 'x')).toMatchObject({ by: 'h2' });
@@ -366,11 +366,11 @@ describe('gRPC never goes by HTTP/1.1', () => {
 describe('protocol: auto without TLS', () => {
   it('is HTTP/1.1, but for gRPC, which fails with what to set', async () => {
     const { ask, pools, connections } = await open('plain http/1.1');
-    expect(pools.speaks).toBe('http1');
+    expect(pools.negotiatedProtocol).toBe('http1');
     expect(await ask(request('h2'))).toMatchObject({ by: 'http1' });
     const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc'] });
     expect(() => pools.acquire(grpc, new User(grpc, ''), TRUST)).toThrow('protocol: h2c');
-    expect(() => pools.acquireNew(grpc, new User(grpc, ''))).toThrow('protocol: h2c');
+    expect(() => pools.acquireFresh(grpc, new User(grpc, ''))).toThrow('protocol: h2c');
     const web = request('h2', { fields: ['content-type', 'application/grpc-web+proto'] });
     expect(await ask(web)).toMatchObject({ by: 'http1' });
     expect(connections()).toBe(1);
@@ -409,7 +409,7 @@ describe('requests of HTTP/1.1', () => {
     const third = request('http1');
     const overloaded = expect.objectContaining({ code: 'overloaded' });
     expect(() => pools.acquire(third, new User(third, ''), TRUST)).toThrow(overloaded);
-    expect(() => pools.acquireNew(third, new User(third, ''))).toThrow(overloaded);
+    expect(() => pools.acquireFresh(third, new User(third, ''))).toThrow(overloaded);
     await Promise.all(users.map(({ answer }) => answer));
     expect(all.mayOpen()).toBe(true);
     await start(third).answer;
@@ -486,7 +486,7 @@ describe('a pool of HTTP/2 connections', () => {
     'that is retired keeps no connection of a caller who comes late, with protocol: %s',
     async (protocol) => {
       const { pools, start, accepted } = await open(protocol === 'h2c' ? 'plain h2' : 'h2', protocol);
-      pools.retire();
+      pools.drain();
       expect(await start(request('h2'), '', 'late').answer).toMatchObject({ by: 'h2' });
       await until(() => accepted.size === 0);
     },
@@ -495,7 +495,7 @@ describe('a pool of HTTP/2 connections', () => {
   it('that is retired serves who waits, and keeps nothing', async () => {
     const { pools, start, accepted } = await open('plain h2', 'h2c');
     const user = start(request('h2'));
-    pools.retire();
+    pools.drain();
     expect(await user.answer).toMatchObject({ by: 'h2' });
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
   });
@@ -507,7 +507,7 @@ describe('a pool of HTTP/2 connections', () => {
     // The upstream is asked before it has said that it takes nothing.
     await expect(start(request('h2')).answer).rejects.toMatchObject({ code: 'upstream_protocol_error' });
     const late = start(request('h2'));
-    pools.retire();
+    pools.drain();
     expect(accepted.size).toBe(1);
     const closed = Promise.all([...accepted].map((socket) => once(socket, 'close')));
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { shownSettings } from '../../../src/sidecar/status/configuration.ts';
+import { redactedSettings } from '../../../src/sidecar/status/configuration.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 
 const HIDDEN = '(set)';
@@ -26,7 +26,7 @@ it('nothing that a client is called, sends along or claims is shown', () => {
     routes: [{ name: 'api', inject: [{ into: 'placeholder', header: 'x', placeholder: 'SECRET' }] }],
     aSettingOfTomorrow: 'SECRET',
   };
-  const shown = shownSettings(config);
+  const shown = redactedSettings(config);
   expect(JSON.stringify(shown)).not.toContain('SECRET');
   expect(shown).toMatchObject({
     credentials: [
@@ -53,7 +53,7 @@ it('of a configuration as it is used, what was set and what was not', async () =
       routes: [{ name: 'api', upstream: 'https://api.example.com/v2', credential: 'crm' }],
     }),
   );
-  const shown = shownSettings(await loadConfig({ config: { key: '--config', text: path } }));
+  const shown = redactedSettings(await loadConfig({ config: { key: '--config', text: path } }));
   expect(JSON.stringify(shown)).not.toContain('SECRET');
   expect(shown).toMatchObject({
     logLevel: 'info',

@@ -25,7 +25,7 @@ async function statusWith(
   return readStatus({
     config: () => config,
     tokens: () => [],
-    figures: () => new Map(),
+    stats: () => new Map(),
     history: { recent: () => undefined, lastMinute: () => undefined },
     spoken: () => new Map(),
     refusedHosts: () => [],

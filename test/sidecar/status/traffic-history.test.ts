@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { RouteFigures } from '../../../src/proxy/metrics.ts';
+import type { RouteStats } from '../../../src/proxy/metrics.ts';
 import { TrafficHistory } from '../../../src/sidecar/status/traffic-history.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -11,7 +11,7 @@ const INTERVAL_MS = 10_000;
 
 const BOUNDS = [0.1, 1, 10];
 
-type Counted = { -readonly [Key in keyof RouteFigures]: RouteFigures[Key] };
+type Counted = { -readonly [Key in keyof RouteStats]: RouteStats[Key] };
 
 function nothing(): Counted {
   return {
@@ -29,7 +29,7 @@ function nothing(): Counted {
 function openHistory() {
   const clock = new ManualClock();
   const routes = new Map<string, Counted>();
-  const history = new TrafficHistory({ figures: () => snapshot(), bounds: BOUNDS, clock });
+  const history = new TrafficHistory({ stats: () => snapshot(), bounds: BOUNDS, clock });
   onTestFinished(() => history.close());
   /** As the metrics give them: copies. */
   const snapshot = () => new Map([...routes].map(([name, counted]) => [name, structuredClone(counted)]));

@@ -24,7 +24,7 @@ const CLIENT_REJECTED: TokenResponse = {
   blames: 'client',
 };
 
-const LINE = { atOnce: 8, patienceMs: 10_000 };
+const LINE = { atOnce: 8, timeoutMs: 10_000 };
 
 function create(answer: (subject: string, count: number) => TokenResponse | Promise<TokenResponse>) {
   const clock = new ManualClock();
@@ -387,7 +387,7 @@ describe('in line', () => {
       code: 'token_unavailable',
       message: expect.stringContaining('the turn of the exchange has not come within 10000 ms'),
     });
-    await clock.advance(LINE.patienceMs);
+    await clock.advance(LINE.timeoutMs);
     await waiting;
     resolve(granted('late'));
     await Promise.all(slow);

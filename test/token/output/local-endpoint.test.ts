@@ -19,7 +19,7 @@ const ASKING = { 'token-sidecar-request': 'true' };
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const BASIC = { ...FORM, authorization: 'Basic eDp5' };
 
-interface AnswerBody {
+interface ResponseBody {
   readonly expires_in?: number;
   readonly error?: string;
   readonly error_description?: string;
@@ -28,7 +28,7 @@ interface AnswerBody {
 interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: AnswerBody;
+  readonly body: ResponseBody;
 }
 
 async function start(scope?: string) {

@@ -2,19 +2,19 @@ import type { OnReadOpts, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../platform/errors.ts';
-import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../platform/time/clock.ts';
+import { type Clock, elapsedMs, hasPassed, type Instant, later } from '../../../platform/time/clock.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
+import { CoalescingWriter } from '../../io/coalescing-writer.ts';
 import { afterPoll, Deadline } from '../../io/deadline.ts';
-import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { FailedWrite, sharedRead, type TakeBytes } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { ConnectionOwner, UpstreamUser } from '../../streams/contract.ts';
-import { isAnswerDue, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
-import { type StreamEnd, wasSaid } from '../close-notify.ts';
+import { isResponseDue, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
+import { sawCloseNotify, type TlsEnd } from '../close-notify.ts';
 import { IDLE_MS } from '../connection-budget.ts';
 import type { UpstreamFailures } from '../failures.ts';
-import { AnswerReader } from './answer-reader.ts';
-import { type AnswerInProgress, type Busy, deliveryOf, type Idle, type UpstreamState } from './state.ts';
+import { ResponseReader } from './response-reader.ts';
+import { type Busy, deliveryOf, type Idle, type ResponseInProgress, type UpstreamState } from './state.ts';
 
 /** How long the rest of an unwanted answer may take. */
 const WORTH_READING_MS = 1_000;
@@ -44,9 +44,9 @@ const GIVEN_UP: UpstreamState = { kind: 'given-up' };
 const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
 /** Carries one request at a time. */
-export class UpstreamConnection extends AnswerReader {
+export class UpstreamConnection extends ResponseReader {
   readonly socket: Socket;
-  readonly writer: GatheredWriter;
+  readonly writer: CoalescingWriter;
   readonly #options: UpstreamConnectionOptions;
   readonly #failures: UpstreamFailures;
   readonly #deadline: Deadline;
@@ -61,7 +61,7 @@ export class UpstreamConnection extends AnswerReader {
     const socket = options.connect(sharedRead((chunk) => this.#take(chunk)));
     this.socket = socket;
     this.#failed = new FailedWrite(socket);
-    this.writer = new GatheredWriter(socket, this.#failed);
+    this.writer = new CoalescingWriter(socket, this.#failed);
     this.#options = options;
     this.#failures = options.failures;
     const now = options.clock.now();
@@ -91,7 +91,7 @@ export class UpstreamConnection extends AnswerReader {
       ) {
         options.onRefused();
         this.abandon();
-        user?.upstreamFailed(this.#failures.takesNoHttp1(error), 'unsent');
+        user?.onError(this.#failures.takesNoHttp1(error), 'unsent');
       } else {
         this.#onEnded(this.#failures.of(error, kind));
       }
@@ -129,25 +129,25 @@ export class UpstreamConnection extends AnswerReader {
 
   /**
    * Gives an idle connection up if it can carry no request.
-   * @param trustMs after this long idle, a turn of the event loop shows whether the upstream has closed it;
-   * then `connected` is called.
+   * @param maxIdleMs after this long idle, a turn of the event loop shows whether the upstream has closed it;
+   * then `onConnected` is called.
    */
-  lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
+  lend(user: UpstreamUser, maxIdleMs: number, now: Instant): boolean {
     const idle = this.state;
     const { socket } = this;
     const dead = socket.destroyed || socket.readableEnded || socket.errored !== null;
-    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {
+    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || hasPassed(this.#retiresAt, now)) {
       this.abandon();
       return false;
     }
     this.#deadline.clear();
-    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {
+    if (idle.doubtful || elapsedMs(idle.since, now) >= maxIdleMs) {
       const examined: UpstreamState = { kind: 'examined', user, idle };
       this.state = examined;
       afterPoll(() => {
         if (this.state !== examined) return;
         this.state = { kind: 'lent', user, idle };
-        user.connected();
+        user.onConnected();
       });
     } else {
       this.state = { kind: 'lent', user, idle };
@@ -176,8 +176,8 @@ export class UpstreamConnection extends AnswerReader {
       user: lent.user,
       method,
       reused: lent.idle !== undefined,
-      requestWhole: false,
-      anyAnswer: false,
+      requestComplete: false,
+      anyResponse: false,
       interims: undefined,
       answer: undefined,
       gatheredBytes: 0,
@@ -188,14 +188,14 @@ export class UpstreamConnection extends AnswerReader {
   requestSent(nowMs: number): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
-    busy.requestWhole = true;
+    busy.requestComplete = true;
     this.#deadline.set(nowMs + this.#stallTimeoutMs(busy));
   }
 
   /** Bytes have moved, or there was room for more. */
   override touch(): void {
     const busy = this.state;
-    if (busy.kind !== 'busy' || isAnswerDue(busy.requestWhole, busy.answer !== undefined)) return;
+    if (busy.kind !== 'busy' || isResponseDue(busy.requestComplete, busy.answer !== undefined)) return;
     this.#deadline.set(this.#nowMs() + this.#stallTimeoutMs(busy));
   }
 
@@ -211,8 +211,8 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.resume();
   }
 
-  /** Called during `answered`; passes nothing on until `proceed`. */
-  hold(): void {
+  /** Called during `onResponse`; passes nothing on until `uncork`. */
+  cork(): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
     // The head of this answer does not count as gathered.
@@ -223,7 +223,7 @@ export class UpstreamConnection extends AnswerReader {
     this.socket.pause();
   }
 
-  proceed(): void {
+  uncork(): void {
     const held = this.state;
     if (held.kind !== 'held') return;
     const { busy, bytes, end } = held;
@@ -236,9 +236,9 @@ export class UpstreamConnection extends AnswerReader {
   }
 
   /** Reads the rest of the held answer if its end is near, otherwise cuts the connection. */
-  discardAnswer(): void {
+  discardResponse(): void {
     const held = this.state;
-    const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
+    const answer = held.kind === 'held' && held.busy.requestComplete ? held.busy.answer : undefined;
     if (held.kind !== 'held' || held.end !== undefined || !answer?.persistent) {
       this.abandon();
       return;
@@ -258,7 +258,7 @@ export class UpstreamConnection extends AnswerReader {
   }
 
   /** Begins no further request. */
-  retire(): void {
+  drain(): void {
     this.#retiresAt = LONG_AGO;
   }
 
@@ -281,21 +281,21 @@ export class UpstreamConnection extends AnswerReader {
     const { user } = made;
     this.state = { kind: 'lent', user, idle: undefined };
     this.#deadline.clear();
-    user.connected();
+    user.onConnected();
   }
 
   readonly #onDrain = (): void => {
     this.touch();
-    if (this.state.kind === 'busy') this.state.user.upstreamReady();
+    if (this.state.kind === 'busy') this.state.user.onDrain();
   };
 
   readonly #onEnd = (): void => {
     // A write had failed: the error follows.
     if (this.socket.errored !== null) return;
-    this.#onEnded(wasSaid(this.socket) ? 'said' : 'cut');
+    this.#onEnded(sawCloseNotify(this.socket) ? 'said' : 'cut');
   };
 
-  #onEnded(end: StreamEnd): void {
+  #onEnded(end: TlsEnd): void {
     const state = this.state;
     switch (state.kind) {
       case 'held':
@@ -308,7 +308,7 @@ export class UpstreamConnection extends AnswerReader {
       case 'busy':
       case 'discarding':
         // Go accepts HTTP/1.1 by ALPN even where it speaks only HTTP/2.
-        if (state.kind === 'busy' && !state.reused && !state.anyAnswer && this.#choseNothing) {
+        if (state.kind === 'busy' && !state.reused && !state.anyResponse && this.#choseNothing) {
           this.#options.onRefused?.();
         }
         this.#endStream(state.answer, end);
@@ -321,7 +321,7 @@ export class UpstreamConnection extends AnswerReader {
     }
   }
 
-  #endStream(answer: AnswerInProgress | undefined, end: StreamEnd): void {
+  #endStream(answer: ResponseInProgress | undefined, end: TlsEnd): void {
     if (typeof end === 'object' || answer === undefined) {
       this.fail(typeof end === 'object' ? end : this.#closed(), true);
     } else if (end === 'cut') {
@@ -330,7 +330,7 @@ export class UpstreamConnection extends AnswerReader {
       try {
         answer.persistent = false;
         answer.body.end();
-        this.endAnswer(answer);
+        this.endResponse(answer);
       } catch (error) {
         this.fail(asProxyError(error), false);
       }
@@ -342,21 +342,21 @@ export class UpstreamConnection extends AnswerReader {
     if (owner !== undefined) this.#owner = owner;
   }
 
-  protected override endAnswer(answer: AnswerInProgress): void {
+  protected override endResponse(answer: ResponseInProgress): void {
     const state = this.state;
-    const requestWhole = state.kind !== 'busy' || state.requestWhole;
-    if (answer.persistent && requestWhole && answer.reusableForMs > 0) {
+    const requestComplete = state.kind !== 'busy' || state.requestComplete;
+    if (answer.persistent && requestComplete && answer.reusableForMs > 0) {
       this.#becomeIdle(answer.reusableForMs, answer.wasHeld);
     } else {
       this.abandon();
     }
     // Last: the user may begin the next request on this connection.
-    if (state.kind === 'busy') state.user.answerEnded(answer.body.trailers);
+    if (state.kind === 'busy') state.user.onEnd(answer.body.trailers);
   }
 
   #becomeIdle(reusableForMs: number, doubtful: boolean): void {
     const now = this.#options.clock.now();
-    if (isPast(this.#retiresAt, now)) {
+    if (hasPassed(this.#retiresAt, now)) {
       this.abandon();
       return;
     }
@@ -371,7 +371,7 @@ export class UpstreamConnection extends AnswerReader {
     const state = this.state;
     const delivery = deliveryOf(state, byPeer, this.writer.anyLeft);
     this.abandon();
-    if ('user' in state) state.user.upstreamFailed(error, delivery);
+    if ('user' in state) state.user.onError(error, delivery);
   }
 
   protected override failUnasked(): void {
@@ -401,10 +401,10 @@ export class UpstreamConnection extends AnswerReader {
         this.fail(this.#failures.tooLate('connection', connectMs), false);
         break;
       case 'busy':
-        if (isAnswerDue(state.requestWhole, state.answer !== undefined)) {
+        if (isResponseDue(state.requestComplete, state.answer !== undefined)) {
           this.fail(this.#failures.tooLate('answer', this.#stallTimeoutMs(state)), false);
         } else {
-          state.user.stalled();
+          state.user.onStalled();
         }
         break;
       default:
@@ -412,8 +412,8 @@ export class UpstreamConnection extends AnswerReader {
     }
   }
 
-  #stallTimeoutMs({ requestWhole, answer }: Busy): number {
-    return stallTimeoutMs(this.#options.route.timeouts, requestWhole, answer !== undefined);
+  #stallTimeoutMs({ requestComplete, answer }: Busy): number {
+    return stallTimeoutMs(this.#options.route.timeouts, requestComplete, answer !== undefined);
   }
 
   #nowMs(): number {

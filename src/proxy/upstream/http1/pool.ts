@@ -1,7 +1,7 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { RouteConfig } from '../../../config/config.ts';
 import type { Clock } from '../../../platform/time/clock.ts';
-import { Members } from '../../io/collections.ts';
+import { DenseSet } from '../../io/collections.ts';
 import type { UpstreamUser } from '../../streams/contract.ts';
 import { type IdleHolder, maxAgeMs, type OpenUpstreams } from '../connection-budget.ts';
 import type { Dialer, Dialling } from '../dialer.ts';
@@ -36,7 +36,7 @@ export class Http1Pool implements IdleHolder {
   readonly #idle: Http1UpstreamStream[] = [];
   /** The oldest first. */
   readonly #owned: Http1UpstreamStream[] = [];
-  readonly #open = new Members<Http1UpstreamStream>();
+  readonly #open = new DenseSet<Http1UpstreamStream>();
   #closed = false;
 
   constructor(route: RouteConfig, options: Http1PoolOptions) {
@@ -46,18 +46,18 @@ export class Http1Pool implements IdleHolder {
     this.#failures = new UpstreamFailures(route.upstream.authority);
   }
 
-  acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
+  acquireIdle(user: UpstreamUser, maxIdleMs: number): Http1UpstreamStream | undefined {
     if (this.#idle.length === 0 && this.#owned.length === 0) return undefined;
     const now = this.#options.clock.now();
     const own = this.#takeOwned(user);
-    if (own?.connection.lend(user, trustMs, now)) return own;
+    if (own?.connection.lend(user, maxIdleMs, now)) return own;
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      if (idle.connection.lend(user, trustMs, now)) return idle;
+      if (idle.connection.lend(user, maxIdleMs, now)) return idle;
     }
     return undefined;
   }
 
-  acquireNew(user: UpstreamUser): Http1UpstreamStream {
+  acquireFresh(user: UpstreamUser): Http1UpstreamStream {
     const { dialer, onRefused } = this.#options;
     const protocols = onRefused === undefined ? undefined : HTTP1_ALONE;
     return this.#make(user, (onread) => dialer.dial(onread, protocols), false);
@@ -83,7 +83,7 @@ export class Http1Pool implements IdleHolder {
     for (const stream of this.#idle.splice(0)) stream.cancel();
   }
 
-  retire(): void {
+  drain(): void {
     this.#closed = true;
     this.#options.all.remove(this);
     this.#discardAllIdle();
@@ -97,7 +97,7 @@ export class Http1Pool implements IdleHolder {
 
   renew(): void {
     this.#discardAllIdle();
-    for (const { connection } of this.#open) connection.retire();
+    for (const { connection } of this.#open) connection.drain();
   }
 
   #make(user: UpstreamUser, connect: (onread: OnReadOpts) => Socket, stands: boolean): Http1UpstreamStream {

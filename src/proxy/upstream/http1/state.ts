@@ -1,9 +1,9 @@
 import type { Instant } from '../../../platform/time/clock.ts';
-import type { InterimAnswers } from '../../http/messages.ts';
+import type { InterimResponses } from '../../http/messages.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import type { ByteQueue } from '../../io/byte-queue.ts';
 import type { Delivery, UpstreamUser } from '../../streams/contract.ts';
-import type { StreamEnd } from '../close-notify.ts';
+import type { TlsEnd } from '../close-notify.ts';
 
 export interface Idle {
   readonly kind: 'idle';
@@ -18,11 +18,11 @@ export interface Busy {
   readonly user: UpstreamUser;
   readonly method: string;
   readonly reused: boolean;
-  requestWhole: boolean;
+  requestComplete: boolean;
   /** Informational answers count, too. */
-  anyAnswer: boolean;
-  interims: InterimAnswers | undefined;
-  answer: AnswerInProgress | undefined;
+  anyResponse: boolean;
+  interims: InterimResponses | undefined;
+  answer: ResponseInProgress | undefined;
   gatheredBytes: number;
 }
 
@@ -32,7 +32,7 @@ interface Held {
   readonly busy: Busy;
   /** TLS delivers all that it deciphered, even on hold. */
   readonly bytes: ByteQueue;
-  end: StreamEnd | undefined;
+  end: TlsEnd | undefined;
 }
 
 export type UpstreamState =
@@ -45,13 +45,13 @@ export type UpstreamState =
   | Busy
   | Held
   /** The unwanted rest of an answer is read. */
-  | { readonly kind: 'discarding'; readonly answer: AnswerInProgress; bytes: number }
+  | { readonly kind: 'discarding'; readonly answer: ResponseInProgress; bytes: number }
   /** A 101 has come. */
   | { readonly kind: 'switching'; readonly user: UpstreamUser; readonly bytes: Buffer | undefined }
   | { readonly kind: 'taken-over' }
   | { readonly kind: 'given-up' };
 
-export interface AnswerInProgress {
+export interface ResponseInProgress {
   readonly body: BodyDecoder;
   persistent: boolean;
   readonly reusableForMs: number;
@@ -68,5 +68,5 @@ export function deliveryOf(state: UpstreamState, byPeer: boolean, anyLeft: boole
   if (state.kind !== 'busy' || !byPeer) return 'lost';
   // The system may refuse a write at once.
   if (!anyLeft) return 'unsent';
-  return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
+  return state.reused && !state.anyResponse ? 'unanswered' : 'lost';
 }

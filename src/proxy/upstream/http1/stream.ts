@@ -25,7 +25,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     return this.connection.ready;
   }
 
-  get allTaken(): boolean {
+  get drained(): boolean {
     return this.connection.socket.writableLength === 0;
   }
 
@@ -91,17 +91,17 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.resume();
   }
 
-  hold(): void {
-    this.connection.hold();
+  cork(): void {
+    this.connection.cork();
   }
 
-  proceed(): void {
-    this.connection.proceed();
+  uncork(): void {
+    this.connection.uncork();
   }
 
   /** A drained answer is read if its end is near, so that the connection can be reused. */
   cancel(how?: { readonly drain: boolean }): void {
-    if (how?.drain) this.connection.discardAnswer();
+    if (how?.drain) this.connection.discardResponse();
     else this.connection.abandon();
   }
 

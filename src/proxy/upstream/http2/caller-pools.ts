@@ -25,7 +25,7 @@ export class CallerPools {
     if (known !== undefined) return known;
     if (this.#pools.size >= this.#many) this.#forgetUnused();
     const made = this.#make();
-    if (this.#made === 'retired') made.retire();
+    if (this.#made === 'retired') made.drain();
     else if (this.#made === 'closed') made.close();
     this.#pools.set(caller, made);
     return made;
@@ -44,9 +44,9 @@ export class CallerPools {
     for (const pool of this.#pools.values()) pool.renew();
   }
 
-  retire(): void {
+  drain(): void {
     this.#made = 'retired';
-    for (const pool of this.#pools.values()) pool.retire();
+    for (const pool of this.#pools.values()) pool.drain();
   }
 
   close(): void {
@@ -58,7 +58,7 @@ export class CallerPools {
     for (const [caller, pool] of this.#pools) {
       if (pool.inUse) continue;
       this.#pools.delete(caller);
-      pool.retire();
+      pool.drain();
     }
     this.#many = Math.max(FEW, 2 * this.#pools.size);
   }

@@ -4,7 +4,7 @@ import { MadeOf } from '../../http/lasting-fields.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import type { Delivery, OutgoingRequest } from '../../streams/contract.ts';
 import { isSameRule, offersWebSocket, upstreamFields } from '../../streams/header-rules.ts';
-import { isAnswerDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
+import { isResponseDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import type { Http2Connection } from './connection.ts';
 import type { CarriedStream, UpstreamOutlet, WireStream } from './connection-writer.ts';
 
@@ -27,11 +27,11 @@ export class CarriedRequest {
   readonly #timeouts: StallTimeouts;
   /** On the monotonic clock. */
   dueAtMs = Number.POSITIVE_INFINITY;
-  /** Whether `upstreamReady` is due. */
-  behind = false;
+  /** Whether `onDrain` is due. */
+  needDrain = false;
   /** Whether the system has taken some of the request. */
   left = false;
-  anyAnswer = false;
+  anyResponse = false;
   answered = false;
   paused = false;
   held: Held | undefined;
@@ -69,7 +69,7 @@ export class CarriedRequest {
   touch(nowMs: number): void {
     // The user's delay is not the upstream's fault.
     const { whole } = this.sending;
-    if (this.held !== undefined || isAnswerDue(whole, this.answered)) return;
+    if (this.held !== undefined || isResponseDue(whole, this.answered)) return;
     this.#due(nowMs + stallTimeoutMs(this.#timeouts, whole, this.answered));
   }
 
@@ -77,9 +77,9 @@ export class CarriedRequest {
   flush(): boolean {
     const { outlet } = this.connection;
     outlet.flushSoon();
-    this.behind = !this.keepsUp;
-    if (this.behind) outlet.wait(this.#stream);
-    return !this.behind;
+    this.needDrain = !this.keepsUp;
+    if (this.needDrain) outlet.wait(this.#stream);
+    return !this.needDrain;
   }
 
   came(bytes: number): void {
@@ -94,7 +94,7 @@ export class CarriedRequest {
     this.connection.outlet.passedOn(this.wire, bytes);
   }
 
-  hold(): void {
+  cork(): void {
     this.held = { data: new ByteQueue(), end: undefined };
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }

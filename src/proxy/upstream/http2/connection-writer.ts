@@ -2,11 +2,11 @@ import type { Socket } from 'node:net';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ClientConnection, ClientStream } from '../../http2/client-connection.ts';
-import type { Broken } from '../../http2/connection-output.ts';
+import type { StreamError } from '../../http2/connection-output.ts';
 import { ErrorCode } from '../../http2/errors.ts';
-import type { AnswerSection, Asked } from '../../http2/messages.ts';
-import { type Member, Turns } from '../../io/collections.ts';
-import { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { RequestKind, ResponseSection } from '../../http2/messages.ts';
+import { CoalescingWriter } from '../../io/coalescing-writer.ts';
+import { type Member, RoundRobin } from '../../io/collections.ts';
 import type { FailedWrite } from '../../io/sockets.ts';
 
 /** A request on a connection. Buffers are valid until the call returns. */
@@ -16,12 +16,12 @@ export interface CarriedStream extends Member {
   /** The system has taken some of the request. */
   hasLeft(): void;
   /** The answer may be an interim one. */
-  answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void;
+  answerCame(answer: ResponseSection, endStream: boolean, neverIndexed: readonly string[]): void;
   /** The piece is empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
   trailersCame(fields: Fields): void;
   pieceEnded(nowMs: number): void;
-  brokenOff(how: Broken): void;
+  brokenOff(how: StreamError): void;
   /** @param byPeer false if a bound or rule of the sidecar ended it. */
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
   /** Sends one frame of what waits. */
@@ -43,9 +43,9 @@ const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 export class UpstreamOutlet {
   readonly #socket: Socket;
   readonly #codec: ClientConnection<CarriedStream>;
-  readonly #writer: GatheredWriter;
+  readonly #writer: CoalescingWriter;
   readonly #turns = new SendTurns();
-  readonly #unread: UnreadBytes;
+  readonly #unread: ConnectionCredit;
   readonly #onFlushed: () => void;
   readonly #onReset: () => void;
   #flushDue = false;
@@ -67,10 +67,10 @@ export class UpstreamOutlet {
   ) {
     this.#socket = socket;
     this.#codec = codec;
-    this.#writer = new GatheredWriter(socket, failed);
+    this.#writer = new CoalescingWriter(socket, failed);
     this.#onFlushed = onFlushed;
     this.#onReset = onReset;
-    this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes), onRead);
+    this.#unread = new ConnectionCredit((bytes) => codec.consumeConnection(bytes), onRead);
   }
 
   get takesMore(): boolean {
@@ -78,8 +78,8 @@ export class UpstreamOutlet {
   }
 
   /** Whether something waits for the connection's window. */
-  get windowShut(): boolean {
-    return this.#codec.windowShut && this.#turns.any;
+  get windowExhausted(): boolean {
+    return this.#codec.windowExhausted && this.#turns.any;
   }
 
   /** Nothing more comes until apps have read. */
@@ -96,7 +96,7 @@ export class UpstreamOutlet {
   request(
     stream: CarriedStream,
     fields: readonly string[],
-    asked: Asked,
+    asked: RequestKind,
     endStream: boolean,
     neverIndexed?: readonly string[],
   ): WireStream | undefined {
@@ -215,9 +215,9 @@ export class UpstreamOutlet {
 }
 
 export class SendTurns {
-  readonly #waiting = new Turns<CarriedStream>();
+  readonly #waiting = new RoundRobin<CarriedStream>();
   /** They had their turn in vain in this run. */
-  readonly #stuck = new Turns<CarriedStream>();
+  readonly #stuck = new RoundRobin<CarriedStream>();
 
   get any(): boolean {
     return this.#waiting.any;
@@ -256,7 +256,7 @@ export class SendTurns {
  * that a slow app stops only its own stream. Beyond it the window waits for readers, and further requests
  * should use other connections.
  */
-export class UnreadBytes {
+export class ConnectionCredit {
   readonly #giveBack: (bytes: number) => void;
   readonly #most: number;
   readonly #onRoom: () => void;

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import type { RouteConfig } from '../../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
-import { type Clock, type Instant, isPast, later } from '../../../platform/time/clock.ts';
+import { type Clock, hasPassed, type Instant, later } from '../../../platform/time/clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import { ClientConnection, type ClientHandler } from '../../http2/client-connection.ts';
-import type { Broken } from '../../http2/connection-output.ts';
+import type { StreamError } from '../../http2/connection-output.ts';
 import { ErrorCode } from '../../http2/errors.ts';
 import type { GoawayFrame } from '../../http2/frames.ts';
-import type { AnswerSection } from '../../http2/messages.ts';
-import { Members } from '../../io/collections.ts';
+import type { ResponseSection } from '../../http2/messages.ts';
+import { DenseSet } from '../../io/collections.ts';
 import { afterPoll, Deadline } from '../../io/deadline.ts';
 import { FailedWrite } from '../../io/sockets.ts';
 import { asProxyError } from '../../proxy-error.ts';
@@ -16,12 +16,12 @@ import { HTTP2_ANSWER_LIMITS, IDLE_MS } from '../connection-budget.ts';
 import type { Dialling } from '../dialer.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { type CarriedStream, UpstreamOutlet, type WireStream } from './connection-writer.ts';
-import { Liveness, PING_MS, QUIET_MS, STUCK_MS } from './liveness.ts';
+import { Liveness, PING_MS, QUIET_MS, STALL_MS } from './liveness.ts';
 
 type ConnectionState =
   | { readonly kind: 'open' }
-  /** Is the upstream there? `behind`: PING waited for earlier writes to leave. */
-  | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
+  /** Is the upstream there? `needDrain`: PING waited for earlier writes to leave. */
+  | { readonly kind: 'examined'; readonly untilMs: number; readonly needDrain: boolean }
   /** Finishes its present requests. */
   | { readonly kind: 'ending' }
   /** All is written; the last of it is leaving. */
@@ -61,7 +61,7 @@ const PING = Buffer.from('sidecar?');
 export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly socket: Socket;
   readonly outlet: UpstreamOutlet;
-  readonly #streams = new Members<CarriedStream>();
+  readonly #streams = new DenseSet<CarriedStream>();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #failed: FailedWrite;
@@ -103,7 +103,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
         else this.#offer();
       },
       () => {
-        if (this.#liveness.reset()) this.retire();
+        if (this.#liveness.reset()) this.drain();
       },
     );
     const now = clock.now();
@@ -138,8 +138,9 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   /** Once the upstream has answered PING and the socket takes more. */
   get freeSoon(): number {
     const state = this.#state;
-    const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
-    return comes && this.#liveness.stuckMs(this.nowMs()) < STUCK_MS ? this.#room : 0;
+    const comes =
+      state.kind === 'examined' ? !state.needDrain : state.kind === 'open' && !this.outlet.takesMore;
+    return comes && this.#liveness.stuckMs(this.nowMs()) < STALL_MS ? this.#room : 0;
   }
 
   get idle(): boolean {
@@ -157,11 +158,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   }
 
   /** Checks a quiet connection first; then `onFree` is called. */
-  prepare(trustMs: number, now: Instant): void {
+  prepare(maxIdleMs: number, now: Instant): void {
     if (this.#state.kind !== 'open') return;
-    if (isPast(this.#retiresAt, now)) this.retire();
+    if (hasPassed(this.#retiresAt, now)) this.drain();
     else if (this.#liveness.quietMs(now) >= QUIET_MS) this.#ping(now);
-    else if (this.#liveness.quietMs(now) >= trustMs) this.#poll();
+    else if (this.#liveness.quietMs(now) >= maxIdleMs) this.#poll();
   }
 
   lend(stream: CarriedStream): void {
@@ -180,7 +181,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   }
 
   /** Begins no further request. */
-  retire(): void {
+  drain(): void {
     if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
     this.#state = { kind: 'ending' };
     this.#options.onGone(this);
@@ -209,7 +210,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#options.clock.monotonicMs();
   }
 
-  answer(wire: WireStream, answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
+  answer(
+    wire: WireStream,
+    answer: ResponseSection,
+    endStream: boolean,
+    neverIndexed: readonly string[],
+  ): void {
     this.#answeredAny = true;
     this.#refuses = false;
     const { context } = wire;
@@ -229,14 +235,14 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     wire.context?.trailersCame(fields);
   }
 
-  broken(wire: WireStream, how: Broken): void {
+  broken(wire: WireStream, how: StreamError): void {
     if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
       this.#refuses = true;
       // This decides where a refused request goes.
       this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
     } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
       // Too much was asked on the connection (RFC 9113 §7).
-      this.retire();
+      this.drain();
     }
     wire.context?.brokenOff(how);
   }
@@ -249,7 +255,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   goaway({ code }: GoawayFrame): void {
     this.#goaway = code;
-    this.retire();
+    this.drain();
   }
 
   mayOpen(): void {
@@ -258,7 +264,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   #offer(): void {
     if (this.#state.kind !== 'open') return;
-    if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
+    if (hasPassed(this.#retiresAt, this.#options.clock.now())) this.drain();
     else this.#options.onFree(this);
   }
 
@@ -321,7 +327,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   #ping(now: Instant): void {
     const untilMs = now.monotonicMs + this.#pingMs;
-    this.#state = { kind: 'examined', untilMs, behind: false };
+    this.#state = { kind: 'examined', untilMs, needDrain: false };
     this.#codec.ping(PING);
     this.outlet.flushSoon();
     this.due(untilMs);
@@ -330,8 +336,8 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   /** PING's time begins once it has left the socket. */
   #askedBehind(nowMs: number): boolean {
     const waits = this.#liveness.anyWaits;
-    if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
-    this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
+    if (this.#state.kind !== 'examined' || !(waits || this.#state.needDrain)) return false;
+    this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, needDrain: waits };
     if (waits) this.#options.onFree(this);
     return true;
   }
@@ -340,13 +346,17 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const stuck = this.#liveness.look(nowMs);
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
-    if (stuck === 'stuck for good') this.retire();
+    if (stuck === 'stuck for good') this.drain();
     else if (stuck === 'stuck') this.#options.onFree(this);
   }
 
   /** Unread bytes show whether the upstream has closed. */
   #poll(): void {
-    const examined: ConnectionState = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
+    const examined: ConnectionState = {
+      kind: 'examined',
+      untilMs: Number.POSITIVE_INFINITY,
+      needDrain: false,
+    };
     this.#state = examined;
     afterPoll(() => {
       if (this.#state !== examined) return;
@@ -409,7 +419,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     }
     this.#lookWhetherStuck(nowMs);
     // Requests do not check a full connection's age, and it would prevent a new one.
-    if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
+    if (hasPassed(this.#retiresAt, this.#options.clock.now())) this.drain();
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);
       return;
@@ -417,7 +427,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     for (const stream of this.#streams) if (stream.dueAtMs <= nowMs) stream.tooLate();
     for (const stream of this.#streams) this.due(stream.dueAtMs);
     if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
-    if (this.#liveness.watches) this.due(nowMs + STUCK_MS);
+    if (this.#liveness.watches) this.due(nowMs + STALL_MS);
     if (this.#state.kind === 'open') this.due(this.#retiresAt.monotonicMs);
     this.due(this.#idleUntilMs);
   }

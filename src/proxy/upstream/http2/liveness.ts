@@ -8,10 +8,10 @@ export const QUIET_MS = 10_000;
 export const PING_MS = 2_000;
 
 /** Further requests avoid a socket or window that takes nothing for so long. */
-export const STUCK_MS = 2_000;
+export const STALL_MS = 2_000;
 
 /** After this long the connection closes, with its requests. */
-const STUCK_FOR_GOOD_MS = 10_000;
+const FATAL_STALL_MS = 10_000;
 
 const RESETS_WINDOW_MS = 30_000;
 
@@ -25,15 +25,15 @@ const MAX_RESETS = 32;
 interface WayOut {
   readonly takesMore: boolean;
   /** Whether something waits for the connection's window. */
-  readonly windowShut: boolean;
+  readonly windowExhausted: boolean;
 }
 
 /** Whether a connection is worth another request. */
 export class Liveness {
   readonly #out: WayOut;
   readonly #clock: Clock;
-  readonly #stuck: StuckSocket;
-  readonly #shut = new ShutWindow();
+  readonly #stuck: WriteStall;
+  readonly #shut = new WindowStall();
   readonly #resets = new SentResets();
   /** At first, when the connection was made. */
   #heardAt: Instant;
@@ -41,7 +41,7 @@ export class Liveness {
   constructor(socket: Waits, out: WayOut, clock: Clock, madeAt: Instant) {
     this.#out = out;
     this.#clock = clock;
-    this.#stuck = new StuckSocket(socket);
+    this.#stuck = new WriteStall(socket);
     this.#heardAt = madeAt;
   }
 
@@ -70,32 +70,34 @@ export class Liveness {
 
   get windowStuck(): boolean {
     return (
-      this.#shut.watches && this.#out.windowShut && this.#shut.shutMs(this.#clock.monotonicMs()) >= STUCK_MS
+      this.#shut.watches &&
+      this.#out.windowExhausted &&
+      this.#shut.shutMs(this.#clock.monotonicMs()) >= STALL_MS
     );
   }
 
   /** Says whether the connection's window was seen shut before. */
   windowOpens(): boolean {
-    const opens = this.#shut.watches && !this.#out.windowShut;
+    const opens = this.#shut.watches && !this.#out.windowExhausted;
     if (opens) this.#shut.seen(false, this.#clock.monotonicMs());
     return opens;
   }
 
   /** When to look again, if something waits. */
   watch(): number | undefined {
-    const { takesMore, windowShut } = this.#out;
-    if (takesMore && !windowShut && !this.#shut.watches) return undefined;
+    const { takesMore, windowExhausted } = this.#out;
+    if (takesMore && !windowExhausted && !this.#shut.watches) return undefined;
     const nowMs = this.#clock.monotonicMs();
-    this.#shut.seen(windowShut, nowMs);
+    this.#shut.seen(windowExhausted, nowMs);
     if (!takesMore) this.#stuck.stuckMs(nowMs);
-    return nowMs + STUCK_MS;
+    return nowMs + STALL_MS;
   }
 
   look(nowMs: number): 'well' | 'stuck' | 'stuck for good' {
     const stuckMs = this.#stuck.stuckMs(nowMs);
-    this.#shut.seen(this.#out.windowShut, nowMs);
-    if (stuckMs >= STUCK_FOR_GOOD_MS) return 'stuck for good';
-    return stuckMs >= STUCK_MS || this.windowStuck ? 'stuck' : 'well';
+    this.#shut.seen(this.#out.windowExhausted, nowMs);
+    if (stuckMs >= FATAL_STALL_MS) return 'stuck for good';
+    return stuckMs >= STALL_MS || this.windowStuck ? 'stuck' : 'well';
   }
 
   get watches(): boolean {
@@ -106,7 +108,7 @@ export class Liveness {
 type Waits = Pick<Socket, 'writableLength' | 'bytesWritten'>;
 
 /** Sockets do not report that the system takes some. */
-class StuckSocket {
+class WriteStall {
   readonly #socket: Waits;
   #waits: { readonly sinceMs: number; readonly takenBytes: number } | undefined;
 
@@ -135,7 +137,7 @@ class StuckSocket {
 }
 
 /** Watches the connection's window. */
-class ShutWindow {
+class WindowStall {
   #sinceMs: number | undefined;
 
   seen(isShut: boolean, nowMs: number): void {

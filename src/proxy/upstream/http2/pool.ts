@@ -74,7 +74,7 @@ export class Http2Pool implements IdleHolder {
     const { connectMs } = route.timeouts;
     this.#line = new WaitingLine({
       clock: options.clock,
-      patienceMs: connectMs,
+      timeoutMs: connectMs,
       onLate: (stream) => {
         const what = this.#usable.size === 0 ? 'connection' : 'stream';
         stream.notConnected(this.#failures.tooLate(what, connectMs));
@@ -94,12 +94,12 @@ export class Http2Pool implements IdleHolder {
   }
 
   /** @throws {SidecarError} `overloaded` when too many wait. */
-  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
+  acquire(request: IncomingRequest, user: UpstreamUser, maxIdleMs: number): UpstreamStream {
     const stream = this.#streamFor(request, user);
     const now = this.#options.clock.now();
     for (const connection of this.#usable.keys()) {
       if (connection.free === 0) continue;
-      connection.prepare(trustMs, now);
+      connection.prepare(maxIdleMs, now);
       if (connection.free === 0) continue;
       // The others wait for a connection still to be made.
       if (this.#line.anyForWhatStands) break;
@@ -110,7 +110,7 @@ export class Http2Pool implements IdleHolder {
   }
 
   /** @throws {SidecarError} `overloaded` when too many wait. */
-  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+  acquireFresh(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     return this.#wait(this.#streamFor(request, user), this.#comingNext);
   }
 
@@ -119,7 +119,7 @@ export class Http2Pool implements IdleHolder {
    * refusal.
    * @throws {SidecarError} `overloaded` when too many wait.
    */
-  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+  acquireForRetry(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     const anew = this.#usable.size < 2 && this.#streamsEach > 0 && this.#options.all.mayOpen();
     const stream = this.#wait(this.#streamFor(request, user), anew ? this.#comingNext : 0, true);
     // The connection that refused it may still say what it takes.
@@ -130,15 +130,15 @@ export class Http2Pool implements IdleHolder {
   closeOldestIdle(): boolean {
     // The first with room is lent first, so the last has been idle longest.
     const last = [...this.#usable.keys()].findLast(({ idle }) => idle);
-    last?.retire();
+    last?.drain();
     return last !== undefined;
   }
 
   discardIdle(): void {
-    for (const connection of [...this.#usable.keys()]) if (connection.idle) connection.retire();
+    for (const connection of [...this.#usable.keys()]) if (connection.idle) connection.drain();
   }
 
-  retire(): void {
+  drain(): void {
     this.#retired = true;
     this.#options.all.remove(this);
     this.#closeUnneeded();
@@ -153,7 +153,7 @@ export class Http2Pool implements IdleHolder {
   }
 
   renew(): void {
-    for (const connection of [...this.#usable.keys()]) connection.retire();
+    for (const connection of [...this.#usable.keys()]) connection.drain();
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
     this.#serve();
   }
@@ -201,7 +201,7 @@ export class Http2Pool implements IdleHolder {
       (waiting) => this.#roomFor(waiting),
       (stream, connection) => {
         stream.lend(connection);
-        stream.user.connected();
+        stream.user.onConnected();
       },
     );
   }
@@ -329,7 +329,7 @@ export class Http2Pool implements IdleHolder {
         continue;
       }
       stream.replaced();
-      stream.user.connected(instead);
+      stream.user.onConnected(instead);
       return;
     }
     fallback.keep(dialling);

@@ -1,20 +1,20 @@
 import { type ProxyErrorCode, SidecarError } from '../../../platform/errors.ts';
 import { type Fields, lowerCaseNames, permittedMetadata, permittedTrailers } from '../../http/fields.ts';
 import { isGrpcCall } from '../../http/messages.ts';
-import type { Broken } from '../../http2/connection-output.ts';
+import type { StreamError } from '../../http2/connection-output.ts';
 import { ErrorCode } from '../../http2/errors.ts';
 import { sectionBytes } from '../../http2/fields.ts';
-import type { AnswerSection } from '../../http2/messages.ts';
+import type { ResponseSection } from '../../http2/messages.ts';
 import type {
-  AnswerBody,
-  AnswerHead,
   Delivery,
   IncomingRequest,
   OutgoingRequest,
+  ResponseBody,
+  ResponseHead,
   UpstreamStream,
   UpstreamUser,
 } from '../../streams/contract.ts';
-import { isAnswerDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
+import { isResponseDue, type StallTimeouts, stallTimeoutMs } from '../../streams/stall-timeouts.ts';
 import type { TunnelEnd } from '../../tunnel/tunnel.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { CarriedRequest, type Failure, requestFields } from './carried-request.ts';
@@ -69,7 +69,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     return this.#state.kind === 'lent';
   }
 
-  get allTaken(): boolean {
+  get drained(): boolean {
     const state = this.#state;
     return state.kind !== 'busy' || state.keepsUp;
   }
@@ -160,24 +160,24 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     busy.giveBack();
   }
 
-  hold(): void {
-    if (this.#state.kind === 'busy') this.#state.hold();
+  cork(): void {
+    if (this.#state.kind === 'busy') this.#state.cork();
   }
 
-  proceed(): void {
+  uncork(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy' || busy.held === undefined) return;
     const { data, end } = busy.held;
     busy.held = undefined;
     this.touch();
-    for (const piece of data.pieces()) if (this.#state === busy) this.user.answerData(piece);
+    for (const piece of data.pieces()) if (this.#state === busy) this.user.onData(piece);
     data.clear();
     if (this.#state !== busy) return;
     if (end === undefined) {
       this.#pieceEnded(busy);
       if (this.#state === busy && busy.sending.keepsUp) this.#tellReady(busy);
     } else if ('error' in end) this.#fail(busy, end);
-    else this.#endAnswer(busy, end.trailers);
+    else this.#endResponse(busy, end.trailers);
   }
 
   cancel(): void {
@@ -196,19 +196,19 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (this.#state.kind === 'busy') this.#state.left = true;
   }
 
-  answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
+  answerCame(answer: ResponseSection, endStream: boolean, neverIndexed: readonly string[]): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    busy.anyAnswer = true;
+    busy.anyResponse = true;
     const { status, fields } = answer;
-    const head: AnswerHead = { status, reason: '', fields, connectionOptions: NO_OPTIONS, neverIndexed };
+    const head: ResponseHead = { status, reason: '', fields, connectionOptions: NO_OPTIONS, neverIndexed };
     if (answer.kind === 'interim') {
-      this.user.informed(head);
+      this.user.onInterim(head);
       return;
     }
     busy.answered = true;
-    this.user.answered(head, this.#bodyOf(answer, busy.isHead, endStream));
-    if (endStream) this.#answerWhole(NO_TRAILERS);
+    this.user.onResponse(head, this.#bodyOf(answer, busy.isHead, endStream));
+    if (endStream) this.#responseComplete(NO_TRAILERS);
   }
 
   dataCame(data: Buffer, endStream: boolean): void {
@@ -216,17 +216,17 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind !== 'busy') return;
     if (data.length > 0) {
       busy.came(data.length);
-      if (busy.held === undefined) this.user.answerData(data);
+      if (busy.held === undefined) this.user.onData(data);
       else busy.held.data.add(data);
     }
-    if (endStream) this.#answerWhole(NO_TRAILERS);
+    if (endStream) this.#responseComplete(NO_TRAILERS);
   }
 
   trailersCame(fields: Fields): void {
-    this.#answerWhole(isGrpcCall(this.request) ? permittedMetadata(fields) : permittedTrailers(fields));
+    this.#responseComplete(isGrpcCall(this.request) ? permittedMetadata(fields) : permittedTrailers(fields));
   }
 
-  brokenOff(how: Broken): void {
+  brokenOff(how: StreamError): void {
     const { failures } = this.#options;
     switch (how.kind) {
       case 'reset':
@@ -251,7 +251,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   notConnected(error: SidecarError<ProxyErrorCode>): void {
     if (this.#state.kind !== 'waiting') return;
     this.#state = OVER;
-    this.user.upstreamFailed(error, 'lost');
+    this.user.onError(error, 'lost');
   }
 
   pieceEnded(nowMs: number): void {
@@ -282,8 +282,8 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind !== 'busy') return;
     busy.dueAtMs = Number.POSITIVE_INFINITY;
     const { whole } = busy.sending;
-    if (!isAnswerDue(whole, busy.answered)) {
-      this.user.stalled();
+    if (!isResponseDue(whole, busy.answered)) {
+      this.user.onStalled();
       return;
     }
     const { failures, timeouts } = this.#options;
@@ -302,28 +302,28 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   }
 
   #tellReady(busy: CarriedRequest): void {
-    if (!busy.behind) return;
-    busy.behind = false;
+    if (!busy.needDrain) return;
+    busy.needDrain = false;
     this.touch();
-    this.user.upstreamReady();
+    this.user.onDrain();
   }
 
   #pieceEnded(busy: CarriedRequest): void {
-    this.user.flushAnswer();
+    this.user.onReadEnd();
     if (!busy.paused && this.#state === busy) busy.giveBack();
   }
 
-  #answerWhole(trailers: Fields): void {
+  #responseComplete(trailers: Fields): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    if (busy.held === undefined) this.#endAnswer(busy, trailers);
+    if (busy.held === undefined) this.#endResponse(busy, trailers);
     else busy.held.end = { trailers };
   }
 
-  #endAnswer(busy: CarriedRequest, trailers: Fields): void {
+  #endResponse(busy: CarriedRequest, trailers: Fields): void {
     this.#state = OVER;
     busy.leave();
-    this.user.answerEnded(trailers);
+    this.user.onEnd(trailers);
   }
 
   #failed(failure: Failure): void {
@@ -335,7 +335,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     } else if (state.kind === 'lent') {
       this.#state = OVER;
       state.connection.release(this);
-      this.user.upstreamFailed(failure.error, 'unsent');
+      this.user.onError(failure.error, 'unsent');
     }
   }
 
@@ -343,11 +343,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#state = OVER;
     busy.leave();
     // It has looked at the request, whatever it says.
-    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : delivery);
+    this.user.onError(error, busy.anyResponse ? 'lost' : delivery);
   }
 
   /** Over HTTP/1.1 an app must be told where the body ends, even if at once. */
-  #bodyOf({ status, contentLength }: AnswerSection, isHead: boolean, endStream: boolean): AnswerBody {
+  #bodyOf({ status, contentLength }: ResponseSection, isHead: boolean, endStream: boolean): ResponseBody {
     if (isHead || status === 204 || status === 304) return 'none';
     if (endStream && this.request.protocol === 'h2') return 'none';
     return contentLength === undefined ? 'open' : 'length';
@@ -358,6 +358,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (state.kind !== 'busy') return 'unsent';
     if (!byPeer) return 'lost';
     if (!state.left) return 'unsent';
-    return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
+    return state.reused && !state.anyResponse ? 'unanswered' : 'lost';
   }
 }

@@ -16,7 +16,7 @@ export interface Waiting {
 
 interface WaitingLineOptions {
   readonly clock: Clock;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Called with each that has waited for too long. */
   onLate(stream: Http2UpstreamStream): void;
   onShorter(): void;
@@ -42,10 +42,10 @@ export class WaitingLine {
     if (this.#waiting.length >= MAX_WAITING) {
       throw new SidecarError('overloaded', `${MAX_WAITING} requests wait for room on a connection upstream`);
     }
-    const { clock, patienceMs } = this.#options;
+    const { clock, timeoutMs } = this.#options;
     const sinceMs = clock.monotonicMs();
     this.#waiting.push({ stream, from, refused, sinceMs });
-    if (this.#waiting.length === 1) this.#deadline.set(sinceMs + patienceMs);
+    if (this.#waiting.length === 1) this.#deadline.set(sinceMs + timeoutMs);
   }
 
   takeLast(): void {
@@ -120,11 +120,11 @@ export class WaitingLine {
   }
 
   #sendLateAway(): void {
-    const { clock, patienceMs, onLate, onShorter } = this.#options;
+    const { clock, timeoutMs, onLate, onShorter } = this.#options;
     const nowMs = clock.monotonicMs();
     for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
-      if (first.sinceMs + patienceMs > nowMs) {
-        this.#deadline.set(first.sinceMs + patienceMs);
+      if (first.sinceMs + timeoutMs > nowMs) {
+        this.#deadline.set(first.sinceMs + timeoutMs);
         return;
       }
       this.#waiting.shift();

@@ -2,10 +2,10 @@
 
 import { type AdminEndpoint, json } from '../../../admin/admin-server.ts';
 import { LOG_LEVELS, type LogLevel } from '../../../platform/log/logger.ts';
-import type { RenewalAnswer } from '../../../token/token-source.ts';
+import type { RenewalResponse } from '../../../token/token-source.ts';
 
 const ANSWERS: Readonly<
-  Record<RenewalAnswer, readonly [status: number, sentence: (name: string) => string]>
+  Record<RenewalResponse, readonly [status: number, sentence: (name: string) => string]>
 > = {
   begun: [202, (name) => `A token is being asked for, for credential ${name}.`],
   too_soon: [429, (name) => `Credential ${name} was asked for moments ago: once in ten seconds is enough.`],
@@ -17,7 +17,7 @@ const ANSWERS: Readonly<
 };
 
 /** `POST /api/renew?credential=NAME` */
-export function renewEndpoint(renew: (credential: string) => RenewalAnswer | undefined): AdminEndpoint {
+export function renewEndpoint(renew: (credential: string) => RenewalResponse | undefined): AdminEndpoint {
   return change((query) => {
     const name = query.get('credential') ?? '';
     const answer = renew(name);

@@ -6,8 +6,8 @@ import type {
   Level,
   Problem,
   RecentTraffic,
+  ReloadStateReport,
   RouteReport,
-  StandingReport,
   StatusReport,
   WayOfHosts,
 } from '../report.ts';
@@ -304,7 +304,7 @@ function fileState({ configuration, at }: StatusReport): Html | undefined {
   return html`<p>Configuration: generation ${generation} of ${file}, in use ${lasting(since, at)}. ${sentence}</p>${shown}`;
 }
 
-function standingOf(standing: StandingReport): { readonly sentence: string; readonly detail: string } {
+function standingOf(standing: ReloadStateReport): { readonly sentence: string; readonly detail: string } {
   switch (standing.state) {
     case 'current':
       return { sentence: 'It is what the file says.', detail: '' };

@@ -71,18 +71,18 @@ const HEIGHT = 20;
 const MINUTES = 120;
 
 /** Oldest first, with gaps for missing figures. */
-export function sparkline(figures: readonly (number | null)[], label: string, colour = 'line'): Html {
-  const highest = Math.max(...figures.map((figure) => figure ?? 0), 0);
+export function sparkline(stats: readonly (number | null)[], label: string, colour = 'line'): Html {
+  const highest = Math.max(...stats.map((figure) => figure ?? 0), 0);
   const y = (figure: number) => (highest === 0 ? HEIGHT - 1 : HEIGHT - 1 - (figure / highest) * (HEIGHT - 2));
   let path = '';
   let isDown = false;
-  for (const [x, figure] of figures.entries()) {
+  for (const [x, figure] of stats.entries()) {
     if (figure !== null) path += `${isDown ? 'L' : 'M'}${x} ${shortened(y(figure))}`;
     // A single figure is a point.
-    if (figure !== null && !isDown && (figures[x + 1] ?? null) === null) path += 'h1';
+    if (figure !== null && !isDown && (stats[x + 1] ?? null) === null) path += 'h1';
     isDown = figure !== null;
   }
-  const width = Math.max(1, figures.length - 1);
+  const width = Math.max(1, stats.length - 1);
   return html`<svg class="spark ${colour}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="${path}"/></svg>`;
 }
 

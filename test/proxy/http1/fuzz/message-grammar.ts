@@ -4,7 +4,7 @@
  * conversations on one connection, in which heads come again and again, or nearly so.
  */
 
-import type { MessageKind } from '../../../../src/proxy/http1/message-refused.ts';
+import type { MessageKind } from '../../../../src/proxy/http1/parse-error.ts';
 import type { Random } from './random.ts';
 
 export interface FuzzCase {

@@ -31,34 +31,34 @@ class Recorder implements UpstreamUser {
     }
   }
 
-  connected(): void {
+  onConnected(): void {
     this.#tell('connected');
   }
-  informed({ status }: { status: number }): void {
+  onInterim({ status }: { status: number }): void {
     this.#tell(`informed ${status}`);
   }
-  answered({ status }: { status: number }): void {
+  onResponse({ status }: { status: number }): void {
     this.#tell(`answered ${status}`);
     this.onAnswered();
   }
-  switched(): void {
+  onSwitched(): void {
     this.#tell('switched');
   }
-  answerData(slice: Buffer): void {
+  onData(slice: Buffer): void {
     this.body += slice.toString('latin1');
     this.#tell('data');
   }
-  answerEnded(trailers: readonly string[]): void {
+  onEnd(trailers: readonly string[]): void {
     this.#tell(`ended${trailers.map((part) => ` ${part}`).join('')}`);
   }
-  flushAnswer(): void {}
-  upstreamReady(): void {
+  onReadEnd(): void {}
+  onDrain(): void {
     this.#tell('ready');
   }
-  stalled(): void {
+  onStalled(): void {
     this.#tell('stalled');
   }
-  upstreamFailed({ code }: { code: string }, delivery: string): void {
+  onError({ code }: { code: string }, delivery: string): void {
     this.#tell(`failed ${code} ${delivery}`);
   }
 }
@@ -338,7 +338,7 @@ describe('an idle connection', () => {
 
   it.each([
     ['it may not be idle for so long', (opened: Opened) => void opened.clock.stepWall(55_000)],
-    ['it is retired', ({ connection }: Opened) => connection.retire()],
+    ['it is retired', ({ connection }: Opened) => connection.drain()],
     ['it is closed', ({ connection }: Opened) => void connection.socket.destroy()],
     ['it is given up', ({ connection }: Opened) => connection.abandon()],
   ])('is not lent out when %s', async (_, happen) => {
@@ -379,8 +379,8 @@ describe('an idle connection', () => {
     expect(() => connection.begin('GET')).toThrow(expect.objectContaining({ code: 'internal' }));
     connection.requestSent(0);
     connection.touch();
-    connection.hold();
-    connection.proceed();
+    connection.cork();
+    connection.uncork();
     expect(connection.onHold).toBe(false);
     expect(connection.socket.isPaused()).toBe(false);
   });
@@ -427,7 +427,7 @@ describe('a request', () => {
     await ask(old, ok('x'));
     expect(old.events).toEqual(['gone']);
     const retired = await connected();
-    retired.connection.retire();
+    retired.connection.drain();
     await ask(retired, ok('x'));
     expect(retired.events).toEqual(['gone']);
   });
@@ -718,7 +718,7 @@ describe('a request', () => {
 describe('a held answer', () => {
   async function held(bytes: string): Promise<Opened> {
     const opened = await connected();
-    opened.user.onAnswered = () => opened.connection.hold();
+    opened.user.onAnswered = () => opened.connection.cork();
     await ask(opened, bytes, 'answered');
     return opened;
   }
@@ -731,7 +731,7 @@ describe('a held answer', () => {
     expect(opened.connection.socket.isPaused()).toBe(true);
     await opened.clock.advance(100_000);
     expect(opened.user.told).toEqual(['connected', 'answered 401']);
-    opened.connection.proceed();
+    opened.connection.uncork();
     expect(opened.connection.onHold).toBe(false);
     expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
     expect(opened.events).toEqual(['reusable']);
@@ -740,7 +740,7 @@ describe('a held answer', () => {
   it('goes on with what comes after, within the bound on each piece', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
     await opened.clock.advance(100_000);
-    opened.connection.proceed();
+    opened.connection.uncork();
     expect(opened.connection.socket.isPaused()).toBe(false);
     opened.peer.write('!!');
     await opened.user.until('ended');
@@ -749,7 +749,7 @@ describe('a held answer', () => {
 
   it('that is not wanted is read to its end, and the connection used again, if that is near', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
-    opened.connection.discardAnswer();
+    opened.connection.discardResponse();
     expect(opened.events).toEqual([]);
     opened.peer.write('!!');
     while (opened.events.length === 0) await settle();
@@ -764,7 +764,7 @@ describe('a held answer', () => {
 
   it('that is not wanted and does not end within a second is cut', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
-    opened.connection.discardAnswer();
+    opened.connection.discardResponse();
     await opened.clock.advance(999);
     expect(opened.events).toEqual([]);
     await opened.clock.advance(1);
@@ -777,7 +777,7 @@ describe('a held answer', () => {
     [65_537, 'gone'],
   ])('of %i bytes that is not wanted leaves the connection %s', async (bytes, event) => {
     const opened = await held(message('HTTP/1.1 401 No', [`Content-Length: ${bytes}`]));
-    opened.connection.discardAnswer();
+    opened.connection.discardResponse();
     opened.peer.write('x'.repeat(bytes));
     while (opened.events.length === 0) await settle();
     expect(opened.events[0]).toBe(event);
@@ -788,7 +788,7 @@ describe('a held answer', () => {
     ['ends with the connection', message('HTTP/1.1 401 No', [])],
   ])('that is not wanted and %s is cut', async (_, bytes) => {
     const opened = await held(bytes);
-    opened.connection.discardAnswer();
+    opened.connection.discardResponse();
     if (bytes.includes('close')) expect(opened.connection.socket.destroyed).toBe(true);
     else {
       opened.peer.end();
@@ -799,20 +799,20 @@ describe('a held answer', () => {
 
   it('to a request that was not sent whole is cut when it is not wanted', async () => {
     const opened = await connected();
-    opened.user.onAnswered = () => opened.connection.hold();
+    opened.user.onAnswered = () => opened.connection.cork();
     opened.connection.begin('POST');
     opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
     opened.connection.writer.flush();
     await once(opened.peer, 'data');
     opened.peer.write(answer(401, 'no'));
     await opened.user.until('answered');
-    opened.connection.discardAnswer();
+    opened.connection.discardResponse();
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
   it('goes on with all that came meanwhile, and its end', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.requestSent(0);
     bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
@@ -820,7 +820,7 @@ describe('a held answer', () => {
     bring('wo');
     socket.emit('end');
     expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.proceed();
+    connection.uncork();
     expect(user.body).toBe('onetwo');
     expect(user.told.at(-1)).toBe('ended');
     expect(events).toEqual(['gone']);
@@ -828,7 +828,7 @@ describe('a held answer', () => {
 
   it('that broke off meanwhile is lost once it goes on', () => {
     const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.writer.text(get('/'));
     connection.writer.flush();
@@ -838,51 +838,51 @@ describe('a held answer', () => {
     // Only how it ended first counts.
     socket.emit('end');
     expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.proceed();
+    connection.uncork();
     expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
   });
 
   it('that ends with the connection goes on to that end', () => {
     const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.requestSent(0);
     bring(message('HTTP/1.1 401 No', [], 'no'));
     socket.emit('end');
-    connection.proceed();
+    connection.uncork();
     expect(user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 
   it('whose connection has ended is not read on when it is not wanted', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
     socket.emit('end');
-    connection.discardAnswer();
+    connection.discardResponse();
     expect(events).toEqual(['gone']);
     expect(user.told).toEqual(['connected', 'answered 401']);
   });
 
   it('whose connection has been closed meanwhile is not asked for any more', () => {
     const { connection, user, events, bring } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
     connection.abandon();
-    connection.discardAnswer();
+    connection.discardResponse();
     expect(events).toEqual(['gone']);
   });
 
   it('that is not wanted is read from what came meanwhile', () => {
     const { connection, user, events, bring } = openDeciphered();
-    user.onAnswered = () => connection.hold();
+    user.onAnswered = () => connection.cork();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
-    connection.discardAnswer();
+    connection.discardResponse();
     expect(events).toEqual(['reusable']);
     expect(user.told).toEqual(['connected', 'answered 401']);
   });
@@ -906,7 +906,7 @@ describe('a held answer', () => {
 
   it('chunked goes on through its last chunk', async () => {
     const opened = await held(`${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('no')}${LAST_CHUNK}`);
-    opened.connection.proceed();
+    opened.connection.uncork();
     expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 });

@@ -31,18 +31,18 @@ it('a connection whose last reader was too slow is read again for the next one',
   let bytes = 0;
   /** Falls behind on every piece, and never catches up. */
   const slow: UpstreamUser = {
-    connected: () => connected.resolve(),
-    answered: () => {},
-    answerData: (slice) => {
+    onConnected: () => connected.resolve(),
+    onResponse: () => {},
+    onData: (slice) => {
       bytes += slice.length;
     },
-    flushAnswer: () => connection.pause(),
-    answerEnded: () => ended.resolve(bytes),
-    upstreamReady: () => {},
-    informed: unexpected,
-    switched: unexpected,
-    stalled: unexpected,
-    upstreamFailed: (error) => ended.reject(error),
+    onReadEnd: () => connection.pause(),
+    onEnd: () => ended.resolve(bytes),
+    onDrain: () => {},
+    onInterim: unexpected,
+    onSwitched: unexpected,
+    onStalled: unexpected,
+    onError: (error) => ended.reject(error),
   };
   let pausedAtTheEnd = false;
   const connection = new UpstreamConnection(slow, {

@@ -30,22 +30,22 @@ class User implements UpstreamUser {
     this.owner = owner;
   }
 
-  connected(): void {
+  onConnected(): void {
     this.#connected.resolve();
   }
-  answerEnded(): void {
+  onEnd(): void {
     this.#ended.resolve();
   }
-  upstreamFailed(): void {
+  onError(): void {
     this.failures++;
   }
-  informed(): void {}
-  answered(): void {}
-  switched(): void {}
-  answerData(): void {}
-  flushAnswer(): void {}
-  upstreamReady(): void {}
-  stalled(): void {}
+  onInterim(): void {}
+  onResponse(): void {}
+  onSwitched(): void {}
+  onData(): void {}
+  onReadEnd(): void {}
+  onDrain(): void {}
+  onStalled(): void {}
 }
 
 async function open({ most = 100, random = 0 } = {}) {
@@ -83,7 +83,7 @@ async function open({ most = 100, random = 0 } = {}) {
     owner?: ConnectionOwner,
   ): Promise<{ connection: UpstreamConnection; user: User }> {
     const user = new User(owner);
-    const { connection } = from.acquireIdle(user, TRUST) ?? from.acquireNew(user);
+    const { connection } = from.acquireIdle(user, TRUST) ?? from.acquireFresh(user);
     if (!connection.ready) await user.stands;
     return { connection, user };
   }
@@ -122,7 +122,7 @@ describe('a pool', () => {
   it('makes a new one for whoever wants none that was used', async () => {
     const { pool, lent, serve } = await open();
     const used = await serve(await lent());
-    expect(pool.acquireNew(new User()).connection).not.toBe(used);
+    expect(pool.acquireFresh(new User()).connection).not.toBe(used);
   });
 
   it('forgets what has ended', async () => {
@@ -184,7 +184,7 @@ describe('room for others', () => {
   it('is not made in a pool that is out of use', async () => {
     const { pool, poolOf, lent, serve } = await open({ most: 1 });
     const busy = await lent();
-    pool.retire();
+    pool.drain();
     const other = poolOf();
     onTestFinished(() => other.close());
     const idle = await serve(await lent(other));
@@ -243,7 +243,7 @@ describe('a connection that has an owner', () => {
     pool.renew();
     expect(connection.socket.destroyed).toBe(true);
     const next = await ownedBy(owner);
-    pool.retire();
+    pool.drain();
     expect(next.socket.destroyed).toBe(true);
   });
 
@@ -269,7 +269,7 @@ describe('the end of a pool', () => {
     const { pool, lent, serve, accepted } = await open();
     const busy = await lent();
     const idle = await serve(await lent());
-    pool.retire();
+    pool.drain();
     expect(idle.socket.destroyed).toBe(true);
     expect(busy.connection.socket.destroyed).toBe(false);
     await serve(busy);

@@ -20,12 +20,12 @@ function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
   /** How much had come each time that it was passed on. */
   const passedOn: number[] = [];
   const user: UpstreamUser = Object.assign(new WithoutRequest(), {
-    answerData: (slice) => {
+    onData: (slice) => {
       came += slice.length;
     },
-    flushAnswer: () => void passedOn.push(came),
-    answerEnded: () => void passedOn.push(came),
-    upstreamFailed: () => void passedOn.push(-1),
+    onReadEnd: () => void passedOn.push(came),
+    onEnd: () => void passedOn.push(came),
+    onError: () => void passedOn.push(-1),
     ...wrong,
   } satisfies Partial<UpstreamUser>);
   const connection = new UpstreamConnection(user, {
@@ -101,10 +101,10 @@ it('what goes wrong as records are passed on costs the answer, and nothing besid
   const failures: string[] = [];
   let wrong = false;
   const { bring, connection } = beginLargeAnswer({
-    flushAnswer() {
+    onReadEnd() {
       if (wrong) throw new Error('unforeseen');
     },
-    upstreamFailed: (error, delivery) => void failures.push(`${error.code} ${delivery}`),
+    onError: (error, delivery) => void failures.push(`${error.code} ${delivery}`),
   });
   wrong = true;
 

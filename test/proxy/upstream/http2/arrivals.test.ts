@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import type { Broken } from '../../../../src/proxy/http2/connection-output.ts';
+import type { StreamError } from '../../../../src/proxy/http2/connection-output.ts';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
-import type { AnswerSection } from '../../../../src/proxy/http2/messages.ts';
+import type { ResponseSection } from '../../../../src/proxy/http2/messages.ts';
 import type { CarriedStream, WireStream } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 import { carried, connect, SETTINGS } from './bare-connection.ts';
 
-const ANSWER: AnswerSection = { kind: 'final', status: 200, fields: [], contentLength: undefined };
+const ANSWER: ResponseSection = { kind: 'final', status: 200, fields: [], contentLength: undefined };
 /** What nobody waits for any more. */
 const FORGOTTEN = { context: undefined } as WireStream;
 
@@ -51,7 +51,7 @@ it('what comes for a request that nobody waits for any more is dropped', () => {
   expect([connection.reused, heard(), told]).toEqual([true, [], []]);
 });
 
-it.each<[Broken, boolean, boolean]>([
+it.each<[StreamError, boolean, boolean]>([
   [{ kind: 'reset', code: ErrorCode.REFUSED_STREAM }, true, false],
   [{ kind: 'reset', code: ErrorCode.ENHANCE_YOUR_CALM }, false, true],
   [{ kind: 'reset', code: ErrorCode.CANCEL }, false, false],

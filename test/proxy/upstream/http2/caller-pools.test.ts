@@ -13,7 +13,7 @@ function start() {
       inUse: true,
       told,
       discardIdle: () => told.push('discard'),
-      retire: () => told.push('retire'),
+      drain: () => told.push('drain'),
       renew: () => told.push('renew'),
       close: () => told.push('close'),
     };
@@ -38,9 +38,9 @@ it('what is asked of all reaches each, and those of callers who come later', () 
   pools.of('a');
   pools.of('b');
   pools.renew();
-  pools.retire();
+  pools.drain();
   pools.of('c');
-  expect(told()).toEqual(['renew,retire', 'renew,retire', 'retire']);
+  expect(told()).toEqual(['renew,drain', 'renew,drain', 'drain']);
   pools.close();
   pools.of('d');
   expect(told()).toEqual(['close', 'close', 'close', 'close']);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 import type { CarriedStream } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 import { frame, Setting, settings, Type } from '../../../wire/http2/frames.ts';
-import { framesIn } from '../../app/http2/sent-frames.ts';
+import { framesIn } from '../../downstream/http2/sent-frames.ts';
 import { ANSWER, carried, connect, FIELDS, SETTINGS } from './bare-connection.ts';
 
 const PREFACE_LENGTH = 24;
@@ -161,7 +161,7 @@ describe('a connection', () => {
     bare.socket.stuck = true;
     // What was to be looked for sooner is not what it waits for now.
     bare.connection.due(bare.connection.nowMs() + 500);
-    bare.connection.retire();
+    bare.connection.drain();
     expect([bare.told, bare.socket.destroyed]).toEqual([['gone', 'closed'], false]);
     await bare.clock.advance(999);
     expect(bare.socket.destroyed).toBe(false);
@@ -175,7 +175,7 @@ describe('a connection', () => {
     bare.connection.abandon();
     bare.connection.abandon();
     expect([bare.told, bare.request.failures, bare.socket.destroyed]).toEqual([['gone', 'closed'], [], true]);
-    bare.connection.retire();
+    bare.connection.drain();
     bare.connection.due(0);
     bare.bring(ANSWER);
     expect([bare.told, bare.connection.free]).toEqual([['gone', 'closed'], 0]);
@@ -184,7 +184,7 @@ describe('a connection', () => {
 
 describe('a connection that ends in peace', () => {
   it.each([
-    ['as it is retired', ({ connection }: Bare) => connection.retire()],
+    ['as it is retired', ({ connection }: Bare) => connection.drain()],
     ['by the upstream’s GOAWAY', ({ bring }: Bare) => bring(goaway(1, 0))],
     [
       'of age, when it is to carry another',
@@ -195,7 +195,7 @@ describe('a connection that ends in peace', () => {
     const bare = startBusy({ maxAgeMs: 10_000 });
     end(bare);
     expect([bare.told, bare.connection.free, bare.connection.freeSoon]).toEqual([['gone'], 0, 0]);
-    bare.connection.retire();
+    bare.connection.drain();
     bare.connection.prepare(0, bare.clock.now());
     expect([bare.told, bare.request.failures, goaways(bare)]).toEqual([['gone'], [], []]);
     bare.connection.release(bare.request.stream);
@@ -292,7 +292,7 @@ describe('a connection that was quiet', () => {
     const bare = startBusy();
     await bare.clock.advance(10_000);
     bare.connection.prepare(LONG, bare.clock.now());
-    bare.connection.retire();
+    bare.connection.drain();
     await bare.clock.advance(5_000);
     expect([bare.told, bare.request.failures]).toEqual([['gone'], []]);
   });

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type CarriedStream,
+  ConnectionCredit,
   SendTurns,
-  UnreadBytes,
 } from '../../../../src/proxy/upstream/http2/connection-writer.ts';
 
 const socket = { takesMore: true };
@@ -51,10 +51,10 @@ describe('those that wait for a window', () => {
   });
 });
 
-function counted(most: number): { unread: UnreadBytes; returned: () => number; roomTold: () => number } {
+function counted(most: number): { unread: ConnectionCredit; returned: () => number; roomTold: () => number } {
   let total = 0;
   let told = 0;
-  const unread = new UnreadBytes(
+  const unread = new ConnectionCredit(
     (bytes) => {
       total += bytes;
     },

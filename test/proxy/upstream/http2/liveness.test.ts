@@ -7,7 +7,7 @@ import { carried, connect, FIELDS, SETTINGS, WINDOW } from './bare-connection.ts
 
 /** Of a connection with this socket, whose window is open. */
 function livenessOf(socket = { writableLength: 0, bytesWritten: 0 }, clock = new ManualClock()): Liveness {
-  return new Liveness(socket, { takesMore: true, windowShut: false }, clock, clock.now());
+  return new Liveness(socket, { takesMore: true, windowExhausted: false }, clock, clock.now());
 }
 
 /** As much as an upstream takes that has granted nothing (RFC 9113 §6.9.2). */
@@ -109,7 +109,7 @@ describe('a window that lets nothing leave', () => {
     const { connection, clock, upload } = await startShut();
     const lasting = carried();
     connection.lend(lasting.stream);
-    connection.retire();
+    connection.drain();
     connection.release(upload.stream);
 
     await clock.advance(300_000);

@@ -58,16 +58,16 @@ function start({ most = 10, protocols, fallback }: Options = {}) {
   const user = (name: string): UpstreamUser => {
     const tell = (what: string) => void told.push(`${name} ${what}`);
     return {
-      connected: (instead) => tell(instead === undefined ? 'connected' : 'connected by another'),
-      informed: () => {},
-      answered: ({ status }) => tell(`answered ${status}`),
-      switched: () => {},
-      answerData: () => {},
-      answerEnded: () => {},
-      flushAnswer: () => {},
-      upstreamReady: () => {},
-      stalled: () => {},
-      upstreamFailed: (error, delivery) => tell(`${error.code} ${delivery}: ${error.message}`),
+      onConnected: (instead) => tell(instead === undefined ? 'connected' : 'connected by another'),
+      onInterim: () => {},
+      onResponse: ({ status }) => tell(`answered ${status}`),
+      onSwitched: () => {},
+      onData: () => {},
+      onEnd: () => {},
+      onReadEnd: () => {},
+      onDrain: () => {},
+      onStalled: () => {},
+      onError: (error, delivery) => tell(`${error.code} ${delivery}: ${error.message}`),
     };
   };
   const socketOf = (index: number) => {
@@ -85,7 +85,7 @@ function start({ most = 10, protocols, fallback }: Options = {}) {
     told: () => told.splice(0),
     stream: (name: string) => streams.get(name) as UpstreamStream,
     /** Asks for a stream, and says whether it is ready. */
-    ask(name: string, how: 'acquire' | 'acquireNew' | 'acquireAgain' = 'acquire') {
+    ask(name: string, how: 'acquire' | 'acquireFresh' | 'acquireForRetry' = 'acquire') {
       const stream =
         how === 'acquire' ? pool.acquire(REQUEST, user(name), TRUST) : pool[how](REQUEST, user(name));
       streams.set(name, stream);
@@ -214,7 +214,7 @@ describe('requests', () => {
 describe('a new connection', () => {
   it('is made for who asks for one, and what stands is not taken', () => {
     const { ask, bring, dialled, stands, told } = startWith(10);
-    expect([ask('new', 'acquireNew'), dialled()]).toEqual([false, 2]);
+    expect([ask('new', 'acquireFresh'), dialled()]).toEqual([false, 2]);
     // Whoever wants any has the one that stands.
     expect(ask('any')).toBe(true);
     bring(0, allow(11));
@@ -225,8 +225,8 @@ describe('a new connection', () => {
 
   it('is shared by all who ask while it is made', () => {
     const { ask, dialled, stands, told } = startWith(10);
-    ask('one', 'acquireNew');
-    ask('two', 'acquireNew');
+    ask('one', 'acquireFresh');
+    ask('two', 'acquireFresh');
     expect(dialled()).toBe(2);
     stands(1);
     expect(told()).toEqual(['one connected', 'two connected']);
@@ -237,19 +237,19 @@ describe('a new connection', () => {
     send('first');
     bring(0, frame(Type.RST_STREAM, 0, 1, '\0\0\0\x07'));
     told();
-    expect([ask('again', 'acquireAgain'), dialled()]).toEqual([false, 2]);
+    expect([ask('again', 'acquireForRetry'), dialled()]).toEqual([false, 2]);
     await turn();
     expect(told()).toEqual([]);
     stands(1);
     expect(told()).toEqual(['again connected']);
-    expect([ask('third', 'acquireAgain'), dialled()]).toEqual([false, 2]);
+    expect([ask('third', 'acquireForRetry'), dialled()]).toEqual([false, 2]);
     await turn();
     expect(told()).toEqual(['third connected']);
   });
 
   it('that a refused request waits for may fail: then it goes back to what stands', async () => {
     const { ask, fails, told } = startWith(10);
-    ask('again', 'acquireAgain');
+    ask('again', 'acquireForRetry');
     fails(1);
     expect(told()).toEqual(['again connected']);
   });
@@ -322,7 +322,7 @@ describe('connections', () => {
   it('of a pool out of use end with what they carry, and none is made for nothing', async () => {
     const { all, ask, pool, socket, stream } = startWith(1, { most: 2 });
     ask('second');
-    pool.retire();
+    pool.drain();
     // It is still waited for.
     expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, false]);
     stream('second').cancel();

@@ -14,7 +14,7 @@ const TIMEOUTS = { responseMs: RESPONSE_MS, idleMs: IDLE_MS };
 /** Of the error codes of RFC 9113 §7. */
 const [CANCEL, REFUSED_STREAM] = [8, 7];
 
-interface Asked extends Partial<Omit<IncomingRequest, 'fields'>> {
+interface RequestKind extends Partial<Omit<IncomingRequest, 'fields'>> {
   readonly fields?: string[];
   readonly hasBody?: boolean;
   /** What the app told of the body's length, where nothing can follow it. */
@@ -28,7 +28,7 @@ function start({
   reused = false,
   mostSectionBytes = Number.POSITIVE_INFINITY,
   ...asked
-}: Asked = {}) {
+}: RequestKind = {}) {
   const told: string[] = [];
   const errors: string[] = [];
   const tell = (what: string) => void told.push(what);
@@ -76,16 +76,16 @@ function start({
     },
   } as unknown as Http2Connection;
   const user: UpstreamUser = {
-    connected: () => tell('connected'),
-    informed: ({ status }) => tell(`informed ${status}`),
-    answered: ({ status }, body) => tell(`answered ${status} ${body}`),
-    switched: () => tell('switched'),
-    answerData: (slice) => tell(`answer ${slice}`),
-    answerEnded: (trailers) => tell(`answer ended ${trailers}`),
-    flushAnswer: () => tell('flush'),
-    upstreamReady: () => tell('ready'),
-    stalled: () => tell('stalled'),
-    upstreamFailed(error, delivery) {
+    onConnected: () => tell('connected'),
+    onInterim: ({ status }) => tell(`informed ${status}`),
+    onResponse: ({ status }, body) => tell(`answered ${status} ${body}`),
+    onSwitched: () => tell('switched'),
+    onData: (slice) => tell(`answer ${slice}`),
+    onEnd: (trailers) => tell(`answer ended ${trailers}`),
+    onReadEnd: () => tell('flush'),
+    onDrain: () => tell('ready'),
+    onStalled: () => tell('stalled'),
+    onError(error, delivery) {
       errors.push(error.message);
       tell(`failed ${error.code} ${delivery}`);
     },
@@ -146,7 +146,7 @@ function start({
 describe('a request', () => {
   it('is sent on the connection that it was lent, and its answer is due from then on', () => {
     const { stream, connection, outgoing, told } = start({ neverIndexed: ['x-secret'] });
-    expect([stream.ready, stream.dueAtMs, stream.allTaken]).toEqual([false, Number.POSITIVE_INFINITY, true]);
+    expect([stream.ready, stream.dueAtMs, stream.drained]).toEqual([false, Number.POSITIVE_INFINITY, true]);
     stream.lend(connection);
     expect([stream.ready, stream.protocol]).toEqual([true, 'h2']);
     stream.send(outgoing, 1_000);
@@ -220,7 +220,7 @@ describe('a body that the upstream does not take', () => {
     expect([stream.flush(), allowed.flushes]).toEqual([true, 1]);
     allowed.window = 2;
     stream.data(Buffer.from('four'));
-    expect([stream.allTaken, stream.flush()]).toEqual([false, false]);
+    expect([stream.drained, stream.flush()]).toEqual([false, false]);
     expect(told()).toEqual(['data fo', 'waits for room', 'waits for room']);
     stream.end([], 1_000);
     expect([stream.sendWaiting(), told()]).toEqual(['stuck', []]);
@@ -229,13 +229,13 @@ describe('a body that the upstream does not take', () => {
     allowed.window = 9;
     expect(stream.sendWaiting()).toBe('done');
     expect(told()).toEqual(['data r', 'due 1090', 'end ', 'due 1600', 'ready']);
-    expect([stream.allTaken, stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
+    expect([stream.drained, stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
   });
 
   it('has the app wait while the socket is full, too', () => {
     const { allowed, stream, told } = start({ hasBody: true }).send();
     allowed.takesMore = false;
-    expect([stream.allTaken, stream.flush(), told()]).toEqual([false, false, ['waits for room']]);
+    expect([stream.drained, stream.flush(), told()]).toEqual([false, false, ['waits for room']]);
     allowed.takesMore = true;
     expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1090', 'ready']]);
   });
@@ -246,9 +246,9 @@ describe('a body that the upstream does not take', () => {
     stream.data(Buffer.from('x'));
     stream.flush();
     head();
-    stream.hold();
+    stream.cork();
     told();
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'flush']);
   });
 
@@ -279,7 +279,7 @@ describe('a body that the upstream does not take', () => {
   it('that ends while the answer is held makes nothing due', () => {
     const { head, stream, told } = start({ hasBody: true }).send();
     head();
-    stream.hold();
+    stream.cork();
     told();
     stream.end([], 1_000);
     expect([told(), stream.dueAtMs]).toEqual([['end '], Number.POSITIVE_INFINITY]);
@@ -299,11 +299,11 @@ describe('a body that the upstream does not take', () => {
     stream.data(Buffer.from('x'));
     stream.flush();
     head();
-    stream.hold();
+    stream.cork();
     allowed.window = 9;
     told();
     expect([stream.sendWaiting(), told()]).toEqual(['done', ['data x']]);
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'flush', 'due 1090', 'ready']);
   });
 
@@ -316,8 +316,8 @@ describe('a body that the upstream does not take', () => {
     stream.touch();
     stream.pause();
     stream.resume();
-    stream.hold();
-    stream.proceed();
+    stream.cork();
+    stream.uncork();
     stream.hasLeft();
     stream.tooLate();
     stream.pieceEnded(1_000);
@@ -343,7 +343,7 @@ describe('an answer', () => {
     expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it.each<[string, number, Asked, { endStream?: boolean; contentLength?: number }, string]>([
+  it.each<[string, number, RequestKind, { endStream?: boolean; contentLength?: number }, string]>([
     ['to HEAD', 200, { method: 'HEAD' }, { contentLength: 3 }, 'none'],
     ['204', 204, {}, {}, 'none'],
     ['304', 304, {}, { contentLength: 3 }, 'none'],
@@ -418,7 +418,7 @@ describe('an answer that is held', () => {
   it('is kept as it comes, costs no time, and is passed on when it is let go', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.hold();
+    stream.cork();
     expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
     data('one');
     data('two');
@@ -426,7 +426,7 @@ describe('an answer that is held', () => {
     stream.touch();
     stream.resume();
     expect(told()).toEqual(['answered 200 open', '3 came', '3 came']);
-    stream.proceed();
+    stream.uncork();
     const passed = told();
     expect(
       passed
@@ -436,7 +436,7 @@ describe('an answer that is held', () => {
     ).toBe('onetwo');
     expect(passed.at(0)).toBe('due 1090');
     expect(passed.at(-1)).toBe('6 passed on');
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual([]);
   });
 
@@ -445,37 +445,37 @@ describe('an answer that is held', () => {
     allowed.takesMore = false;
     stream.flush();
     allowed.takesMore = true;
-    user.flushAnswer = () => stream.cancel();
+    user.onReadEnd = () => stream.cancel();
     head();
-    stream.hold();
+    stream.cork();
     told();
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'reset', 'released']);
   });
 
   it('goes no further where who got the first of it wants no more', () => {
     const { data, head, stream, told, user } = start().send();
-    const answerData = user.answerData;
-    user.answerData = (slice) => {
-      answerData(slice);
+    const onData = user.onData;
+    user.onData = (slice) => {
+      onData(slice);
       stream.cancel();
     };
     head();
-    stream.hold();
+    stream.cork();
     data('one');
     data('two', true);
     told();
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '6 passed on', 'released']);
   });
 
   it('and has ended meanwhile ends when it is let go', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.hold();
+    stream.cork();
     data('one', true);
     expect(told()).toEqual(['answered 200 open', '3 came']);
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '3 passed on', 'released', 'answer ended ']);
   });
 
@@ -484,21 +484,21 @@ describe('an answer that is held', () => {
     allowed.window = 0;
     stream.data(Buffer.from('x'));
     head();
-    stream.hold();
+    stream.cork();
     told();
     stream.brokenOff({ kind: 'reset', code: CANCEL as never });
     stream.brokenOff({ kind: 'fault', reason: 'stream_closed' });
     expect(told()).toEqual(['waits no more', 'waits no more']);
     allowed.window = 9;
     expect([stream.sendWaiting(), told()]).toEqual(['done', []]);
-    stream.proceed();
+    stream.uncork();
     expect(told()).toEqual(['due 1090', 'reset', 'released', 'failed upstream_protocol_error lost']);
   });
 
   it('fails at once by what is wrong inside', () => {
     const { head, stream, told } = start().send();
     head();
-    stream.hold();
+    stream.cork();
     told();
     const internal = Object.assign(new Error('unforeseen'), { code: 'internal' });
     stream.connectionFailed(internal as never, false);
@@ -508,7 +508,7 @@ describe('an answer that is held', () => {
   it('is not wanted any more where another takes its place', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.hold();
+    stream.cork();
     data('one');
     told();
     stream.cancel();

@@ -14,7 +14,7 @@ function start() {
   const name = (stream: Http2UpstreamStream | undefined) => stream as unknown as string | undefined;
   const line = new WaitingLine({
     clock,
-    patienceMs: PATIENCE_MS,
+    timeoutMs: PATIENCE_MS,
     onLate: (stream) => void told.push(`${name(stream)} is late`),
     onShorter: () => void told.push('shorter'),
   });

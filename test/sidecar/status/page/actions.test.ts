@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startAdminServer } from '../../../../src/admin/admin-server.ts';
 import { HOP_FIELD } from '../../../../src/platform/net/listen.ts';
 import { logLevelEndpoint, renewEndpoint } from '../../../../src/sidecar/status/page/actions.ts';
-import type { RenewalAnswer } from '../../../../src/token/token-source.ts';
+import type { RenewalResponse } from '../../../../src/token/token-source.ts';
 import { captureLog } from '../../../support/log-capture.ts';
 
 interface Answered {
@@ -12,7 +12,7 @@ interface Answered {
   readonly text: string;
 }
 
-async function serve(answer: RenewalAnswer = 'begun') {
+async function serve(answer: RenewalResponse = 'begun') {
   const done: string[] = [];
   const server = await startAdminServer(
     { host: '127.0.0.1', port: 0 },
@@ -44,7 +44,7 @@ async function serve(answer: RenewalAnswer = 'begun') {
   return { ask, done, own: `127.0.0.1:${server.address.port}` };
 }
 
-it.each<[RenewalAnswer, number]>([
+it.each<[RenewalResponse, number]>([
   ['begun', 202],
   ['too_soon', 429],
   ['impossible', 409],

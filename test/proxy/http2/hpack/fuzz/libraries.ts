@@ -15,7 +15,7 @@ export interface Section {
 }
 
 /** What is read by one decoder: a block, and a table size that was acknowledged before it. */
-export interface Reading {
+export interface ReadResult {
   readonly limit?: number | undefined;
   readonly block: Buffer;
 }
@@ -40,7 +40,7 @@ class Library {
   }
 
   /** What each block says; in the place of the last, why it was refused. */
-  async decode(readings: readonly Reading[]): Promise<(Section | string)[]> {
+  async decode(readings: readonly ReadResult[]): Promise<(Section | string)[]> {
     const decode = readings.map(({ limit, block }) => ({ limit, block: block.toString('hex') }));
     return (await this.#process.ask({ decode })) as (Section | string)[];
   }

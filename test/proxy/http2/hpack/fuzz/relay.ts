@@ -5,7 +5,7 @@ import { FrameOutput } from '../../../../../src/proxy/http2/frame-output.ts';
 import type { TooLarge } from '../../../../../src/proxy/http2/hpack/decoder.ts';
 import { HpackEncoder } from '../../../../../src/proxy/http2/hpack/encoder.ts';
 import type { DecodedFields } from '../../../../../src/proxy/http2/hpack/known-blocks.ts';
-import type { Reading, Section } from './libraries.ts';
+import type { ReadResult, Section } from './libraries.ts';
 
 /** Credentials are never indexed, however they came. */
 const CREDENTIALS = ['authorization', 'proxy-authorization'];
@@ -17,10 +17,10 @@ interface Received {
 }
 
 /** Blocks, and what they must mean. Of a section that must not be passed on the block is given up, as a faulty head is. */
-export function relayed(sections: readonly Received[]): (Reading & { readonly expected: Section })[] {
+export function relayed(sections: readonly Received[]): (ReadResult & { readonly expected: Section })[] {
   const encoder = new HpackEncoder();
   const output = new FrameOutput(Buffer.alloc(1));
-  const messages: (Reading & { readonly expected: Section })[] = [];
+  const messages: (ReadResult & { readonly expected: Section })[] = [];
   let announced: number | undefined;
   for (const { found, limit } of sections) {
     if (limit !== undefined) {

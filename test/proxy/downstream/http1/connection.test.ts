@@ -1,0 +1,440 @@
+import type { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { AcceptedConnection } from '../../../../src/proxy/downstream/accepted-connection.ts';
+import type { HalfCloseWatch } from '../../../../src/proxy/downstream/half-close-watch.ts';
+import { Http1DownstreamConnection } from '../../../../src/proxy/downstream/http1/connection.ts';
+import { systemNetwork } from '../../../../src/proxy/io/network.ts';
+import { settle } from '../../../support/manual-clock.ts';
+import { withoutToken } from '../../../wire/fake-bearer.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from '../../../wire/messages.ts';
+import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
+
+const [HEADER_MS, KEEP_ALIVE_MS, LINGER_MS] = [7000, 10_000, 1000];
+
+/** An app that connects where there is no network. */
+function connect(ports: Ports = {}) {
+  const created = createPorts(ports);
+  const sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024, allowHalfOpen: true });
+  const watched: { onLeft: () => void; ended: boolean }[] = [];
+  const peers = {
+    watch(_: Socket, onLeft: () => void) {
+      const watch = { onLeft, ended: false };
+      watched.push(watch);
+      return () => {
+        watch.ended = true;
+      };
+    },
+  } as unknown as HalfCloseWatch;
+  let freed = 0;
+  let bytesRead = 0;
+  Object.defineProperty(sink, 'bytesRead', { get: () => bytesRead });
+  // What a socket does once its last byte has left.
+  Object.assign(sink, {
+    destroySoon: () => sink.end(() => sink.destroy()),
+    resetAndDestroy: () => sink.destroy(),
+  });
+  const appContext = { ...created.context, network: systemNetwork, peers, http2Abuse: () => {} };
+  const connection = new AcceptedConnection(sink as unknown as Socket, appContext, () => freed++);
+  return {
+    ...created,
+    connection,
+    appContext,
+    sink,
+    watched,
+    freed: () => freed,
+    /** The app sends this, and it is read. */
+    async send(...pieces: string[]) {
+      for (const piece of pieces) {
+        bytesRead += piece.length;
+        sink.push(Buffer.from(piece, 'latin1'));
+        await settle();
+      }
+    },
+    /** The app says that it will send no more. */
+    async end() {
+      sink.push(null);
+      await settle();
+    },
+  };
+}
+
+describe('a connection that is new', () => {
+  it('and says nothing is closed after the time for a head, without a word', async () => {
+    const { clock, sink } = connect();
+    await clock.advance(HEADER_MS - 1);
+    expect(sink.destroyed).toBe(false);
+    await clock.advance(1);
+    expect([sink.destroyed, sink.text]).toEqual([true, '']);
+  });
+
+  it('and sends half a head is told so after that time, and closed after a while', async () => {
+    const { clock, sink, send, metric } = connect();
+    await send('GET / HTTP/1.1\r\n');
+    await clock.advance(HEADER_MS);
+    expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(sink.text).toContain(`did not arrive within ${HEADER_MS} ms`);
+    expect(sink.writableEnded).toBe(true);
+    expect(await metric('errors_total{route="none",error="bad_request"}')).toBe(1);
+    await clock.advance(LINGER_MS - 1);
+    expect(sink.destroyed).toBe(false);
+    await clock.advance(1);
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('and ends is closed', async () => {
+    const { sink, end } = connect();
+    await end();
+    expect([sink.destroyed, sink.text]).toEqual([true, '']);
+  });
+
+  it('is not busy', () => {
+    expect(connect().connection.busy).toBe(false);
+  });
+});
+
+describe('one request', () => {
+  it('has all the time that its route gives it', async () => {
+    const { clock, connection, sink, send, upstream } = connect({
+      route: { timeouts: { responseMs: 600_000 } },
+    });
+    await send(get('/'));
+    expect(connection.busy).toBe(true);
+    await clock.advance(500_000);
+    expect(sink.destroyed).toBe(false);
+    upstream().bring(ok('fine'));
+    expect(sink.text).toContain('fine');
+  });
+
+  it('is read from whatever pieces it comes in', async () => {
+    const { send, upstream } = connect();
+    await send(...`${request('POST', '/a', [CHUNKED])}${chunk('hello')}${LAST_CHUNK}`);
+    expect(upstream().sent).toMatch(/^POST \/a /);
+    expect(upstream().sent).toContain(`${chunk('h')}${chunk('e')}`);
+    expect(upstream().sent.endsWith(LAST_CHUNK)).toBe(true);
+  });
+
+  it('that is no HTTP is refused, counted, and the last', async () => {
+    const { sink, send, clock, metric, asked } = connect();
+    await send(`SSH-2.0\r\n\r\n`);
+    expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(sink.text).toContain('connection: close\r\n');
+    expect(await metric('errors_total{route="none",error="bad_request"}')).toBe(1);
+    expect(await metric('requests_total{route="none",method="_OTHER",code="400"}')).toBe(1);
+    await send(get('/'));
+    expect(asked).toEqual([]);
+    await clock.advance(LINGER_MS);
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('whose body is no chunks is refused', async () => {
+    const { sink, send, upstream } = connect();
+    await send(request('POST', '/', [CHUNKED]), 'zz\r\n');
+    expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(upstream().connection.socket.destroyed).toBe(true);
+    expect(sink.writableEnded).toBe(true);
+  });
+
+  it('leaves the connection for the next, for as long as it may be idle', async () => {
+    const { clock, connection, sink, send, upstream, metric } = connect();
+    await send(get('/1'));
+    upstream().bring(ok('one'));
+    expect(connection.busy).toBe(false);
+    expect(await metric('requests_total{route="api",method="GET",code="200"}')).toBe(1);
+    await clock.advance(KEEP_ALIVE_MS - 1);
+    await send(get('/2'));
+    upstream(1).bring(ok('two'));
+    expect(sink.text.endsWith('two')).toBe(true);
+    await clock.advance(KEEP_ALIVE_MS);
+    expect(sink.writableEnded).toBe(true);
+    await settle();
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('gives the head of the next its own time from its first byte', async () => {
+    const { clock, sink, send, upstream } = connect();
+    await send(get('/1'));
+    upstream().bring(ok('one'));
+    await clock.advance(KEEP_ALIVE_MS - 1);
+    await send('G');
+    await clock.advance(HEADER_MS - 1);
+    await send('ET');
+    expect(sink.text).not.toContain('400');
+    await clock.advance(1);
+    expect(sink.text).toContain('HTTP/1.1 400 ');
+  });
+
+  it('may be the last by its own word', async () => {
+    const { sink, send, upstream } = connect();
+    await send(get('/', 'Connection: close'));
+    expect(sink.destroyed).toBe(false);
+    upstream().bring(ok('one'));
+    expect(sink.text).toContain('one');
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('may be followed by more than its word allows, which is read for a while', async () => {
+    const { clock, sink, send, upstream } = connect();
+    await send(`${get('/', 'Connection: close')}\r\n`);
+    upstream().bring(ok('one'));
+    expect(sink.writableEnded).toBe(true);
+    expect(sink.destroyed).toBe(false);
+    await clock.advance(LINGER_MS);
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('of an app that leaves ends with it', async () => {
+    const { sink, send, upstream, metric, clock } = connect();
+    await send(get('/'));
+    sink.destroy();
+    await settle();
+    expect(upstream().connection.socket.destroyed).toBe(true);
+    expect(await metric('requests_total{route="api",method="GET",code="499"}')).toBe(1);
+    await clock.advance(600_000);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('an answer that does not leave', () => {
+  it('holds the next request back until it has left', async () => {
+    const { sink, send, upstream, asked } = connect();
+    sink.cork();
+    await send(get('/1') + get('/2'));
+    upstream().bring(ok('one'));
+    await settle();
+    expect(asked).toHaveLength(1);
+    sink.uncork();
+    await settle();
+    expect(asked).toHaveLength(2);
+    upstream(1).bring(ok('two'));
+    expect(sink.text).toContain('two');
+  });
+
+  it('is cut after the time for a pause', async () => {
+    const { clock, sink, send, upstream } = connect({ route: { timeouts: { idleMs: 3000 } } });
+    sink.cork();
+    await send(get('/1'));
+    upstream().bring(ok('one'));
+    await clock.advance(2999);
+    expect(sink.destroyed).toBe(false);
+    await clock.advance(1);
+    expect(sink.destroyed).toBe(true);
+  });
+});
+
+describe('requests that come while another is served', () => {
+  it('wait, in whatever pieces they come', async () => {
+    const { sink, send, upstream, asked } = connect();
+    await send(get('/1'), ...(get('/2').match(/.{1,7}/gs) ?? []));
+    expect(asked).toHaveLength(1);
+    upstream().bring(ok('one'));
+    expect(upstream(1).sent).toMatch(/^GET \/2 /);
+    upstream(1).bring(ok('two'));
+    expect(sink.text).toMatch(/one[\s\S]*two$/);
+  });
+
+  it('are read no further than 16 KiB ahead', async () => {
+    const { sink, send, upstream } = connect();
+    const next = get('/2', `x: ${'y'.repeat(9000)}`);
+    await send(get('/1'), next);
+    expect(sink.isPaused()).toBe(false);
+    await send(next);
+    expect(sink.isPaused()).toBe(true);
+    upstream().bring(ok('one'));
+    upstream(1).bring(ok('two'));
+    expect(sink.isPaused()).toBe(false);
+    upstream(2).bring(ok('three'));
+    expect(sink.text).toContain('three');
+  });
+
+  it('are read no further when all of that comes at once', async () => {
+    const { sink, send } = connect();
+    await send(get('/1') + get('/2', `x: ${'y'.repeat(9000)}`).repeat(2));
+    expect(sink.isPaused()).toBe(true);
+  });
+
+  it('a client that ends its side gets all their answers, and then the end', async () => {
+    const { sink, send, end, upstream, watched } = connect();
+    await send(get('/1') + get('/2'));
+    await end();
+    expect(watched).toHaveLength(1);
+    upstream().bring(ok('one'));
+    upstream(1).bring(ok('two'));
+    await settle();
+    expect(sink.text).toMatch(/one[\s\S]*two$/);
+    expect(sink.destroyed).toBe(true);
+    expect(watched.every(({ ended }) => ended)).toBe(true);
+  });
+});
+
+describe('a client that ends its side', () => {
+  it('amid its request leaves it', async () => {
+    const { sink, send, end, upstream, watched } = connect();
+    await send(`${request('POST', '/', ['Content-Length: 5'])}he`);
+    await end();
+    expect(sink.destroyed).toBe(true);
+    expect(upstream().connection.socket.destroyed).toBe(true);
+    expect(watched).toEqual([]);
+  });
+
+  it('is watched, and its request given up when it has left', async () => {
+    const { sink, send, end, upstream, watched } = connect();
+    await send(get('/'));
+    await end();
+    expect(sink.destroyed).toBe(false);
+    watched[0]?.onLeft();
+    await settle();
+    expect(sink.destroyed).toBe(true);
+    expect(upstream().connection.socket.destroyed).toBe(true);
+  });
+
+  it('while its answer is leaving gets it whole', async () => {
+    const { sink, send, end, upstream } = connect();
+    sink.cork();
+    await send(get('/'));
+    upstream().bring(ok('one'));
+    await end();
+    expect(sink.destroyed).toBe(false);
+    sink.uncork();
+    await settle();
+    expect(sink.text.endsWith('one')).toBe(true);
+    expect(sink.destroyed).toBe(true);
+  });
+});
+
+describe('the rest of a request that has been answered', () => {
+  const early = async () => {
+    const connected = connect();
+    await connected.send(request('POST', '/', [CHUNKED]) + chunk('some'));
+    connected.upstream().bring(ok('early'));
+    return connected;
+  };
+
+  it('is read and dropped, and the next is served', async () => {
+    const { clock, connection, sink, send, upstream } = await early();
+    expect(connection.busy).toBe(false);
+    await send(chunk('more'), LAST_CHUNK + get('/next'));
+    expect(upstream(1).sent).toMatch(/^GET \/next /);
+    upstream(1).bring(ok('next'));
+    expect(sink.text.endsWith('next')).toBe(true);
+    await clock.advance(LINGER_MS);
+    expect(sink.writableEnded).toBe(false);
+  });
+
+  it('that does not come is waited for a second', async () => {
+    const { clock, sink, send } = await early();
+    await send(chunk('more'));
+    await clock.advance(LINGER_MS - 1);
+    expect(sink.writableEnded).toBe(false);
+    await clock.advance(1);
+    expect(sink.writableEnded).toBe(true);
+    expect(sink.destroyed).toBe(false);
+    await clock.advance(LINGER_MS);
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('that is no chunks ends the connection, without a second answer', async () => {
+    const { sink, send, asked } = await early();
+    const before = sink.text;
+    await send(get('/smuggled'));
+    expect(sink.writableEnded).toBe(true);
+    expect([sink.text, asked.length]).toEqual([before, 1]);
+  });
+
+  it('that is no chunks while the answer is leaving ends the connection behind it', async () => {
+    const { sink, send, upstream } = connect();
+    sink.cork();
+    await send(request('POST', '/', [CHUNKED]));
+    upstream().bring(ok('early'));
+    await send('zz\r\n');
+    sink.uncork();
+    await settle();
+    expect(sink.text.endsWith('early')).toBe(true);
+    expect(sink.writableEnded).toBe(true);
+  });
+
+  it('that was refused is dropped, too, where it is short', async () => {
+    const { sink, send, bearer, upstream } = connect({ bearer: withoutToken() });
+    await send(post('/', 'hello').slice(0, -2));
+    expect(sink.text).toMatch(/^HTTP\/1\.1 503 /);
+    bearer.held = 'Bearer a';
+    await send(`lo${get('/next')}`);
+    expect(upstream().sent).toMatch(/^GET \/next /);
+  });
+});
+
+describe('an app that has to wait', () => {
+  it('is read no further, and then goes on where it was', async () => {
+    const { sink, send, upstream } = connect({ lent: 'coming' });
+    await send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
+    expect(sink.isPaused()).toBe(true);
+    upstream().connection.socket.emit('connect');
+    expect(sink.isPaused()).toBe(false);
+    await send('world');
+    expect(upstream().sent.endsWith('\r\n\r\nhelloworld')).toBe(true);
+  });
+
+  it('goes on by the word of the transaction that had it wait, and no other', async () => {
+    const { sink, connection: carrier, appContext } = connect();
+    const connection = new Http1DownstreamConnection(carrier, appContext, () => {});
+    connection.pause();
+    connection.resume({} as Parameters<Http1DownstreamConnection['resume']>[0]);
+    expect(sink.isPaused()).toBe(true);
+  });
+
+  it('has the upstream go on when it has caught up', async () => {
+    const { sink, send, upstream } = connect();
+    await send(get('/'));
+    upstream().connection.pause();
+    sink.emit('drain');
+    expect(upstream().connection.socket.isPaused()).toBe(false);
+  });
+});
+
+describe('while the proxy drains', () => {
+  it('each end of a request is told, and the connection closes', async () => {
+    const { load, sink, send, upstream, freed } = connect();
+    await send(get('/'));
+    load.phase = 'finishing';
+    const before = freed();
+    upstream().bring(ok('one'));
+    expect(freed()).toBeGreaterThan(before);
+    expect(sink.text).toContain('connection: close\r\n');
+    expect(sink.writableEnded).toBe(true);
+  });
+
+  it('what is no whole request is told, too', async () => {
+    const { send, freed } = connect({ phase: 'finishing' });
+    await send('GET / HT');
+    expect(freed()).toBe(1);
+  });
+
+  it('nothing is told before', async () => {
+    const { send, upstream, freed } = connect();
+    await send(get('/'));
+    upstream().bring(ok('one'));
+    await send('GET');
+    expect(freed()).toBe(0);
+  });
+});
+
+it('a tunnel takes the connection over, with what had come already', async () => {
+  const { clock, connection, sink, send, upstream, metric } = connect();
+  await send(`${get('/', 'Connection: upgrade', 'Upgrade: raw')}early`);
+  upstream().bring(message('HTTP/1.1 101 Switching', ['Connection: upgrade', 'Upgrade: raw']));
+  expect(connection.busy).toBe(true);
+  await send('later');
+  expect(upstream().sent.endsWith('earlylater')).toBe(true);
+  await clock.advance(KEEP_ALIVE_MS - 1);
+  expect(sink.destroyed).toBe(false);
+  sink.destroy();
+  await settle();
+  expect(await metric('requests_total{route="api",method="GET",code="101"}')).toBe(1);
+});
+
+it('an answer that is cut ends the connection', async () => {
+  const { sink, send, upstream } = connect();
+  await send(get('/'));
+  upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'some'));
+  upstream().connection.socket.emit('end');
+  expect(sink.destroyed).toBe(true);
+});
