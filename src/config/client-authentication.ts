@@ -1,7 +1,7 @@
 /**
  * Settings of client authentication. What a method reads, sends and is called is a row in
- * `src/token/client/client-authentication.ts`. A new key is listed in `credential-schema.ts` and, for
- * profiles, in `src/injector/profiles/profile-schema.ts`.
+ * `src/token/client/client-authentication.ts`. A new key is listed in `credential-schema.ts`, for profiles in
+ * `src/injector/profiles/profile-schema.ts`, and to be shown in `src/sidecar/status/configuration.ts`.
  */
 
 import * as v from 'valibot';

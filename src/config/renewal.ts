@@ -1,6 +1,6 @@
 /**
- * When a token is renewed. `src/token/schedule.ts` computes by it; the broker's rules are in
- * `src/broker/brokered-tokens.ts`.
+ * When a token is renewed, by default and by settings. `src/token/schedule.ts` computes by it; the broker's own values are in
+ * `src/broker/brokered-tokens.ts`. The reference repeats the defaults in `scripts/configuration/settings.ts`.
  */
 
 import * as v from 'valibot';

@@ -1,8 +1,7 @@
 /**
- * When a stalled request fails, and in whose name. Statuses are in `src/platform/errors.ts`, default times in
- * `src/config/resolve-forwarding.ts`, the connection's end in `../transaction/local-reply.ts`. Each byte
- * restarts the clock: `touch` in `../upstream/http1/connection.ts` and
- * `../upstream/http2/carried-request.ts`.
+ * When a stalled request fails, and in whose name. Statuses, and whether the connection ends, are in `src/platform/errors.ts`,
+ * default times in `src/config/resolve-forwarding.ts`. Each byte restarts the clock: `touch` in `../upstream/http1/connection.ts`
+ * and `../upstream/http2/carried-request.ts`. It fires in `tooLate` of the first and of `../upstream/http2/stream.ts`.
  */
 
 import type { RouteTimeouts } from '../../config/config.ts';
