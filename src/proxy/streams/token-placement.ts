@@ -61,13 +61,16 @@ export class TokenPlacement {
   }>();
 
   constructor(injections: readonly Injection[]) {
-    this.#headers = injections.filter((one) => one.into === 'header');
-    this.#placeholders = injections
-      .filter((one) => one.into === 'placeholder')
-      .map((one) => ({ ...one, alike: alike(one.header) }));
-    this.#parameters = injections
-      .filter((one) => one.into === 'query')
-      .map(({ parameter }) => ({ parameter, alike: parameterName(parameter) }));
+    // The compiler asks for a new kind of place.
+    const places: { readonly [Into in Injection['into']]: InjectionInto<Into>[] } = {
+      header: [],
+      placeholder: [],
+      query: [],
+    };
+    for (const one of injections) (places[one.into] as Injection[]).push(one);
+    this.#headers = places.header;
+    this.#placeholders = places.placeholder.map((one) => ({ ...one, alike: alike(one.header) }));
+    this.#parameters = places.query.map(({ parameter }) => ({ parameter, alike: parameterName(parameter) }));
     const headers = [...this.#headers, ...this.#placeholders].map(({ header }) => header);
     this.#owned = new Set(['authorization', ...headers.map(alike)]);
     this.#neverIndexed = [
