@@ -32,6 +32,7 @@ export class CallerConnection implements DownstreamConnection, Holder {
   /** Absent until TLS is established. */
   #inside: AcceptedConnection | undefined;
   #gate: CallerAuthorizer | undefined;
+  #tls: TLSSocket | undefined;
 
   constructor(socket: Socket, options: CallerConnectionOptions) {
     const { context, known } = options;
@@ -88,6 +89,11 @@ export class CallerConnection implements DownstreamConnection, Holder {
     return sockets;
   }
 
+  /** Nothing more is written, also by TLS. */
+  get hasEnded(): boolean {
+    return this.socket.writableEnded || this.#tls?.writableEnded === true;
+  }
+
   end(): void {
     // Else the kernel would go on sending.
     this.socket.resetAndDestroy();
@@ -110,6 +116,7 @@ export class CallerConnection implements DownstreamConnection, Holder {
       retire: () => this.#inside?.drain(),
     });
     this.#gate = gate;
+    this.#tls = tls;
     this.#inside = new AcceptedConnection(tls, { ...context, authorizer: gate }, onFree);
     onFree();
   }

@@ -19,6 +19,12 @@ const STALL_MS = 60_000;
 
 const LOOK_MS = 500;
 
+/** While more than half of those that may wait do: most of them have nothing left to send. */
+const SOON_MS = 50;
+
+/** What such a peer still sends is read and dropped: an honest one sends little. */
+const MAX_READS = 64;
+
 /** A page of the tables takes some 30 µs: looking takes at most a twentieth of a core. */
 const PAUSE_PER_PAGE_MS = 0.6;
 
@@ -44,6 +50,8 @@ interface EndedConnection extends Holder {
   unsentBytes: number;
   movedAtMs: number;
   misses: number;
+  /** Its reset is due. */
+  resets: boolean;
   readonly uncount: () => void;
 }
 
@@ -69,6 +77,10 @@ export class EndedConnections {
   /** Undefined while a look is under way, or none is due. */
   #cancel: (() => void) | undefined;
   #isLooking = false;
+  /** Read at the last look. */
+  #pages = 0;
+  /** Resets that are due. */
+  #resets = 0;
   #isClosed = false;
 
   constructor(options: EndedConnectionsOptions) {
@@ -83,22 +95,28 @@ export class EndedConnections {
    * If Node keeps its sockets otherwise, the connection ends as usual.
    * @param socket just accepted.
    * @param partyOf called when it ends.
+   * @param hasEnded whether its end may be on its way. libuv refuses to reset such a socket, and Node can't even close it then.
    */
-  follow(socket: Socket, partyOf: () => Party): void {
+  follow(socket: Socket, partyOf: () => Party, hasEnded: () => boolean): void {
     const { _handle: handle } = socket as unknown as { _handle?: Handle | null };
     if (typeof handle?.close !== 'function' || typeof handle.reset !== 'function') return;
     const { close, reset } = handle;
-    handle.reset = (onClosed) => {
-      // Node resets no socket whose end waits behind what the kernel does not take.
-      if (reset.call(handle, onClosed) !== 0) close.call(handle, onClosed);
+    const isCutOff = (): boolean => handle.writeQueueSize > 0;
+    const unfollow = (): void => void Object.assign(handle, { close, reset });
+    handle.reset = (onClosed = () => {}) => {
+      unfollow();
+      if (!hasEnded()) return handle.reset(onClosed);
+      if (this.#isClosed || isCutOff()) handle.close(onClosed);
+      else this.#reset(this.#keep(handle, socket, partyOf(), onClosed));
       return 0;
     };
     handle.close = (onClosed = () => {}) => {
-      handle.close = close;
+      unfollow();
       if (this.#isClosed || handle.bytesWritten === 0) handle.close(onClosed);
-      // It is cut off, so that the rest is of no use.
-      else if (handle.writeQueueSize > 0) handle.reset(onClosed);
-      else this.#keep(handle, socket, partyOf(), onClosed);
+      else if (!isCutOff()) this.#makeRoomFor(this.#keep(handle, socket, partyOf(), onClosed));
+      // What Node has not passed on is lost: the rest is of no use.
+      else if (hasEnded()) handle.close(onClosed);
+      else handle.reset(onClosed);
     };
   }
 
@@ -110,8 +128,8 @@ export class EndedConnections {
   }
 
   /** @param onClosed tells Node that the socket is closed: not before the next turn. */
-  #keep(handle: Handle, socket: Socket, party: Party, onClosed: () => void): void {
-    const { held, clock, most } = this.#options;
+  #keep(handle: Handle, socket: Socket, party: Party, onClosed: () => void): EndedConnection {
+    const { held, clock } = this.#options;
     const { localAddress, localPort, remoteAddress, remotePort } = socket;
     const ends: ConnectionEnds = { localAddress, localPort, remoteAddress, remotePort };
     const line = party.caller === undefined ? undefined : party.key;
@@ -125,6 +143,7 @@ export class EndedConnections {
       unsentBytes: Number.POSITIVE_INFINITY,
       movedAtMs: clock.monotonicMs(),
       misses: 0,
+      resets: false,
       uncount: () => {
         this.#ended.remove(line, ended);
         notHeld();
@@ -136,36 +155,56 @@ export class EndedConnections {
     socket._final(() => {});
     setImmediate(() => {
       onClosed();
-      // Read and dropped: closing would answer unread bytes with a reset.
-      handle.onread = () => {};
+      // Closing would answer unread bytes with a reset.
+      let reads = 0;
+      handle.onread = () => {
+        reads += 1;
+        if (reads > MAX_READS) this.#reset(ended);
+      };
       handle.readStart();
     });
-    while (this.size > most()) {
-      const [oldest] = this.#ended.most();
-      this.#reset(oldest as EndedConnection);
-    }
-    if (this.#cancel === undefined && !this.#isLooking) this.#lookAfter(LOOK_MS);
+    return ended;
   }
 
-  #lookAfter(delayMs: number): void {
-    this.#cancel = this.#options.clock.after(delayMs, () => void this.#look());
+  #makeRoomFor(newest: EndedConnection): void {
+    const most = this.#options.most();
+    for (let over = this.size - this.#resets - most; over > 0; over--) {
+      const others = [...this.#ended.most()].filter((one) => one !== newest && !one.resets);
+      // One that no look has judged has probably sent everything: it loses nothing.
+      const victim = others.find(({ unsentBytes }) => unsentBytes === Number.POSITIVE_INFINITY) ?? others[0];
+      if (victim === undefined) break;
+      this.#tell(victim, 'too many wait for their peers');
+      this.#reset(victim);
+    }
+    if (this.#isLooking) return;
+    if (this.size === Math.floor(most / 2) + 1) this.#cancel?.();
+    else if (this.#cancel !== undefined) return;
+    this.#lookLater();
+  }
+
+  #lookLater(): void {
+    const delayMs = this.size > this.#options.most() / 2 ? SOON_MS : LOOK_MS;
+    this.#cancel = this.#options.clock.after(
+      Math.max(delayMs, PAUSE_PER_PAGE_MS * this.#pages),
+      () => void this.#look(),
+    );
   }
 
   async #look(): Promise<void> {
     const { clock, readTables = readSocketTables } = this.#options;
     this.#cancel = undefined;
     this.#isLooking = true;
-    let pages = 0;
+    this.#pages = 0;
     const asked = [...this.#ended];
     const search = new SocketSearch(asked.flatMap(({ names }) => names));
     const read = await readTables((page) => {
-      pages += 1;
+      this.#pages += 1;
       search.read(page);
     });
     const nowMs = clock.monotonicMs();
     const standing = new Set(this.#ended);
     for (const ended of asked) {
-      if (!standing.has(ended)) continue;
+      if (!standing.has(ended) || ended.resets) continue;
       const unsentBytes = search.socket(ended.names)?.unsentBytes;
       // Nobody can tell what becomes of it.
       if (read === 'absent') this.#let(ended);
@@ -173,7 +212,7 @@ export class EndedConnections {
       else if (read === 'whole' && ++ended.misses >= MISSES_OF_THE_GONE) this.#let(ended);
     }
     this.#isLooking = false;
-    if (this.size > 0) this.#lookAfter(Math.max(LOOK_MS, PAUSE_PER_PAGE_MS * pages));
+    if (this.size > 0) this.#lookLater();
   }
 
   #judge(ended: EndedConnection, unsentBytes: number, nowMs: number): void {
@@ -183,11 +222,14 @@ export class EndedConnections {
       ended.unsentBytes = unsentBytes;
       ended.movedAtMs = nowMs;
     } else if (nowMs - ended.movedAtMs >= STALL_MS) {
-      const { caller, address } = ended.party;
-      const what = 'a connection that had ended was reset: nothing of what was left to send was taken';
-      this.#options.log.debug({ caller, address, bytes: unsentBytes }, what);
+      this.#tell(ended, 'nothing of what was left to send was taken');
       this.#reset(ended);
     }
+  }
+
+  #tell({ party: { caller, address }, unsentBytes }: EndedConnection, why: string): void {
+    const bytes = Number.isFinite(unsentBytes) ? unsentBytes : undefined;
+    this.#options.log.debug({ caller, address, bytes }, `a connection that had ended was reset: ${why}`);
   }
 
   #let({ handle, uncount }: EndedConnection): void {
@@ -195,8 +237,15 @@ export class EndedConnections {
     handle.close();
   }
 
-  #reset({ handle, uncount }: EndedConnection): void {
-    uncount();
-    handle.reset();
+  /** In the next turn, when the kernel has its end. */
+  #reset(ended: EndedConnection): void {
+    if (ended.resets) return;
+    ended.resets = true;
+    this.#resets += 1;
+    setImmediate(() => {
+      this.#resets -= 1;
+      ended.uncount();
+      ended.handle.reset();
+    });
   }
 }

@@ -141,7 +141,11 @@ function createGateway({
             onFree,
           });
           accepted.once('close', held.add(connection));
-          ended.follow(accepted, () => connection.party);
+          ended.follow(
+            accepted,
+            () => connection.party,
+            () => connection.hasEnded,
+          );
           return connection;
         },
       };

@@ -122,7 +122,7 @@ export class HeldMemory {
     this.#restsUntilMs = endedMs + REST_TIMES * (endedMs - beganMs);
     const shares = sharesOf(this.#holders, (holder) => queued.get(holder) ?? 0);
     const queuedBytes = sum(shares);
-    // The rest belongs to ended connections: ending others does not shrink it.
+    // The rest belongs to nobody here: ending others does not shrink it.
     const theirs = Math.min(charged, MAX_OVERHEAD * queuedBytes);
     if (theirs > mostBytes) {
       const leftBytes = (queuedBytes * mostBytes * PART_LEFT) / theirs;

@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EndedConnections } from '../../src/gateway/ended-connections.ts';
+import { readSocketTables } from '../../src/platform/net/socket-tables.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import { until } from '../support/until.ts';
@@ -247,6 +248,118 @@ it.each([
   await untilTable(() => rowsOf(gateway).every((row) => !row.hasEnded || row.isOver));
 });
 
+describe('on sockets of its own', () => {
+  const party = { key: 'web', caller: 'web', address: '127.0.0.1' };
+
+  /** Follows what connects. None is followed to its end by a clock of its own. */
+  async function following(most: number) {
+    const clock = new ManualClock();
+    let looks = 0;
+    const ended = new EndedConnections({
+      most: () => most,
+      held: { add: () => () => {} },
+      clock,
+      log: { debug() {} },
+      async readTables(onPage) {
+        const read = await readSocketTables(onPage);
+        looks += 1;
+        return read;
+      },
+    });
+    const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      ended.close();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    return {
+      ended,
+      async looked() {
+        const before = looks;
+        await clock.advance(500);
+        await until(() => looks > before);
+      },
+      /** @param octets that the kernel takes. @param hasEnded as its owner says. */
+      async connection(octets: Buffer, hasEnded = false) {
+        const accepting = once(server, 'connection');
+        const peer = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).pause();
+        onTestFinished(() => void peer.destroy());
+        const [socket] = (await accepting) as [Socket];
+        ended.follow(
+          socket,
+          () => party,
+          () => hasEnded,
+        );
+        await new Promise((resolve) => socket.write(octets, resolve));
+        return { socket, peer };
+      },
+    };
+  }
+
+  /** Resolves to the code of the error that ends it, or to how much came before its end. */
+  const fateOf = (peer: Socket): Promise<string | number> =>
+    new Promise((resolve) => {
+      let bytes = 0;
+      peer.on('data', (chunk) => (bytes += chunk.length));
+      peer.once('end', () => resolve(bytes));
+      peer.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      peer.resume();
+    });
+
+  it('one that ends in the same turn as another makes room for it by a reset', async () => {
+    const { ended, connection } = await following(1);
+    const older = await connection(LARGE);
+    const newer = await connection(LARGE);
+    older.socket.destroy();
+    newer.socket.destroy();
+    await until(() => ended.size === 1);
+    expect(await fateOf(older.peer)).toBe('ECONNRESET');
+    expect(await fateOf(newer.peer)).toBe(LARGE.length);
+  });
+
+  it('one that has sent all makes room before one that is read slowly', async () => {
+    const { ended, connection, looked } = await following(2);
+    const slow = await connection(LARGE);
+    slow.socket.destroy();
+    await until(() => ended.size === 1);
+    await looked();
+    const done = await connection(Buffer.from('a'));
+    done.socket.destroy();
+    const newest = await connection(LARGE);
+    newest.socket.destroy();
+    await until(() => ended.size === 2);
+    expect(await fateOf(slow.peer)).toBe(LARGE.length);
+    expect(await fateOf(newest.peer)).toBe(LARGE.length);
+  });
+
+  it('one that has half-closed while the kernel was full is closed', async () => {
+    const { connection } = await following(2);
+    const { socket } = await connection(Buffer.from('a'), true);
+    // The kernel does not take that much; as TLS does it, whose end Node does not show on this socket.
+    socket.write(Buffer.alloc(16_000_000));
+    socket._final(() => {});
+    const closed = once(socket, 'close');
+    socket.on('error', () => {}).destroy();
+    await closed;
+  });
+
+  it('one whose peer goes on sending is reset', async () => {
+    const { ended, connection } = await following(2);
+    const { socket, peer } = await connection(LARGE);
+    socket.destroy();
+    await until(() => ended.size === 1);
+    const fate = once(peer, 'error');
+    const send = (): void => {
+      if (!peer.destroyed) peer.write(Buffer.alloc(65_536), () => setImmediate(send));
+    };
+    send();
+    const [error] = (await fate) as [NodeJS.ErrnoException];
+    expect(['ECONNRESET', 'EPIPE']).toContain(error.code);
+    expect(ended.size).toBe(0);
+  });
+});
+
 describe('of connections that have ended, one', () => {
   const party = { key: 'web', caller: 'web', address: '127.0.0.1' };
 
@@ -272,7 +385,11 @@ describe('of connections that have ended, one', () => {
     const { port } = server.address() as AddressInfo;
     const peer = connect({ port, host: '127.0.0.1' }).on('error', () => {});
     const [socket] = (await accepting) as [Socket];
-    ended.follow(socket, () => party);
+    ended.follow(
+      socket,
+      () => party,
+      () => false,
+    );
     onTestFinished(() => {
       ended.close();
       peer.destroy();
@@ -310,7 +427,11 @@ describe('of connections that have ended, one', () => {
       log: { debug() {} },
     });
     const [near] = duplexPair();
-    ended.follow(near as Socket, () => party);
+    ended.follow(
+      near as Socket,
+      () => party,
+      () => false,
+    );
     near.destroy();
     expect(ended.size).toBe(0);
   });
