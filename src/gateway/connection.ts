@@ -89,9 +89,9 @@ export class CallerConnection implements DownstreamConnection, Holder {
     return sockets;
   }
 
-  /** Nothing more is written, also by TLS. */
+  /** Its end, or that of TLS, follows what was written. */
   get hasEnded(): boolean {
-    return this.socket.writableEnded || this.#tls?.writableEnded === true;
+    return [this.socket, this.#tls].some((one) => one?.writableEnded === true && one.writableLength === 0);
   }
 
   end(): void {

@@ -22,8 +22,12 @@ const LOOK_MS = 500;
 /** While more than half of those that may wait do: most of them have nothing left to send. */
 const SOON_MS = 50;
 
-/** What such a peer still sends is read and dropped: an honest one sends little. */
-const MAX_READS = 64;
+/** What such a peer still sends is read and dropped, this much: it may open windows as it reads. */
+const MAX_READ_BYTES = 2 ** 20;
+const MAX_READS = 4096;
+
+/** Whose peer has taken nothing for so long makes room first. */
+const SLOW_MS = 10_000;
 
 /** A page of the tables takes some 30 µs: looking takes at most a twentieth of a core. */
 const PAUSE_PER_PAGE_MS = 0.6;
@@ -33,11 +37,13 @@ const MISSES_OF_THE_GONE = 2;
 
 /** Node's own side of a socket. */
 interface Handle {
+  readonly bytesRead: number;
   readonly bytesWritten: number;
   /** Bytes that the kernel has not taken yet. */
   readonly writeQueueSize: number;
   onread: unknown;
   readStart(): void;
+  readStop(): void;
   close(onClosed?: () => void): void;
   /** @returns an error where Node cannot. */
   reset(onClosed?: () => void): number;
@@ -52,6 +58,8 @@ interface EndedConnection extends Holder {
   misses: number;
   /** Its reset is due. */
   resets: boolean;
+  /** It can no longer be chosen to make room. */
+  readonly leave: () => void;
   readonly uncount: () => void;
 }
 
@@ -76,6 +84,8 @@ export class EndedConnections {
   readonly #ended = new FairRing<EndedConnection>();
   /** Undefined while a look is under way, or none is due. */
   #cancel: (() => void) | undefined;
+  /** The next look, on the monotonic clock. */
+  #dueAtMs = 0;
   #isLooking = false;
   /** Read at the last look. */
   #pages = 0;
@@ -88,7 +98,7 @@ export class EndedConnections {
   }
 
   get size(): number {
-    return this.#ended.size;
+    return this.#ended.size + this.#resets;
   }
 
   /**
@@ -131,6 +141,8 @@ export class EndedConnections {
   #keep(handle: Handle, socket: Socket, party: Party, onClosed: () => void): EndedConnection {
     const { held, clock } = this.#options;
     const { localAddress, localPort, remoteAddress, remotePort } = socket;
+    // TLS would go on with what comes in this turn.
+    handle.readStop();
     const ends: ConnectionEnds = { localAddress, localPort, remoteAddress, remotePort };
     const line = party.caller === undefined ? undefined : party.key;
     const ended: EndedConnection = {
@@ -144,10 +156,8 @@ export class EndedConnections {
       movedAtMs: clock.monotonicMs(),
       misses: 0,
       resets: false,
-      uncount: () => {
-        this.#ended.remove(line, ended);
-        notHeld();
-      },
+      leave: () => this.#ended.remove(line, ended),
+      uncount: () => notHeld(),
     };
     const notHeld = held.add(ended);
     this.#ended.add(line, ended);
@@ -157,9 +167,10 @@ export class EndedConnections {
       onClosed();
       // Closing would answer unread bytes with a reset.
       let reads = 0;
+      const before = handle.bytesRead;
       handle.onread = () => {
         reads += 1;
-        if (reads > MAX_READS) this.#reset(ended);
+        if (reads > MAX_READS || handle.bytesRead - before > MAX_READ_BYTES) this.#reset(ended);
       };
       handle.readStart();
     });
@@ -167,27 +178,35 @@ export class EndedConnections {
   }
 
   #makeRoomFor(newest: EndedConnection): void {
-    const most = this.#options.most();
-    for (let over = this.size - this.#resets - most; over > 0; over--) {
-      const others = [...this.#ended.most()].filter((one) => one !== newest && !one.resets);
-      // One that no look has judged has probably sent everything: it loses nothing.
-      const victim = others.find(({ unsentBytes }) => unsentBytes === Number.POSITIVE_INFINITY) ?? others[0];
+    while (this.#ended.size > this.#options.most()) {
+      const victim = this.#victimAmong(this.#ended.most(), newest) ?? this.#victimAmong(this.#ended, newest);
       if (victim === undefined) break;
       this.#tell(victim, 'too many wait for their peers');
       this.#reset(victim);
     }
-    if (this.#isLooking) return;
-    if (this.size === Math.floor(most / 2) + 1) this.#cancel?.();
-    else if (this.#cancel !== undefined) return;
     this.#lookLater();
   }
 
-  #lookLater(): void {
-    const delayMs = this.size > this.#options.most() / 2 ? SOON_MS : LOOK_MS;
-    this.#cancel = this.#options.clock.after(
-      Math.max(delayMs, PAUSE_PER_PAGE_MS * this.#pages),
-      () => void this.#look(),
+  /** One that no look has judged has probably sent everything: it loses nothing. */
+  #victimAmong(all: Iterable<EndedConnection>, newest: EndedConnection): EndedConnection | undefined {
+    const others = [...all].filter((one) => one !== newest);
+    const slowSinceMs = this.#options.clock.monotonicMs() - SLOW_MS;
+    return (
+      others.find(({ unsentBytes, movedAtMs }) => Number.isFinite(unsentBytes) && movedAtMs <= slowSinceMs) ??
+      others.find(({ unsentBytes }) => !Number.isFinite(unsentBytes)) ??
+      others[0]
     );
+  }
+
+  #lookLater(): void {
+    if (this.#isLooking) return;
+    const { clock, most } = this.#options;
+    const delayMs = Math.max(this.size > most() / 2 ? SOON_MS : LOOK_MS, PAUSE_PER_PAGE_MS * this.#pages);
+    const atMs = clock.monotonicMs() + delayMs;
+    if (this.#cancel !== undefined && this.#dueAtMs <= atMs) return;
+    this.#cancel?.();
+    this.#dueAtMs = atMs;
+    this.#cancel = clock.after(delayMs, () => void this.#look());
   }
 
   async #look(): Promise<void> {
@@ -204,7 +223,7 @@ export class EndedConnections {
     const nowMs = clock.monotonicMs();
     const standing = new Set(this.#ended);
     for (const ended of asked) {
-      if (!standing.has(ended) || ended.resets) continue;
+      if (!standing.has(ended)) continue;
       const unsentBytes = search.socket(ended.names)?.unsentBytes;
       // Nobody can tell what becomes of it.
       if (read === 'absent') this.#let(ended);
@@ -212,7 +231,7 @@ export class EndedConnections {
       else if (read === 'whole' && ++ended.misses >= MISSES_OF_THE_GONE) this.#let(ended);
     }
     this.#isLooking = false;
-    if (this.size > 0) this.#lookLater();
+    if (this.#ended.size > 0) this.#lookLater();
   }
 
   #judge(ended: EndedConnection, unsentBytes: number, nowMs: number): void {
@@ -232,7 +251,8 @@ export class EndedConnections {
     this.#options.log.debug({ caller, address, bytes }, `a connection that had ended was reset: ${why}`);
   }
 
-  #let({ handle, uncount }: EndedConnection): void {
+  #let({ handle, leave, uncount }: EndedConnection): void {
+    leave();
     uncount();
     handle.close();
   }
@@ -241,6 +261,7 @@ export class EndedConnections {
   #reset(ended: EndedConnection): void {
     if (ended.resets) return;
     ended.resets = true;
+    ended.leave();
     this.#resets += 1;
     setImmediate(() => {
       this.#resets -= 1;

@@ -333,6 +333,18 @@ describe('on sockets of its own', () => {
     expect(await fateOf(newest.peer)).toBe(LARGE.length);
   });
 
+  it('one whose peer opens windows as it reads slowly is read to its end', async () => {
+    const { ended, connection } = await following(2);
+    const { socket, peer } = await connection(LARGE);
+    socket.destroy();
+    await until(() => ended.size === 1);
+    for (let count = 0; count < 400; count++) {
+      await new Promise((resolve) => peer.write(windowUpdate(0, 4096), resolve));
+      await pause(1);
+    }
+    expect(await fateOf(peer)).toBe(LARGE.length);
+  });
+
   it('one that has half-closed while the kernel was full is closed', async () => {
     const { connection } = await following(2);
     const { socket } = await connection(Buffer.from('a'), true);
