@@ -120,7 +120,7 @@ function createGateway({
   };
   return {
     connectionHandler(context) {
-      configured = () => context.generation().limits.maxConnections;
+      configured = () => context.snapshot().limits.maxConnections;
       return {
         what: 'gateway.listen',
         clear: false,

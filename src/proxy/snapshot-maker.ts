@@ -52,12 +52,12 @@ export class SnapshotMaker {
   /**
    * Unchanged routes keep their open connections; those of all others close once their requests have ended.
    * @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source; the
-   * previous generation is unchanged.
+   * previous snapshot is unchanged.
    */
   async make(options: ServingOptions, use: (made: ConfigSnapshot) => void): Promise<void> {
     const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
     const before = this.#before;
-    /** Only while the generation is made: pools opened later are for a request. */
+    /** Only while the snapshot is made: pools opened later are for a request. */
     let opened: UpstreamPools[] | undefined = [];
     /** Reported once in use: until then a route of this name may use others. */
     const certificates: (() => void)[] = [];

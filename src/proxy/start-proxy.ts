@@ -40,13 +40,13 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     accessLogger,
     tracer,
   });
-  let generation!: ConfigSnapshot;
+  let snapshot!: ConfigSnapshot;
   const use = (made: ConfigSnapshot): void => {
-    generation = made;
+    snapshot = made;
   };
   await maker.make(options, use);
   const context: DownstreamContext = {
-    generation: () => generation,
+    snapshot: () => snapshot,
     clock,
     log,
     network,
@@ -68,7 +68,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     address,
     spoken: () => listener.spoken(),
     async reconfigure(next) {
-      const before = generation;
+      const before = snapshot;
       await maker.make(next, use);
       return { whenUnused: () => before.whenUnused() };
     },

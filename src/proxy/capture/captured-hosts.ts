@@ -71,7 +71,7 @@ function openTls(
   return (accepted, onFree) => {
     let route: ActiveRoute | undefined;
     try {
-      route = context.generation().destinations.routeTo(listed);
+      route = context.snapshot().destinations.routeTo(listed);
       termination.assertRoom();
     } catch (error) {
       const cause = asProxyError(error);

@@ -188,7 +188,7 @@ class RedirectedConnection implements DownstreamConnection {
     const other = scheme === 'https' ? 'http' : 'https';
     if (original.port === DEFAULT_PORTS[other]) return undefined;
     const asked = { scheme, host: withoutRootDot(hostName(authority)), port: original.port };
-    return context.generation().destinations.listsRedirected(asked) ? asked : undefined;
+    return context.snapshot().destinations.listsRedirected(asked) ? asked : undefined;
   }
 
   #serve(listed: ListedHost): void {
@@ -200,7 +200,7 @@ class RedirectedConnection implements DownstreamConnection {
     this.#past = undefined;
     let route: ActiveRoute | undefined;
     try {
-      route = context.generation().destinations.routeTo(listed);
+      route = context.snapshot().destinations.routeTo(listed);
       if (isOverTls) termination.assertRoom();
     } catch (error) {
       this.#refuse(asProxyError(error), route);
@@ -240,7 +240,7 @@ class RedirectedConnection implements DownstreamConnection {
     let route: ActiveRoute | undefined;
     try {
       passing.assertOthers(this.socket, original);
-      route = context.generation().destinations.passthroughRoute(original);
+      route = context.snapshot().destinations.passthroughRoute(original);
       const connection = new OriginalDstConnection(route, this.#options, {
         stands: () => this.#guarded(() => this.#join()),
         spoke: () => this.#guarded(() => this.#pass()),

@@ -45,7 +45,7 @@ export class AcceptedConnection implements DownstreamConnection, ProtocolHost {
     this.deadline = new Deadline(context.clock, () =>
       this.guarded(() => (this.#speaker ?? this.#speakHttp1()).tooLate()),
     );
-    this.deadline.set(context.clock.monotonicMs() + context.generation().limits.headerTimeoutMs);
+    this.deadline.set(context.clock.monotonicMs() + context.snapshot().limits.headerTimeoutMs);
     socket.on('end', () => {
       if (this.#speaker === undefined) this.closeIdle();
       else this.guarded(() => this.#speaker?.ended());

@@ -65,7 +65,7 @@ export class Listener {
   }
 
   spoken(): ReadonlyMap<string, Protocol | undefined> {
-    return this.#context.generation().destinations.spoken();
+    return this.#context.snapshot().destinations.spoken();
   }
 
   enterLameDuck(): void {
@@ -85,7 +85,7 @@ export class Listener {
     await this.#drained;
     cancel();
     // Those in use now.
-    this.#context.generation().destinations.close();
+    this.#context.snapshot().destinations.close();
   }
 
   whenUnused(boundMs: number): Promise<void> {
@@ -124,7 +124,7 @@ export class Listener {
   }
 
   #mostConnections({ mostConnections = Number.POSITIVE_INFINITY }: Service): number {
-    const { maxConnections = Number.POSITIVE_INFINITY } = this.#context.generation().limits;
+    const { maxConnections = Number.POSITIVE_INFINITY } = this.#context.snapshot().limits;
     return Math.min(this.#possibleConnections, maxConnections, mostConnections);
   }
 

@@ -47,7 +47,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upgrade = stream.requestComplete ? stream.offeredProtocols : undefined;
     this.body = stream.requestComplete
       ? undefined
-      : requestBodyOf(request, context.generation().limits, route.placement);
+      : requestBodyOf(request, context.snapshot().limits, route.placement);
   }
 
   get caller(): string | undefined {

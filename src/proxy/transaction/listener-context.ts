@@ -13,7 +13,7 @@ import type { Transaction } from './transaction.ts';
 
 export interface ListenerContext extends RuleContext {
   /** Called for each request. */
-  readonly generation: () => ConfigSnapshot;
+  readonly snapshot: () => ConfigSnapshot;
   /** The host that the proxy stands in for on this connection; requests go nowhere else. */
   readonly listed?: ListedHost;
   /** Absent if everyone may use the listener. */

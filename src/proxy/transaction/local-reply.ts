@@ -207,7 +207,7 @@ interface Unread {
  * @returns the answer, with the id that is in the log.
  */
 export function turnedAway(
-  { noRoute, generation }: Pick<ListenerContext, 'noRoute' | 'generation'>,
+  { noRoute, snapshot }: Pick<ListenerContext, 'noRoute' | 'snapshot'>,
   own: LocalReply,
   { code, protocol, fields }: Unread,
 ): LocalReply {
@@ -216,7 +216,7 @@ export function turnedAway(
   noRoute.turnedAway(code, own.status, protocol);
   if (grpcStatus !== undefined) noRoute.grpcEnded(grpcStatus);
   const { status, body } = own;
-  generation().logUnread?.({
+  snapshot().logUnread?.({
     requestId,
     protocol,
     status,

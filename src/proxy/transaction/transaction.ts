@@ -47,7 +47,7 @@ export class Transaction {
   /** Generated on first use unless the app gave one. */
   #requestId: string | undefined;
   #service: RequestService | undefined;
-  #generation: ConfigSnapshot | undefined;
+  #snapshot: ConfigSnapshot | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
   /** Of the answer to the app; undefined for good if the app left first. */
@@ -64,7 +64,7 @@ export class Transaction {
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
-    const { limits, record } = context.generation();
+    const { limits, record } = context.snapshot();
     this.#timeoutMs = limits.headerTimeoutMs;
     this.recorder = record(this.request);
   }
@@ -99,7 +99,7 @@ export class Transaction {
   begin(): void {
     try {
       const { authorizer } = this.#context;
-      for (const rule of this.#context.generation().admission.onArrival) rule(this.request, this.#context);
+      for (const rule of this.#context.snapshot().admission.onArrival) rule(this.request, this.#context);
       if (authorizer === undefined || this.#letIn(authorizer)) this.#serve();
     } catch (error) {
       this.#refuse(error);
@@ -223,7 +223,7 @@ export class Transaction {
       return;
     }
     this.#context.load.inFlight -= 1;
-    this.#generation?.ended();
+    this.#snapshot?.ended();
     this.#observer.ended(this.request, counted, durationMs, this.#service?.sentBy, this.recorder?.sampled);
   }
 
@@ -280,7 +280,7 @@ export class Transaction {
 
   #enter(identified: IdentifiedCaller): void {
     this.recorder?.identified(identified.name);
-    this.#caller = identified.enter(this.#context.generation().callers);
+    this.#caller = identified.enter(this.#context.snapshot().callers);
   }
 
   #serviceFor(destination: Destination): RequestService {
@@ -295,8 +295,8 @@ export class Transaction {
   #admit(): Destination {
     const { request } = this;
     const context = this.#context;
-    const generation = context.generation();
-    const { destinations, admission } = generation;
+    const snapshot = context.snapshot();
+    const { destinations, admission } = snapshot;
     const { listed } = context;
     const destination =
       listed === undefined ? destinations.find(request) : destinations.findListed(listed, request);
@@ -306,11 +306,11 @@ export class Transaction {
     this.recorder?.routed(config);
     this.#timeoutMs = config.timeouts.idleMs;
     this.#caller?.assertMayUse(config);
-    for (const rule of admission.onDestination) rule(request, destination, context, generation);
+    for (const rule of admission.onDestination) rule(request, destination, context, snapshot);
     this.#counted = 'in-flight';
     context.load.inFlight += 1;
-    generation.admitted();
-    this.#generation = generation;
+    snapshot.admitted();
+    this.#snapshot = snapshot;
     observer.started();
     return destination;
   }

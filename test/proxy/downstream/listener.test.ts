@@ -9,7 +9,7 @@ import { createPorts } from '../transaction/ported-transaction.ts';
 
 it('draining closes the destinations that are in use by then, after the last connection', async () => {
   const { context: shared, clock, replaceDestinations } = createPorts();
-  const { destinations } = shared.generation();
+  const { destinations } = shared.snapshot();
   const closed: string[] = [];
   const closing = (name: string): Destinations =>
     Object.assign(new Destinations(destinations), { close: () => void closed.push(name) });

@@ -212,7 +212,7 @@ export function createPorts(ports: Ports = {}) {
     phase: ports.phase ?? 'serving',
   };
   const limits = { ...LIMITS, ...ports.limits };
-  let generation = new ConfigSnapshot({
+  let snapshot = new ConfigSnapshot({
     record: () => undefined,
     callers: ports.callers ?? [],
     destinations: new Destinations({
@@ -226,7 +226,7 @@ export function createPorts(ports: Ports = {}) {
     limits,
   });
   const context: ListenerContext = {
-    generation: () => generation,
+    snapshot: () => snapshot,
     clock,
     log,
     instanceId: 'me',
@@ -238,7 +238,7 @@ export function createPorts(ports: Ports = {}) {
     context,
     /** Has requests served with these destinations from now on. */
     replaceDestinations(destinations: Destinations) {
-      generation = new ConfigSnapshot({ ...generation, destinations });
+      snapshot = new ConfigSnapshot({ ...snapshot, destinations });
     },
     clock,
     load,
@@ -268,7 +268,7 @@ export function serve(request: string, ports: Ports = {}) {
   const created = createPorts(ports);
   const { context, clock } = created;
   const app = new FakeApp();
-  const head = requestHeadReader(context.generation().limits).read(Buffer.from(request, 'latin1'), 0);
+  const head = requestHeadReader(context.snapshot().limits).read(Buffer.from(request, 'latin1'), 0);
   if (head === undefined) throw new Error('the test gave no whole head');
   const stream = new Http1DownstreamStream(app, context, head, clock.monotonicMs());
   const { transaction } = stream;

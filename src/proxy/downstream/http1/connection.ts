@@ -50,7 +50,7 @@ export class Http1DownstreamConnection implements Http1Carrier, HttpProtocol {
     this.writer = new CoalescingWriter(socket);
     this.#context = context;
     this.onFree = onFree;
-    this.#heads = requestHeadReader(context.generation().limits);
+    this.#heads = requestHeadReader(context.snapshot().limits);
     this.#deadline = deadline;
   }
 
@@ -233,7 +233,7 @@ export class Http1DownstreamConnection implements Http1Carrier, HttpProtocol {
     if (head === undefined) {
       if (this.#stage === IDLE && this.#heads.started) {
         this.#stage = HEAD;
-        this.#deadline.set(this.#nowMs() + this.#context.generation().limits.headerTimeoutMs);
+        this.#deadline.set(this.#nowMs() + this.#context.snapshot().limits.headerTimeoutMs);
       }
       return chunk.length;
     }
@@ -293,7 +293,7 @@ export class Http1DownstreamConnection implements Http1Carrier, HttpProtocol {
 
   #awaitNext(nowMs: number): void {
     this.#stage = IDLE;
-    this.#deadline.set(nowMs + this.#context.generation().limits.keepAliveTimeoutMs);
+    this.#deadline.set(nowMs + this.#context.snapshot().limits.keepAliveTimeoutMs);
   }
 
   /**
@@ -342,7 +342,7 @@ export class Http1DownstreamConnection implements Http1Carrier, HttpProtocol {
   }
 
   #slowHead(): string {
-    return `the request head did not arrive within ${this.#context.generation().limits.headerTimeoutMs} ms`;
+    return `the request head did not arrive within ${this.#context.snapshot().limits.headerTimeoutMs} ms`;
   }
 
   closed(): void {

@@ -195,9 +195,9 @@ export class Http1DownstreamStream implements DownstreamStream {
   }
 }
 
-function bodyOf({ framing }: RequestHead, { generation }: ListenerContext): BodyDecoder | undefined {
+function bodyOf({ framing }: RequestHead, { snapshot }: ListenerContext): BodyDecoder | undefined {
   if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
-  const body = bodyDecoder('request', framing, generation().limits);
+  const body = bodyDecoder('request', framing, snapshot().limits);
   return body.complete ? undefined : body;
 }
 

@@ -67,8 +67,8 @@ export class Http2DownstreamConnection
     this.#context = context;
     this.#onFree = onFree;
     this.#deadline = deadline;
-    this.#idleUntilMs = this.#nowMs() + context.generation().limits.headerTimeoutMs;
-    this.#codec = new ServerConnection(serverLimits(context.generation().limits), this);
+    this.#idleUntilMs = this.#nowMs() + context.snapshot().limits.headerTimeoutMs;
+    this.#codec = new ServerConnection(serverLimits(context.snapshot().limits), this);
     this.outlet = new Http2Outlet(carrier, this.#codec, context.clock);
     this.#codec.start();
     if (isDraining(context.load)) this.drain();
@@ -167,7 +167,7 @@ export class Http2DownstreamConnection
   }
 
   refused(stream: ServerStream<ConnectionStream>, reason: RefusedRequest, fields: readonly string[]): void {
-    const { generation, clock } = this.#context;
+    const { snapshot, clock } = this.#context;
     const error =
       reason === 'path_too_long'
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
@@ -179,7 +179,7 @@ export class Http2DownstreamConnection
     });
     const refused = new Http2RefusedStream(this, stream, clock);
     this.#opened(stream, refused);
-    refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), generation().limits.headerTimeoutMs);
+    refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), snapshot().limits.headerTimeoutMs);
   }
 
   malformed(): void {
@@ -231,7 +231,7 @@ export class Http2DownstreamConnection
     if (this.#streams.size === 0) {
       if (this.#phase.kind === 'left' || this.#inputEnded) this.#part();
       else if (this.#phase.kind === 'open') {
-        this.#idleUntilMs = this.#nowMs() + this.#context.generation().limits.keepAliveTimeoutMs;
+        this.#idleUntilMs = this.#nowMs() + this.#context.snapshot().limits.keepAliveTimeoutMs;
         this.#beIdle();
       }
     }
@@ -261,7 +261,7 @@ export class Http2DownstreamConnection
 
   #beIdle(): void {
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
-    const partUntilMs = partSinceMs + this.#context.generation().limits.headerTimeoutMs;
+    const partUntilMs = partSinceMs + this.#context.snapshot().limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
@@ -269,7 +269,7 @@ export class Http2DownstreamConnection
   #boundFrame(): void {
     const sinceMs = this.#codec.heldSinceMs;
     if (sinceMs === undefined) this.#deadline.clear();
-    else this.#deadline.set(sinceMs + this.#context.generation().limits.headerTimeoutMs);
+    else this.#deadline.set(sinceMs + this.#context.snapshot().limits.headerTimeoutMs);
   }
 
   #leave(): void {

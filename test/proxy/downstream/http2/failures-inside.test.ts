@@ -22,7 +22,7 @@ async function startFaulty({ windowBytes = 65_535, stuck = false } = {}) {
   const get = frame(Type.HEADERS, flags, 1, writeBlock(requestFields('GET', '/api')));
   await app.send(PREFACE, frame(Type.SETTINGS, 0, 0, window), get);
   app.sink.stuck = stuck;
-  const { observer } = app.context.generation().destinations.find({
+  const { observer } = app.context.snapshot().destinations.find({
     method: 'GET',
     target: '/api',
     fields: [],

@@ -5,18 +5,18 @@ import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { get, ok } from '../../wire/messages.ts';
 import { createPorts, FakeApp } from './ported-transaction.ts';
 
-it('requests are served by the generation that is there when they come; those under way are not touched', async () => {
+it('requests are served by the snapshot that is there when they come; those under way are not touched', async () => {
   const { context, clock, upstream, upstreams, replaceDestinations } = createPorts();
   function begin() {
     const app = new FakeApp();
-    const head = requestHeadReader(context.generation().limits).read(Buffer.from(get('/'), 'latin1'), 0);
+    const head = requestHeadReader(context.snapshot().limits).read(Buffer.from(get('/'), 'latin1'), 0);
     if (head === undefined) throw new Error('the test gave no whole head');
     const { transaction } = new Http1DownstreamStream(app, context, head, clock.monotonicMs());
     transaction.begin();
     return { app, transaction };
   }
   const before = begin();
-  const first = context.generation();
+  const first = context.snapshot();
   replaceDestinations(
     new Destinations({
       routes: [],
