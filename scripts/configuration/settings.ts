@@ -115,7 +115,7 @@ const CREDENTIAL: Texts = {
   authUrl: say(
     'Base URL of the provider: the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.',
   ),
-  realm: say('The realm, beside authUrl.', 'dx'),
+  realm: say('The realm, beside authUrl; refused beside tokenUrl.', 'dx'),
   tokenUrl: seeing(
     'grants.md#a-query-in-tokenurl',
     say('The whole URL of the token endpoint. It may have a query.'),

@@ -10,7 +10,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import { SingleFlight } from '../platform/time/async.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import { type Client, type ClientSet, type ClientStore, sha256 } from './clients.ts';
-import { createAttemptLimits, networkOf } from './login-throttle.ts';
+import { createLoginThrottle, networkOf } from './login-throttle.ts';
 import { Refusal } from './refusal.ts';
 import { type createDerivationQueue, DerivationQueueFull, type ScryptHash } from './secret-hashing.ts';
 
@@ -57,7 +57,7 @@ export function createCallerVerification(
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): CallerVerification {
   const memory = createDerivationMemory();
-  const limits = createAttemptLimits(clock);
+  const limits = createLoginThrottle(clock);
   const wrongAnswers = createConstantTimeDelay(clock);
   const key = randomBytes(32);
 

@@ -31,7 +31,7 @@ const OF_JOINERS: Rate = { burst: 256, perSecond: 10 };
 /** Of each kind, the least recently used is dropped. */
 const MAX_KEPT = 4096;
 
-export function createAttemptLimits(clock: Clock): LoginThrottle {
+export function createLoginThrottle(clock: Clock): LoginThrottle {
   const clients = new TokenBuckets(OF_CLIENT, MAX_KEPT);
   const addresses = new TokenBuckets(OF_ADDRESS, MAX_KEPT);
   const joiners = new TokenBuckets(OF_JOINERS, MAX_KEPT);

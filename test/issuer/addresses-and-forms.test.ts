@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { readBasicCredentials } from '../../src/issuer/caller-verification.ts';
 import { isScopeToken, tokenLifetime } from '../../src/issuer/clients.ts';
 import { generateSigningKey, parsePublishedKey, parseSigningKey } from '../../src/issuer/keys.ts';
-import { createAttemptLimits, networkOf } from '../../src/issuer/login-throttle.ts';
+import { createLoginThrottle, networkOf } from '../../src/issuer/login-throttle.ts';
 import { parseScryptHash } from '../../src/issuer/secret-hashing.ts';
 import { parseForm } from '../../src/platform/form.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -28,7 +28,7 @@ describe('the network of an address', () => {
 
 it('an attempt says in whole seconds when to come again', async () => {
   const clock = new ManualClock();
-  const limits = createAttemptLimits(clock);
+  const limits = createLoginThrottle(clock);
   for (let index = 0; index < 10; index++)
     expect(limits.begin('a', 'shop')).not.toHaveProperty('retryAfterSeconds');
   await clock.advance(500);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createAttemptLimits, networkOf } from '../../src/issuer/login-throttle.ts';
+import { createLoginThrottle, networkOf } from '../../src/issuer/login-throttle.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 type Attempt = Exclude<ReturnType<LoginThrottle['begin']>, { readonly retryAfterSeconds: number }>;
 
-type LoginThrottle = ReturnType<typeof createAttemptLimits>;
+type LoginThrottle = ReturnType<typeof createLoginThrottle>;
 
 const begin = (limits: LoginThrottle, address: string, clientId: string): Attempt => {
   const attempt = limits.begin(address, clientId);
@@ -14,7 +14,7 @@ const begin = (limits: LoginThrottle, address: string, clientId: string): Attemp
 
 describe('the limits of attempts', () => {
   it('count a client at an address from the beginning, and give back what was right', () => {
-    const limits = createAttemptLimits(new ManualClock());
+    const limits = createLoginThrottle(new ManualClock());
     const attempts = Array.from({ length: 10 }, () => begin(limits, 'a', 'shop'));
     expect(limits.begin('a', 'shop')).toEqual({ retryAfterSeconds: 1 });
     attempts[0]?.forgiven();
@@ -24,7 +24,7 @@ describe('the limits of attempts', () => {
 
   it('allow one more a second', async () => {
     const clock = new ManualClock();
-    const limits = createAttemptLimits(clock);
+    const limits = createLoginThrottle(clock);
     for (let index = 0; index < 10; index++) begin(limits, 'a', 'shop');
     await clock.advance(999);
     expect(limits.begin('a', 'shop')).toEqual({ retryAfterSeconds: 1 });
@@ -37,7 +37,7 @@ describe('the limits of attempts', () => {
   });
 
   it('count an address by what failed there', () => {
-    const limits = createAttemptLimits(new ManualClock());
+    const limits = createLoginThrottle(new ManualClock());
     for (let index = 0; index < 100; index++) begin(limits, 'a', `right ${index}`).forgiven();
     for (let index = 0; index < 100; index++) begin(limits, 'a', `wrong ${index}`).failed();
     expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 1 });
@@ -46,7 +46,7 @@ describe('the limits of attempts', () => {
 
   it('allow an address ten failures a second, and say how long it has to wait after many at once', async () => {
     const clock = new ManualClock();
-    const limits = createAttemptLimits(clock);
+    const limits = createLoginThrottle(clock);
     const attempts = Array.from({ length: 115 }, (_, index) => begin(limits, 'a', `wrong ${index}`));
     for (const attempt of attempts) attempt.failed();
     expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 2 });
@@ -59,7 +59,7 @@ describe('the limits of attempts', () => {
 
   it('count who joins an attempt at an address from the beginning, and give back what was right', async () => {
     const clock = new ManualClock();
-    const limits = createAttemptLimits(clock);
+    const limits = createLoginThrottle(clock);
     const joined = Array.from({ length: 256 }, () => limits.join('a'));
     expect(limits.join('a')).toEqual({ retryAfterSeconds: 1 });
     for (const attempt of joined) if ('forgiven' in attempt) attempt.forgiven();
@@ -74,7 +74,7 @@ describe('the limits of attempts', () => {
   });
 
   it('keep only so many: the one used longest ago is forgotten', () => {
-    const limits = createAttemptLimits(new ManualClock());
+    const limits = createLoginThrottle(new ManualClock());
     for (let index = 0; index < 10; index++) begin(limits, 'a', 'shop');
     for (let index = 0; index < 4095; index++) begin(limits, `address ${index}`, 'shop');
     expect(limits.begin('a', 'shop')).toEqual({ retryAfterSeconds: 1 });
