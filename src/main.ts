@@ -5,9 +5,9 @@ import { COMMANDS } from './cli/all.ts';
 import { commandNameOf, describeFailure, runCommandLine } from './cli/command-line.ts';
 import type { CommandContext } from './config/command.ts';
 import { EXIT_STATUS_OF, exitStatusOf } from './platform/exit-status.ts';
-import { describeError } from './platform/log/logger.ts';
 import { LogOutput, openStandardOutput } from './platform/log/output.ts';
 import { readableLine } from './platform/log/readable-lines.ts';
+import { describeError } from './platform/log/redaction.ts';
 import { listenForShutdown, type Shutdown } from './platform/process/shutdown.ts';
 import { systemClock } from './platform/time/clock.ts';
 

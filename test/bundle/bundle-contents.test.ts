@@ -38,6 +38,10 @@ async function packagesInAll(): Promise<Set<string>> {
   return new Set(each.flatMap((names) => [...names]));
 }
 
+it('the file that every command begins with holds no package of the log', async () => {
+  expect(await packagesIn('main.js')).not.toContain('pino');
+});
+
 describe('the sidecar’s file', () => {
   it('holds what the sidecar needs', async () => {
     const packages = await packagesIn('proxy.js');

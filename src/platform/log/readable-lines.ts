@@ -25,7 +25,7 @@ export function readableLine(line: string, { colour }: { readonly colour: boolea
   const { level, time, msg, ...facts } = fields;
   const name = typeof level === 'string' ? level : 'info';
   const shown = Object.entries(facts).map(
-    ([key, value]) => `${paint('dim', `${printable(key)}=`)}${redactedValue(value)}`,
+    ([key, value]) => `${paint('dim', `${printable(key)}=`)}${quotedValue(value)}`,
   );
   const head = [
     paint('dim', localTime(time)),
@@ -52,7 +52,7 @@ function localTime(time: unknown): string {
 }
 
 /** Quotes text that is not a word; shows an error's messages down to its cause. */
-function redactedValue(value: unknown): string {
+function quotedValue(value: unknown): string {
   if (typeof value === 'string') return /^[\x21\x23-\x7e]+$/.test(value) ? value : quoted(value);
   return isError(value) ? quoted(errorText(value)) : quotedJson(value);
 }
