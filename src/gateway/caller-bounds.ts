@@ -75,7 +75,8 @@ export class CallerBounds {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
     caller.breakOffs ??= new TokenBucket(BREAK_OFFS);
-    caller.breakOffs.take(this.#clock.monotonicMs());
+    // Also those that were under way when there was none left: no more than may be in flight.
+    caller.breakOffs.charge(this.#clock.monotonicMs());
   }
 
   connectionClosed(key: string): void {

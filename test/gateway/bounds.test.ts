@@ -245,6 +245,27 @@ it('an allowance fills with time, up to its burst, and says how long until the n
   expect(ask).toThrow();
 });
 
+it('requests that were under way when none may be broken off any more are paid for, too', async () => {
+  const clock = new ManualClock();
+  const bounds = new CallerBounds(clock, () => 10);
+  const limits = { inFlight: 100, burst: 1 };
+  const begin = () => bounds.begin('a', limits, false);
+  for (let count = 0; count < 999; count++) {
+    const end = begin();
+    bounds.brokenOff('a');
+    end();
+  }
+  for (const end of Array.from({ length: 100 }, begin)) {
+    bounds.brokenOff('a');
+    end();
+  }
+  await clock.advance(1900);
+  expect(begin).toThrow('broken off 1000 requests');
+  // 50 a second, for 99 and one more.
+  await clock.advance(120);
+  begin()();
+});
+
 it('requests that were broken off are forgiven with time', async () => {
   const clock = new ManualClock();
   const bounds = new CallerBounds(clock, () => 10);
