@@ -14,7 +14,7 @@ export function callerKey({ namespace, serviceAccount, pod }: ServiceAccountCall
 }
 
 /** A certificate with one such URI (X.509-SVID, §2). */
-interface SpiffeCaller {
+export interface SpiffeCaller {
   readonly kind: 'spiffe';
   /** `spiffe://trust-domain/path` */
   readonly uri: string;

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from '@peculiar/asn1-x509';
-import type { Caller, ServiceAccountCaller } from '../callers/caller.ts';
+import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
 import { type Instant, later } from '../platform/time/clock.ts';
 
 export type Peer =
@@ -13,7 +13,7 @@ export type Peer =
   | { readonly kind: 'refused'; readonly why: string }
   | {
       readonly kind: 'named';
-      readonly caller: Exclude<Caller, ServiceAccountCaller>;
+      readonly caller: SpiffeCaller | CertificateCaller;
       /** When the first certificate of the chain expires, as far as known. */
       readonly endsAt: Instant;
       /** Fingerprints of the listed authorities in its chain, at least one. It is trusted while all of them are listed. */
@@ -116,7 +116,7 @@ function verificationFault(socket: TLSSocket): string | undefined {
 }
 
 type NamedByCertificate =
-  | { readonly kind: 'named'; readonly caller: Exclude<Caller, ServiceAccountCaller> }
+  | { readonly kind: 'named'; readonly caller: SpiffeCaller | CertificateCaller }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'nobody'; readonly why: string };
 

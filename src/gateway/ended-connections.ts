@@ -26,8 +26,8 @@ const SOON_MS = 50;
 const MAX_READ_BYTES = 2 ** 20;
 const MAX_READS = 4096;
 
-/** Whose peer has taken nothing for so long makes room first. */
-const SLOW_MS = 10_000;
+/** Whose peer has taken nothing for so long makes room first: more than the slowest honest reader takes. */
+const SLOW_MS = 45_000;
 
 /** A page of the tables takes some 30 µs: looking takes at most a twentieth of a core. */
 const PAUSE_PER_PAGE_MS = 0.6;
@@ -58,14 +58,15 @@ interface EndedConnection extends Holder {
   misses: number;
   /** Its reset is due. */
   resets: boolean;
-  /** It can no longer be chosen to make room. */
-  readonly leave: () => void;
+  /** It no longer counts for its party. */
   readonly uncount: () => void;
 }
 
 interface EndedConnectionsOptions {
   /** Called at each that ends. */
   readonly most: () => number;
+  /** Whether the program ends, and what is left to send is the kernel's. */
+  readonly leavesRest: () => boolean;
   readonly held: Pick<HeldMemory, 'add'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'debug'>;
@@ -82,10 +83,8 @@ export class EndedConnections {
   readonly #options: EndedConnectionsOptions;
   /** All without a caller are one party. */
   readonly #ended = new FairRing<EndedConnection>();
-  /** Undefined while a look is under way, or none is due. */
-  #cancel: (() => void) | undefined;
-  /** The next look, on the monotonic clock. */
-  #dueAtMs = 0;
+  /** The next look, on the monotonic clock. Undefined while one is under way, or none is due. */
+  #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #isLooking = false;
   /** Read at the last look. */
   #pages = 0;
@@ -122,7 +121,7 @@ export class EndedConnections {
     };
     handle.close = (onClosed = () => {}) => {
       unfollow();
-      if (this.#isClosed || handle.bytesWritten === 0) handle.close(onClosed);
+      if (this.#isClosed || this.#options.leavesRest() || handle.bytesWritten === 0) handle.close(onClosed);
       else if (!isCutOff()) this.#makeRoomFor(this.#keep(handle, socket, partyOf(), onClosed));
       // What Node has not passed on is lost: the rest is of no use.
       else if (hasEnded()) handle.close(onClosed);
@@ -133,7 +132,7 @@ export class EndedConnections {
   /** Leaves the rest to the kernel. */
   close(): void {
     this.#isClosed = true;
-    this.#cancel?.();
+    this.#next?.cancel();
     for (const ended of this.#ended) this.#let(ended);
   }
 
@@ -148,7 +147,7 @@ export class EndedConnections {
     const ended: EndedConnection = {
       party,
       heldBytes: 0,
-      sockets: [ends as Socket],
+      sockets: [ends],
       end: () => this.#reset(ended),
       handle,
       names: socketNames(ends, 'ours'),
@@ -156,8 +155,10 @@ export class EndedConnections {
       movedAtMs: clock.monotonicMs(),
       misses: 0,
       resets: false,
-      leave: () => this.#ended.remove(line, ended),
-      uncount: () => notHeld(),
+      uncount: () => {
+        this.#ended.remove(line, ended);
+        notHeld();
+      },
     };
     const notHeld = held.add(ended);
     this.#ended.add(line, ended);
@@ -179,7 +180,7 @@ export class EndedConnections {
 
   #makeRoomFor(newest: EndedConnection): void {
     while (this.#ended.size > this.#options.most()) {
-      const victim = this.#victimAmong(this.#ended.most(), newest) ?? this.#victimAmong(this.#ended, newest);
+      const victim = this.#victimAmong(this.#ended.most(), newest);
       if (victim === undefined) break;
       this.#tell(victim, 'too many wait for their peers');
       this.#reset(victim);
@@ -187,15 +188,22 @@ export class EndedConnections {
     this.#lookLater();
   }
 
-  /** One that no look has judged has probably sent everything: it loses nothing. */
+  /**
+   * One that stalls; else one that no look has judged, which has probably sent everything and loses nothing; else the
+   * oldest.
+   */
   #victimAmong(all: Iterable<EndedConnection>, newest: EndedConnection): EndedConnection | undefined {
-    const others = [...all].filter((one) => one !== newest);
     const slowSinceMs = this.#options.clock.monotonicMs() - SLOW_MS;
-    return (
-      others.find(({ unsentBytes, movedAtMs }) => Number.isFinite(unsentBytes) && movedAtMs <= slowSinceMs) ??
-      others.find(({ unsentBytes }) => !Number.isFinite(unsentBytes)) ??
-      others[0]
-    );
+    let unjudged: EndedConnection | undefined;
+    let oldest: EndedConnection | undefined;
+    for (const one of all) {
+      if (one === newest) continue;
+      const isJudged = Number.isFinite(one.unsentBytes);
+      if (isJudged && one.movedAtMs <= slowSinceMs) return one;
+      if (!isJudged) unjudged ??= one;
+      oldest ??= one;
+    }
+    return unjudged ?? oldest;
   }
 
   #lookLater(): void {
@@ -203,15 +211,14 @@ export class EndedConnections {
     const { clock, most } = this.#options;
     const delayMs = Math.max(this.size > most() / 2 ? SOON_MS : LOOK_MS, PAUSE_PER_PAGE_MS * this.#pages);
     const atMs = clock.monotonicMs() + delayMs;
-    if (this.#cancel !== undefined && this.#dueAtMs <= atMs) return;
-    this.#cancel?.();
-    this.#dueAtMs = atMs;
-    this.#cancel = clock.after(delayMs, () => void this.#look());
+    if (this.#next !== undefined && this.#next.atMs <= atMs) return;
+    this.#next?.cancel();
+    this.#next = { atMs, cancel: clock.after(delayMs, () => void this.#look()) };
   }
 
   async #look(): Promise<void> {
     const { clock, readTables = readSocketTables } = this.#options;
-    this.#cancel = undefined;
+    this.#next = undefined;
     this.#isLooking = true;
     this.#pages = 0;
     const asked = [...this.#ended];
@@ -251,8 +258,7 @@ export class EndedConnections {
     this.#options.log.debug({ caller, address, bytes }, `a connection that had ended was reset: ${why}`);
   }
 
-  #let({ handle, leave, uncount }: EndedConnection): void {
-    leave();
+  #let({ handle, uncount }: EndedConnection): void {
     uncount();
     handle.close();
   }
@@ -261,11 +267,10 @@ export class EndedConnections {
   #reset(ended: EndedConnection): void {
     if (ended.resets) return;
     ended.resets = true;
-    ended.leave();
+    ended.uncount();
     this.#resets += 1;
     setImmediate(() => {
       this.#resets -= 1;
-      ended.uncount();
       ended.handle.reset();
     });
   }

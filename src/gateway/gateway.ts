@@ -52,7 +52,7 @@ interface GatewayOptions {
   /** Absent if certificates do not prove callers. */
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
   /** Absent if tokens do not prove callers. */
-  readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
+  readonly tokens: Pick<ServiceAccountVerifier, 'verify'> | undefined;
   readonly kernel: KernelBuffers;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
@@ -90,7 +90,8 @@ function createGateway({
     const most = Math.min(possible, configured() ?? Number.POSITIVE_INFINITY);
     return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
   };
-  const ended = new EndedConnections({ most: share, held, clock, log });
+  let isCutting: () => boolean = () => false;
+  const ended = new EndedConnections({ most: share, leavesRest: () => isCutting(), held, clock, log });
   const bounds = new CallerBounds(clock, share);
   const unauthenticated = new UnauthenticatedConnections(
     () => Math.min(MAX_UNAUTHENTICATED, share()),
@@ -121,6 +122,7 @@ function createGateway({
   return {
     connectionHandler(context) {
       configured = () => context.snapshot().limits.maxConnections;
+      isCutting = () => context.load.phase === 'cutting';
       return {
         what: 'gateway.listen',
         clear: false,
@@ -243,9 +245,8 @@ async function openAll(
     serviceAccountTokens && (await openVerifier(serviceAccountTokens, options, { registry, clock, log }));
   if (tokens !== undefined) closers.push(tokens.close);
   const { kernel = openKernelBuffers() } = options;
-  closers.push(kernel.close);
   const opened = createGateway({ certificate, clients, tokens, kernel, metrics, clock, log });
-  closers.push(opened.close);
+  closers.push(opened.close, kernel.close);
   gateway = opened;
   return {
     connectionHandler: opened.connectionHandler,

@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net';
 import type { Logger } from '../platform/log/logger.ts';
+import type { ConnectionEnds } from '../platform/net/socket-tables.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { KernelBuffers } from './kernel-buffers.ts';
 
@@ -42,7 +42,7 @@ export interface Holder {
   readonly party: Party;
   readonly heldBytes: number;
   /** Its own, and those to HTTP/1.1 upstreams whose request is under way; not a tunnel's upstream. */
-  readonly sockets: readonly Socket[];
+  readonly sockets: readonly ConnectionEnds[];
   /** At once, with what the kernel holds for it. */
   end(): void;
 }
@@ -80,6 +80,7 @@ export class HeldMemory {
   #cancel: () => void = () => {};
   /** On the monotonic clock. */
   #restsUntilMs = 0;
+  #kernelIsDue = false;
 
   constructor(options: HeldMemoryOptions) {
     this.#options = options;
@@ -98,8 +99,10 @@ export class HeldMemory {
 
   #lookLater(): void {
     this.#cancel = this.#options.clock.after(LOOK_MS, () => {
-      // What was just ended is gone by the next look.
-      if (!this.#look()) this.#lookIntoKernel();
+      // What was just ended is gone by the next look. The kernel's turn comes then, whatever is ended meanwhile.
+      const hasEnded = this.#look();
+      if (!hasEnded || this.#kernelIsDue) this.#lookIntoKernel();
+      this.#kernelIsDue = hasEnded && !this.#kernelIsDue;
       this.#lookLater();
     });
   }

@@ -1,7 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { systemCodeOf } from '../platform/errors.ts';
-import { readSocketTablesAtOnce, SocketSearch, socketNames } from '../platform/net/socket-tables.ts';
+import {
+  type ConnectionEnds,
+  readSocketTablesAtOnce,
+  SocketSearch,
+  socketNames,
+} from '../platform/net/socket-tables.ts';
 
 /** Of cgroup v2, as a container sees its own. cgroup v1 charges nobody for sockets. */
 const STATISTICS = '/sys/fs/cgroup/memory.stat';
@@ -16,7 +20,9 @@ export interface KernelBuffers {
    * By owner: less than is charged. Takes up to tens of milliseconds. Undefined if the kernel cannot be asked, for
    * example for want of a descriptor.
    */
-  queued<Owner>(sockets: ReadonlyMap<Owner, readonly Socket[]>): ReadonlyMap<Owner, number> | undefined;
+  queued<Owner>(
+    sockets: ReadonlyMap<Owner, readonly ConnectionEnds[]>,
+  ): ReadonlyMap<Owner, number> | undefined;
   close(): void;
 }
 
@@ -26,8 +32,7 @@ export function openKernelBuffers(statistics = STATISTICS): KernelBuffers {
   const text = Buffer.alloc(MAX_STATISTICS_BYTES);
   return {
     charged() {
-      if (file === undefined) return 0;
-      const length = readSync(file, text, 0, text.length, 0);
+      const length = file === undefined ? 0 : lengthOf(file, text);
       return Number(/^sock (\d+)$/m.exec(text.toString('latin1', 0, length))?.[1] ?? 0);
     },
     queued: queuedInKernel,
@@ -35,6 +40,16 @@ export function openKernelBuffers(statistics = STATISTICS): KernelBuffers {
       if (file !== undefined) closeSync(file);
     },
   };
+}
+
+/** A control group may be removed. */
+function lengthOf(file: number, text: Buffer): number {
+  try {
+    return readSync(file, text, 0, text.length, 0);
+  } catch (error) {
+    if (systemCodeOf(error) === undefined) throw error;
+    return 0;
+  }
 }
 
 function openIfThere(path: string): number | undefined {
@@ -47,7 +62,7 @@ function openIfThere(path: string): number | undefined {
 }
 
 function queuedInKernel<Owner>(
-  sockets: ReadonlyMap<Owner, readonly Socket[]>,
+  sockets: ReadonlyMap<Owner, readonly ConnectionEnds[]>,
 ): ReadonlyMap<Owner, number> | undefined {
   const names = new Map(
     Array.from(sockets, ([owner, own]) => [owner, own.map((socket) => socketNames(socket, 'ours'))]),

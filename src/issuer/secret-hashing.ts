@@ -186,7 +186,7 @@ function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
   let greediest = own;
   for (const ring of waiting.values()) if (ring.size > (greediest?.size ?? 0)) greediest = ring;
   const isOther = (greediest?.size ?? 0) > (own?.size ?? 0) + 1;
-  const last = isOther ? greediest?.newestOfMost(0) : own?.newestOfMost(own.sizeOf(address) + 1);
+  const last = isOther ? greediest?.newestOfMost(0) : own?.toGiveWayFor(address);
   last?.turnAway();
   return last !== undefined;
 }

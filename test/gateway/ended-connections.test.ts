@@ -252,11 +252,12 @@ describe('on sockets of its own', () => {
   const party = { key: 'web', caller: 'web', address: '127.0.0.1' };
 
   /** Follows what connects. None is followed to its end by a clock of its own. */
-  async function following(most: number) {
+  async function following(most: number, leavesRest = false) {
     const clock = new ManualClock();
     let looks = 0;
     const ended = new EndedConnections({
       most: () => most,
+      leavesRest: () => leavesRest,
       held: { add: () => () => {} },
       clock,
       log: { debug() {} },
@@ -275,6 +276,8 @@ describe('on sockets of its own', () => {
     const { port } = server.address() as AddressInfo;
     return {
       ended,
+      clock,
+      looks: () => looks,
       async looked() {
         const before = looks;
         await clock.advance(500);
@@ -318,19 +321,88 @@ describe('on sockets of its own', () => {
     expect(await fateOf(newer.peer)).toBe(LARGE.length);
   });
 
-  it('one that has sent all makes room before one that is read slowly', async () => {
-    const { ended, connection, looked } = await following(2);
+  /** The kernel may wait so long until it says what its peer has taken. */
+  const acknowledged = (): Promise<void> => pause(250);
+
+  /** Ends three of two that may wait: the first judged so long ago, the second all sent, the third the newest. */
+  async function endThree(judgedMs: number) {
+    const { ended, connection, looked, clock } = await following(2);
     const slow = await connection(LARGE);
     slow.socket.destroy();
     await until(() => ended.size === 1);
+    await acknowledged();
     await looked();
+    await clock.advance(judgedMs);
     const done = await connection(Buffer.from('a'));
     done.socket.destroy();
     const newest = await connection(LARGE);
     newest.socket.destroy();
     await until(() => ended.size === 2);
-    expect(await fateOf(slow.peer)).toBe(LARGE.length);
-    expect(await fateOf(newest.peer)).toBe(LARGE.length);
+    return [await fateOf(slow.peer), await fateOf(newest.peer)];
+  }
+
+  it('one that has sent all makes room before one that is read slowly', async () => {
+    expect(await endThree(30_000)).toEqual([LARGE.length, LARGE.length]);
+  });
+
+  it('one that stalls makes room first', async () => {
+    expect(await endThree(50_000)).toEqual(['ECONNRESET', LARGE.length]);
+  });
+
+  it('more than half of those that may wait are looked at soon', async () => {
+    const { ended, connection, clock, looks } = await following(4);
+    for (let count = 1; count <= 3; count++) {
+      const { socket } = await connection(LARGE);
+      socket.destroy();
+      await until(() => ended.size === count);
+    }
+    await clock.advance(50);
+    await until(() => looks() === 1);
+  });
+
+  it('one that was destroyed is read no further, until what comes is dropped', async () => {
+    const { connection } = await following(2);
+    const { socket } = await connection(LARGE);
+    const { _handle: handle } = socket as unknown as { _handle: { readStart(): void; readStop(): void } };
+    const stopped = vi.spyOn(handle, 'readStop');
+    const started = vi.spyOn(handle, 'readStart');
+    socket.destroy();
+    expect([stopped.mock.calls.length, started.mock.calls.length]).toEqual([1, 0]);
+    await once(socket, 'close');
+    await until(() => started.mock.calls.length === 1);
+  });
+
+  it('one whose peer takes nothing is reset after a minute, and no sooner', async () => {
+    const { ended, connection, looked, clock } = await following(2);
+    const { socket } = await connection(LARGE);
+    socket.destroy();
+    await until(() => ended.size === 1);
+    await acknowledged();
+    for (let looks = 0; looks < 118; looks++) await looked();
+    expect(ended.size).toBe(1);
+    await clock.advance(2000);
+    await until(() => ended.size === 0);
+  });
+
+  it('others that end one after the other put no look off', async () => {
+    const { connection, clock, looks } = await following(10);
+    for (let count = 0; count < 4; count++) {
+      const { socket } = await connection(LARGE);
+      socket.destroy();
+      await once(socket, 'close');
+      await clock.advance(400);
+    }
+    await until(() => looks() > 0);
+  });
+
+  it('one that is cut off as the program ends is left to the kernel, with what it has', async () => {
+    const { ended, connection } = await following(2, true);
+    const { socket, peer } = await connection(LARGE);
+    socket.write(Buffer.alloc(16_000_000));
+    socket.on('error', () => {}).destroy();
+    await once(socket, 'close');
+    expect(ended.size).toBe(0);
+    expect(await fateOf(peer)).toBeGreaterThanOrEqual(LARGE.length);
   });
 
   it('one whose peer opens windows as it reads slowly is read to its end', async () => {
@@ -362,13 +434,18 @@ describe('on sockets of its own', () => {
     socket.destroy();
     await until(() => ended.size === 1);
     const fate = once(peer, 'error');
+    let sent = 0;
     const send = (): void => {
-      if (!peer.destroyed) peer.write(Buffer.alloc(65_536), () => setImmediate(send));
+      if (peer.destroyed) return;
+      sent += 65_536;
+      peer.write(Buffer.alloc(65_536), () => setImmediate(send));
     };
     send();
     const [error] = (await fate) as [NodeJS.ErrnoException];
     expect(['ECONNRESET', 'EPIPE']).toContain(error.code);
     expect(ended.size).toBe(0);
+    // 1 MiB, and what the kernel takes meanwhile.
+    expect(sent).toBeLessThan(16 * 2 ** 20);
   });
 });
 
@@ -381,6 +458,7 @@ describe('of connections that have ended, one', () => {
     const held = new Set<unknown>();
     const ended = new EndedConnections({
       most: () => 10,
+      leavesRest: () => false,
       held: {
         add(holder) {
           held.add(holder);
@@ -434,6 +512,7 @@ describe('of connections that have ended, one', () => {
   it('that Node keeps otherwise ends as ever', () => {
     const ended = new EndedConnections({
       most: () => 10,
+      leavesRest: () => false,
       held: { add: () => () => {} },
       clock: new ManualClock(),
       log: { debug() {} },

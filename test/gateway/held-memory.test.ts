@@ -177,6 +177,34 @@ describe('of what the kernel holds for connections', () => {
     expect(warnings).toEqual([warning, warning]);
   });
 
+  it('it is looked at every other time even where each look at the process ends somebody', async () => {
+    const clock = new ManualClock();
+    let looks = 0;
+    const memory = new HeldMemory({
+      limitBytes: LIMIT_BYTES,
+      residentBytes: () => LIMIT_BYTES,
+      kernel: {
+        charged() {
+          looks += 1;
+          return 0;
+        },
+        queued: () => new Map(),
+      },
+      clock,
+      log: { warn() {} },
+      onEnded() {},
+    });
+    const party = { key: 'one', caller: 'one', address: '192.0.2.1' };
+    for (let count = 0; count < 200; count++) {
+      let gone = (): void => {};
+      gone = memory.add({ party, heldBytes: 10, sockets: [], end: () => gone() });
+      await clock.advance(10);
+    }
+    memory.close();
+    // Of 20 looks.
+    expect(looks).toBeGreaterThan(9);
+  });
+
   it('five times as long as a look took passes before the next one', async () => {
     expect((await lookIntoKernel(600, { one: 1 }, 600, 1000)).looks).toBe(5);
   });

@@ -57,6 +57,11 @@ export class FairRing<E> {
     return most.size > than ? [...most].at(-1) : undefined;
   }
 
+  /** The newest of the party with the most, unless that one would have fewer than `party` afterwards. */
+  toGiveWayFor(party: Party): E | undefined {
+    return this.newestOfMost(this.sizeOf(party) + 1);
+  }
+
   *[Symbol.iterator](): IterableIterator<E> {
     for (const line of this.#lines.values()) yield* line;
   }
@@ -136,7 +141,7 @@ export class FairQueue {
 
   #makesRoom(party: Party): boolean {
     if (this.#waiting.size < this.#limits.mostWaiting) return true;
-    const newest = this.#waiting.newestOfMost(this.#waiting.sizeOf(party) + 1);
+    const newest = this.#waiting.toGiveWayFor(party);
     newest?.('crowded_out');
     return newest !== undefined;
   }
@@ -172,7 +177,7 @@ export class FairPlaces {
 
   #makesRoom(party: string): boolean {
     if (this.#taken.size < this.#most) return true;
-    const newest = this.#taken.newestOfMost(this.#taken.sizeOf(party) + 1);
+    const newest = this.#taken.toGiveWayFor(party);
     newest?.();
     return newest !== undefined;
   }
