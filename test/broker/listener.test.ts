@@ -7,6 +7,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_LIMITS, startBrokerListener } from '../../src/broker/broker-listener.ts';
 import type { BrokerResponse } from '../../src/broker/messages.ts';
+import type { TokenEndpoint } from '../../src/broker/token-endpoint.ts';
 import type { ServingCertificate } from '../../src/platform/tls/serving-certificate.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { captureLog } from '../support/log-capture.ts';
@@ -27,7 +28,7 @@ function certificateOf(subject: string): ServingCertificate {
 
 interface Starting {
   readonly limits?: Partial<typeof DEFAULT_LIMITS>;
-  readonly endpoint?: () => Promise<BrokerResponse>;
+  readonly endpoint?: (...asked: Parameters<TokenEndpoint>) => Promise<BrokerResponse>;
 }
 
 async function start({ limits = {}, endpoint = () => Promise.resolve(GIVEN) }: Starting = {}) {
@@ -273,6 +274,22 @@ it('presents a new certificate to who comes next, and keeps the connections ther
   await clock.advance(0);
   await drained;
   expect(changes.size).toBe(0);
+});
+
+it('tells the address that a request comes from, by which those that wait are told apart', async () => {
+  const from: string[] = [];
+  const { connect } = await start({
+    endpoint(_address, _body, _beganAtMs, address) {
+      from.push(address);
+      return Promise.resolve(GIVEN);
+    },
+  });
+  for (const address of ['127.0.0.1', '127.0.0.2']) {
+    const socket = await connect(address);
+    socket.write(REQUEST);
+    await once(socket, 'data');
+  }
+  expect(from).toEqual(['127.0.0.1', '127.0.0.2']);
 });
 
 it('drains at once of handshakes and of callers that sent nothing', async () => {

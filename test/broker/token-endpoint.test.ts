@@ -237,7 +237,11 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
       clock: systemClock,
       log,
     });
-  const accepted = () => Promise.resolve({ kind: 'accepted', caller } as const);
+  const askedFrom = new Set<string>();
+  const accepted: TokenEndpointOptions['verify'] = (_token, from) => {
+    askedFrom.add(from);
+    return Promise.resolve({ kind: 'accepted', caller });
+  };
   const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
   const body = Buffer.from(formOf('a.b.c'));
   const begun = () => systemClock.monotonicMs() - DECISION_MS + 20;
@@ -252,6 +256,7 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
   const broken = endpointOf(accepted, () => Promise.reject(new Error('no directory')));
   const answered = await broken(address, body, systemClock.monotonicMs(), FROM);
   expect(answered).toMatchObject({ code: 'server_error' });
+  expect([...askedFrom]).toEqual([FROM]);
   const who = { namespace: 'shop', serviceAccount: 'web', msg: 'token not given' };
   expect(lines).toMatchObject([
     { result: 'temporarily_unavailable' },
