@@ -57,7 +57,9 @@ const IN_VALUES = '[…](values.yaml)';
  */
 export function chartReadme(readme: string, schema: string, version: string): string {
   const [prose = ''] = readme.split('\n## Values\n');
-  const current = prose.replace(/(?<=^ {2}- name: token-sidecar\n {4}version: ).*$/m, version);
+  const pinned = /(?<=^ {2}- name: token-sidecar\n {4}version: ).*$/m;
+  if (!pinned.test(prose)) throw new Error('the README of the chart names no version of it');
+  const current = prose.replace(pinned, version);
   return `${current}\n## Values\n\n${valuesTables(JSON.parse(schema) as Schema)}`;
 }
 

@@ -35,7 +35,7 @@ function describe(
   const key = path.join('.');
   if (path.length > 0) {
     const comment = comments.get(key);
-    if (comment === undefined) throw new Error(`values.yaml: ${key} has no comment`);
+    if (!comment) throw new Error(`values.yaml: ${key} has no comment`);
     of.description = comment;
   }
   if (of.properties === undefined || !isMap(value) || Object.keys(value).length === 0) {
