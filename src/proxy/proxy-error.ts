@@ -37,7 +37,7 @@ export interface FailedRequest {
 /** Characters; clients may send any method. */
 const MAX_METHOD_LENGTH = 32;
 
-export function redactedMethod(method: string): string {
+export function shortMethod(method: string): string {
   return method.slice(0, MAX_METHOD_LENGTH);
 }
 
@@ -47,7 +47,7 @@ export function logFailedRequest(
   { route, method, ...rest }: FailedRequest,
   error: SidecarError<CountedErrorCode>,
 ): void {
-  log.warn({ route, method: redactedMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
+  log.warn({ route, method: shortMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
 }
 
 function reasonOf(error: SidecarError<CountedErrorCode>): Readonly<Record<string, string | undefined>> {

@@ -96,40 +96,40 @@ async function currentVersion(directory: string): Promise<string> {
   }
 }
 
-/** @param redactedAs the path for messages. */
-async function readBounded(path: string, redactedAs: string): Promise<string | InvalidSecret> {
+/** @param namedAs the path for messages. */
+async function readBounded(path: string, namedAs: string): Promise<string | InvalidSecret> {
   try {
     // Non-blocking, so that a named pipe is refused below.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const status = await file.stat();
-      if (!status.isFile()) return { state: 'unreadable', detail: `${redactedAs} is not a regular file` };
+      if (!status.isFile()) return { state: 'unreadable', detail: `${namedAs} is not a regular file` };
       const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
       const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
       if (bytesRead > MAX_FILE_BYTES) {
-        return { state: 'oversized', detail: `${redactedAs} is larger than ${MAX_FILE_BYTES} bytes` };
+        return { state: 'oversized', detail: `${namedAs} is larger than ${MAX_FILE_BYTES} bytes` };
       }
-      return decode(buffer.subarray(0, bytesRead), redactedAs);
+      return decode(buffer.subarray(0, bytesRead), namedAs);
     } finally {
       await file.close();
     }
   } catch (error) {
     const code = systemCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR')
-      return { state: 'missing', detail: `${redactedAs} does not exist` };
-    return { state: 'unreadable', detail: `${redactedAs} cannot be read: ${code ?? messageOf(error)}` };
+      return { state: 'missing', detail: `${namedAs} does not exist` };
+    return { state: 'unreadable', detail: `${namedAs} cannot be read: ${code ?? messageOf(error)}` };
   }
 }
 
-function decode(bytes: Buffer, redactedAs: string): string | InvalidSecret {
+function decode(bytes: Buffer, namedAs: string): string | InvalidSecret {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return { state: 'malformed', detail: `${redactedAs} is not UTF-8` };
+    return { state: 'malformed', detail: `${namedAs} is not UTF-8` };
   }
   const value = text.replace(/\r?\n$/, '');
-  return value === '' ? { state: 'empty', detail: `${redactedAs} is empty` } : value;
+  return value === '' ? { state: 'empty', detail: `${namedAs} is empty` } : value;
 }
 
 /** Its message names the file and holds no content. */

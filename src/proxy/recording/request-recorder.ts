@@ -22,7 +22,7 @@ import {
   type RequestRecorder,
   type UnreadRequest,
 } from '../observer.ts';
-import { redactedMethod } from '../proxy-error.ts';
+import { shortMethod } from '../proxy-error.ts';
 import type { IncomingRequest } from '../streams/contract.ts';
 
 interface RecordingOptions {
@@ -68,10 +68,7 @@ class RecordedRequest implements RequestRecorder {
     this.trace = this.#span?.trace ?? parent;
     this.sampled = this.#span?.trace.sampled === true ? this.#span.trace.traceId : undefined;
     const { method, protocol } = request;
-    options.log.trace(
-      { requestId: this.requestId, method: redactedMethod(method), protocol },
-      'request begun',
-    );
+    options.log.trace({ requestId: this.requestId, method: shortMethod(method), protocol }, 'request begun');
   }
 
   identified(caller: string): void {
@@ -182,7 +179,7 @@ class RecordedRequest implements RequestRecorder {
   }
 
   #shown(): { readonly method: string; readonly path: string } {
-    return { method: redactedMethod(this.#request.method), path: redactedPath(this.#request) };
+    return { method: shortMethod(this.#request.method), path: redactedPath(this.#request) };
   }
 
   #destination(): { readonly route: string | undefined; readonly upstream: string | undefined } {

@@ -165,9 +165,9 @@ export interface UpstreamStream {
   /** Reads no more of the answer until `resume`. */
   pause(): void;
   resume(): void;
-  /** Called during `onResponse`; passes nothing on until `uncork`. */
-  cork(): void;
-  uncork(): void;
+  /** Called during `onResponse`; passes nothing on until `releaseResponse`. */
+  holdResponse(): void;
+  releaseResponse(): void;
   /** @param how with `drain`, the rest of a held answer may be read. */
   cancel(how?: { readonly drain: boolean }): void;
   /** Gives the stream back unused. */

@@ -216,7 +216,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   async #replayOrDeliver(refused: string, head: ResponseHead, body: ResponseBody): Promise<void> {
-    this.#upstream?.cork();
+    this.#upstream?.holdResponse();
     this.#holdApp();
     try {
       const other = await this.#token.replace(refused);
@@ -241,7 +241,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #deliverHeld(head: ResponseHead, body: ResponseBody): void {
     this.#deliver(head, body);
-    this.#upstream?.uncork();
+    this.#upstream?.releaseResponse();
     this.#transaction.stream.resume();
   }
 

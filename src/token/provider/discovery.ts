@@ -123,7 +123,7 @@ function readIssuerMetadata(
   const { issuer } = fields;
   if (issuer !== issuerUrl) {
     return {
-      wrong: `is that of the issuer ${redactedValue(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
+      wrong: `is that of the issuer ${urlForMessage(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
     };
   }
   const aliases = fields['mtls_endpoint_aliases'];
@@ -131,7 +131,7 @@ function readIssuerMetadata(
   const tokenUrl = alias ?? fields['token_endpoint'];
   if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
   const wrong = wrongEndpoint(tokenUrl, expected);
-  if (wrong !== undefined) return { wrong: `names the token_endpoint ${redactedValue(tokenUrl)}: ${wrong}` };
+  if (wrong !== undefined) return { wrong: `names the token_endpoint ${urlForMessage(tokenUrl)}: ${wrong}` };
   return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
 }
 
@@ -164,7 +164,7 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-function redactedValue(value: unknown): string {
+function urlForMessage(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   const url = formats.tokenEndpointUrl.parse(value);
   return url === undefined ? '(no plain URL)' : url.search === '' ? value : redactedUrl(value);

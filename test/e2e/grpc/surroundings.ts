@@ -11,7 +11,7 @@ const TOKEN_MARK = 'eyJlMmUtdG9rZW4t';
 
 const FILES = { client_id: 'shop', client_secret: 'a secret for the gRPC tests' };
 
-export interface Dependencies {
+export interface Surroundings {
   readonly endpoint: ScriptedTokenEndpoint;
   readonly server: EchoServer;
   readonly sidecar: SidecarUnderTest;
@@ -35,7 +35,7 @@ export function bearer(number: number): string {
   return `Bearer ${TOKEN_MARK}${number}`;
 }
 
-export async function startSurroundings(options: SurroundingsOptions): Promise<Dependencies> {
+export async function startSurroundings(options: SurroundingsOptions): Promise<Surroundings> {
   const { upstream, tokenLifetimeSeconds = 300, revokedToken = 0, provider = 'grants' } = options;
   let granted = 0;
   const endpoint = await ScriptedTokenEndpoint.start(

@@ -14,10 +14,10 @@ import { messageOf } from '../../../src/platform/errors.ts';
 import { connectKubernetes } from '../../../src/platform/kubernetes/client.ts';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
-import { FAR, type HostSniff, type Outcome, PORTS } from './surroundings.ts';
+import { FAR, type Naming, type Outcome, PORTS } from './surroundings.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
-const [directory = '', naming] = process.argv.slice(2) as [string, HostSniff];
+const [directory = '', naming] = process.argv.slice(2) as [string, Naming];
 const at = (name: keyof typeof PORTS): string => `${name}.example.com${naming === 'absolute' ? '.' : ''}`;
 const addressOf = (name: keyof typeof PORTS): string => `${at(name)}:${PORTS[name]}`;
 const caFile = join(directory, 'ca.crt');

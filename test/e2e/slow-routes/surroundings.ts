@@ -4,12 +4,12 @@
 export type Ipv6 = 'absent' | 'lost';
 
 /** How hosts are named: as they are usually, or with the dot of DNS at their end. */
-export type HostSniff = 'usual' | 'absolute';
+export type Naming = 'usual' | 'absolute';
 
 export interface Way {
   readonly roundTripMs: number;
   readonly ipv6: Ipv6;
-  readonly naming: HostSniff;
+  readonly naming: Naming;
 }
 
 /** Names of everything at the far end, all with an address of each family. */

@@ -259,7 +259,7 @@ export class FakeKubernetes {
   #watch(collection: string, query: URLSearchParams, response: ServerResponse): void {
     const since = Number(query.get('resourceVersion'));
     response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
-    const watcher = { collection, name: sniffHost(query), response };
+    const watcher = { collection, name: nameIn(query), response };
     for (const change of this.#changes) if (change.version > since) this.#send(watcher, change);
     this.#watchers.add(watcher);
     response.once('close', () => {
@@ -271,7 +271,7 @@ export class FakeKubernetes {
 
   #read(path: string, query: URLSearchParams): Answer {
     if (path === '/version') return { code: 200, value: { major: '1', minor: this.minor } };
-    const name = sniffHost(query);
+    const name = nameIn(query);
     if (name === undefined && this.collections.has(path)) return this.#page(path, query);
     const found = this.#objects.get(name === undefined ? path : `${path}/${name}`);
     if (name === undefined) return found === undefined ? refusal(404) : { code: 200, value: found };
@@ -337,7 +337,7 @@ interface MergePatch {
   readonly webhooks: readonly { readonly name: string; readonly clientConfig: object }[];
 }
 
-function sniffHost(query: URLSearchParams): string | undefined {
+function nameIn(query: URLSearchParams): string | undefined {
   return /^metadata\.name=(.+)$/.exec(query.get('fieldSelector') ?? '')?.[1];
 }
 

@@ -275,7 +275,7 @@ export class PeerConnection {
           frame(Type.DATA, ends ? Flag.END_STREAM : Flag.NONE, stream.id, piece.bytes.subarray(0, bytes)),
         );
         piece.bytes = piece.bytes.subarray(bytes);
-        if (ends) this.#sawCloseNotify(stream);
+        if (ends) this.#wasSaid(stream);
       }
     }
   }
@@ -288,7 +288,7 @@ export class PeerConnection {
   ): void {
     const then = (): void => {
       written?.();
-      if (end) this.#sawCloseNotify(stream);
+      if (end) this.#wasSaid(stream);
     };
     const flags = Flag.END_HEADERS | (end ? Flag.END_STREAM : Flag.NONE);
     const whole = frame(Type.HEADERS, flags, stream.id, writeBlock(fields));
@@ -298,7 +298,7 @@ export class PeerConnection {
     else then();
   }
 
-  #sawCloseNotify(stream: PeerStream): void {
+  #wasSaid(stream: PeerStream): void {
     stream.said = true;
     this.#events.said(stream.id);
   }

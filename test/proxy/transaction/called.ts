@@ -100,10 +100,10 @@ export class FakeUpstreamStream implements UpstreamStream {
   touch(): void {}
   pause(): void {}
   resume(): void {}
-  cork(): void {
+  holdResponse(): void {
     this.held = true;
   }
-  uncork(): void {
+  releaseResponse(): void {
     this.held = false;
     this.#then?.();
   }

@@ -211,8 +211,8 @@ export class UpstreamConnection extends ResponseReader {
     this.socket.resume();
   }
 
-  /** Called during `onResponse`; passes nothing on until `uncork`. */
-  cork(): void {
+  /** Called during `onResponse`; passes nothing on until `releaseResponse`. */
+  holdResponse(): void {
     const busy = this.state;
     if (busy.kind !== 'busy') return;
     // The head of this answer does not count as gathered.
@@ -223,7 +223,7 @@ export class UpstreamConnection extends ResponseReader {
     this.socket.pause();
   }
 
-  uncork(): void {
+  releaseResponse(): void {
     const held = this.state;
     if (held.kind !== 'held') return;
     const { busy, bytes, end } = held;

@@ -91,12 +91,12 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.resume();
   }
 
-  cork(): void {
-    this.connection.cork();
+  holdResponse(): void {
+    this.connection.holdResponse();
   }
 
-  uncork(): void {
-    this.connection.uncork();
+  releaseResponse(): void {
+    this.connection.releaseResponse();
   }
 
   /** A drained answer is read if its end is near, so that the connection can be reused. */

@@ -94,7 +94,7 @@ export class CarriedRequest {
     this.connection.outlet.passedOn(this.wire, bytes);
   }
 
-  cork(): void {
+  holdResponse(): void {
     this.held = { data: new ByteQueue(), end: undefined };
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }

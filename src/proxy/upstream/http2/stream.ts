@@ -160,11 +160,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     busy.giveBack();
   }
 
-  cork(): void {
-    if (this.#state.kind === 'busy') this.#state.cork();
+  holdResponse(): void {
+    if (this.#state.kind === 'busy') this.#state.holdResponse();
   }
 
-  uncork(): void {
+  releaseResponse(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy' || busy.held === undefined) return;
     const { data, end } = busy.held;

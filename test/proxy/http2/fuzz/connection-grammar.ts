@@ -130,12 +130,12 @@ export function fuzzCase(random: Random): FuzzCase {
   const sender = random.chance(0.6) ? 'client' : 'server';
   const conversation = random.chance(CONVERSATIONS);
   const asked = conversation ? ASKED_IN_CONVERSATION : ASKED;
-  const speaker = new HttpProtocol(random, sender, asked, conversation);
+  const speaker = new Speaker(random, sender, asked, conversation);
   const frames = speaker.frames();
   return { sender, asked, frames, odd: speaker.wasOdd };
 }
 
-class HttpProtocol {
+class Speaker {
   /** Whether an odd choice was made. */
   wasOdd = false;
   readonly #random: Random;

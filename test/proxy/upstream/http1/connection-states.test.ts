@@ -379,8 +379,8 @@ describe('an idle connection', () => {
     expect(() => connection.begin('GET')).toThrow(expect.objectContaining({ code: 'internal' }));
     connection.requestSent(0);
     connection.touch();
-    connection.cork();
-    connection.uncork();
+    connection.holdResponse();
+    connection.releaseResponse();
     expect(connection.onHold).toBe(false);
     expect(connection.socket.isPaused()).toBe(false);
   });
@@ -718,7 +718,7 @@ describe('a request', () => {
 describe('a held answer', () => {
   async function held(bytes: string): Promise<Opened> {
     const opened = await connected();
-    opened.user.onAnswered = () => opened.connection.cork();
+    opened.user.onAnswered = () => opened.connection.holdResponse();
     await ask(opened, bytes, 'answered');
     return opened;
   }
@@ -731,7 +731,7 @@ describe('a held answer', () => {
     expect(opened.connection.socket.isPaused()).toBe(true);
     await opened.clock.advance(100_000);
     expect(opened.user.told).toEqual(['connected', 'answered 401']);
-    opened.connection.uncork();
+    opened.connection.releaseResponse();
     expect(opened.connection.onHold).toBe(false);
     expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
     expect(opened.events).toEqual(['reusable']);
@@ -740,7 +740,7 @@ describe('a held answer', () => {
   it('goes on with what comes after, within the bound on each piece', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
     await opened.clock.advance(100_000);
-    opened.connection.uncork();
+    opened.connection.releaseResponse();
     expect(opened.connection.socket.isPaused()).toBe(false);
     opened.peer.write('!!');
     await opened.user.until('ended');
@@ -799,7 +799,7 @@ describe('a held answer', () => {
 
   it('to a request that was not sent whole is cut when it is not wanted', async () => {
     const opened = await connected();
-    opened.user.onAnswered = () => opened.connection.cork();
+    opened.user.onAnswered = () => opened.connection.holdResponse();
     opened.connection.begin('POST');
     opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
     opened.connection.writer.flush();
@@ -812,7 +812,7 @@ describe('a held answer', () => {
 
   it('goes on with all that came meanwhile, and its end', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.requestSent(0);
     bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
@@ -820,7 +820,7 @@ describe('a held answer', () => {
     bring('wo');
     socket.emit('end');
     expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.uncork();
+    connection.releaseResponse();
     expect(user.body).toBe('onetwo');
     expect(user.told.at(-1)).toBe('ended');
     expect(events).toEqual(['gone']);
@@ -828,7 +828,7 @@ describe('a held answer', () => {
 
   it('that broke off meanwhile is lost once it goes on', () => {
     const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.writer.text(get('/'));
     connection.writer.flush();
@@ -838,24 +838,24 @@ describe('a held answer', () => {
     // Only how it ended first counts.
     socket.emit('end');
     expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.uncork();
+    connection.releaseResponse();
     expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
   });
 
   it('that ends with the connection goes on to that end', () => {
     const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.requestSent(0);
     bring(message('HTTP/1.1 401 No', [], 'no'));
     socket.emit('end');
-    connection.uncork();
+    connection.releaseResponse();
     expect(user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 
   it('whose connection has ended is not read on when it is not wanted', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
@@ -867,7 +867,7 @@ describe('a held answer', () => {
 
   it('whose connection has been closed meanwhile is not asked for any more', () => {
     const { connection, user, events, bring } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
@@ -878,7 +878,7 @@ describe('a held answer', () => {
 
   it('that is not wanted is read from what came meanwhile', () => {
     const { connection, user, events, bring } = openDeciphered();
-    user.onAnswered = () => connection.cork();
+    user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
     connection.requestSent(0);
     bring(answer(401, 'no'));
@@ -906,7 +906,7 @@ describe('a held answer', () => {
 
   it('chunked goes on through its last chunk', async () => {
     const opened = await held(`${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('no')}${LAST_CHUNK}`);
-    opened.connection.uncork();
+    opened.connection.releaseResponse();
     expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 });

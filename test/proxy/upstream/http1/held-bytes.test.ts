@@ -16,7 +16,7 @@ function holdAnswer() {
   let ended = 0;
   let reusable = 0;
   const user: UpstreamUser = Object.assign(new WithoutRequest(), {
-    onResponse: () => connection.cork(),
+    onResponse: () => connection.holdResponse(),
     onData: (slice) => {
       body += slice.toString('latin1');
     },
@@ -72,7 +72,7 @@ it('what comes in small pieces is copied twice at most, however many there are',
   for (let piece = 0; piece < pieces; piece++) bring('x');
   expect(passedOn().body).toBe('');
 
-  connection.uncork();
+  connection.releaseResponse();
 
   // Once more by this test, as it is brought.
   expect(copied).toBeLessThanOrEqual(3 * pieces);
@@ -85,7 +85,7 @@ it('what follows the end of the answer in a piece of its own makes the connectio
   bring('no');
   bring('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 
-  connection.uncork();
+  connection.releaseResponse();
 
   expect(passedOn()).toEqual({ body: 'no', ended: 1, reusable: 0 });
 });

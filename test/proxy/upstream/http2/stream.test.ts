@@ -246,9 +246,9 @@ describe('a body that the upstream does not take', () => {
     stream.data(Buffer.from('x'));
     stream.flush();
     head();
-    stream.cork();
+    stream.holdResponse();
     told();
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'flush']);
   });
 
@@ -279,7 +279,7 @@ describe('a body that the upstream does not take', () => {
   it('that ends while the answer is held makes nothing due', () => {
     const { head, stream, told } = start({ hasBody: true }).send();
     head();
-    stream.cork();
+    stream.holdResponse();
     told();
     stream.end([], 1_000);
     expect([told(), stream.dueAtMs]).toEqual([['end '], Number.POSITIVE_INFINITY]);
@@ -299,11 +299,11 @@ describe('a body that the upstream does not take', () => {
     stream.data(Buffer.from('x'));
     stream.flush();
     head();
-    stream.cork();
+    stream.holdResponse();
     allowed.window = 9;
     told();
     expect([stream.sendWaiting(), told()]).toEqual(['done', ['data x']]);
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'flush', 'due 1090', 'ready']);
   });
 
@@ -316,8 +316,8 @@ describe('a body that the upstream does not take', () => {
     stream.touch();
     stream.pause();
     stream.resume();
-    stream.cork();
-    stream.uncork();
+    stream.holdResponse();
+    stream.releaseResponse();
     stream.hasLeft();
     stream.tooLate();
     stream.pieceEnded(1_000);
@@ -418,7 +418,7 @@ describe('an answer that is held', () => {
   it('is kept as it comes, costs no time, and is passed on when it is let go', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.cork();
+    stream.holdResponse();
     expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
     data('one');
     data('two');
@@ -426,7 +426,7 @@ describe('an answer that is held', () => {
     stream.touch();
     stream.resume();
     expect(told()).toEqual(['answered 200 open', '3 came', '3 came']);
-    stream.uncork();
+    stream.releaseResponse();
     const passed = told();
     expect(
       passed
@@ -436,7 +436,7 @@ describe('an answer that is held', () => {
     ).toBe('onetwo');
     expect(passed.at(0)).toBe('due 1090');
     expect(passed.at(-1)).toBe('6 passed on');
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual([]);
   });
 
@@ -447,9 +447,9 @@ describe('an answer that is held', () => {
     allowed.takesMore = true;
     user.onReadEnd = () => stream.cancel();
     head();
-    stream.cork();
+    stream.holdResponse();
     told();
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'reset', 'released']);
   });
 
@@ -461,21 +461,21 @@ describe('an answer that is held', () => {
       stream.cancel();
     };
     head();
-    stream.cork();
+    stream.holdResponse();
     data('one');
     data('two', true);
     told();
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '6 passed on', 'released']);
   });
 
   it('and has ended meanwhile ends when it is let go', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.cork();
+    stream.holdResponse();
     data('one', true);
     expect(told()).toEqual(['answered 200 open', '3 came']);
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '3 passed on', 'released', 'answer ended ']);
   });
 
@@ -484,21 +484,21 @@ describe('an answer that is held', () => {
     allowed.window = 0;
     stream.data(Buffer.from('x'));
     head();
-    stream.cork();
+    stream.holdResponse();
     told();
     stream.brokenOff({ kind: 'reset', code: CANCEL as never });
     stream.brokenOff({ kind: 'fault', reason: 'stream_closed' });
     expect(told()).toEqual(['waits no more', 'waits no more']);
     allowed.window = 9;
     expect([stream.sendWaiting(), told()]).toEqual(['done', []]);
-    stream.uncork();
+    stream.releaseResponse();
     expect(told()).toEqual(['due 1090', 'reset', 'released', 'failed upstream_protocol_error lost']);
   });
 
   it('fails at once by what is wrong inside', () => {
     const { head, stream, told } = start().send();
     head();
-    stream.cork();
+    stream.holdResponse();
     told();
     const internal = Object.assign(new Error('unforeseen'), { code: 'internal' });
     stream.connectionFailed(internal as never, false);
@@ -508,7 +508,7 @@ describe('an answer that is held', () => {
   it('is not wanted any more where another takes its place', () => {
     const { data, head, stream, told } = start().send();
     head();
-    stream.cork();
+    stream.holdResponse();
     data('one');
     told();
     stream.cancel();

@@ -45,7 +45,7 @@ const OF_NODE: readonly Encoder[] = ['nghttp2', 'writer'];
 
 type Decoded = DecodedFields | TooLarge | ConnectionFault;
 
-interface StreamError {
+interface Broken {
   readonly what: string;
   readonly block: number;
   readonly blocks: readonly Buffer[];
@@ -75,7 +75,7 @@ async function runSequence(
   sequence: Sequence,
   tally: FuzzTally,
   libraries: Libraries | undefined,
-): Promise<StreamError | undefined> {
+): Promise<Broken | undefined> {
   const { encoder, steps, limits } = sequence;
   const blocks = await encode(sequence, libraries);
   const readings = blocks.map((block, index) => ({ block, limit: steps[index]?.limit }));
@@ -92,7 +92,7 @@ async function runSequence(
   for (const [index, { block, limit }] of readings.entries()) {
     if (limit !== undefined) decoder.setLimit(limit);
     const found = decoder.decode(block);
-    const broke = (what: string, theirs: unknown): StreamError => ({
+    const broke = (what: string, theirs: unknown): Broken => ({
       what,
       block: index,
       blocks,
@@ -189,7 +189,7 @@ async function relayBroken(
   steps: readonly Step[],
   tally: FuzzTally,
   libraries: Libraries | undefined,
-): Promise<StreamError | undefined> {
+): Promise<Broken | undefined> {
   if (libraries === undefined) return undefined;
   const sections = decoded.map(({ found }, index) => ({ found, limit: steps[index]?.limit }));
   const messages = relayed(sections);
@@ -216,9 +216,9 @@ async function relayBroken(
 /** Leaves out steps as long as the rule stays broken. */
 async function shortened(
   sequence: Sequence,
-  broken: StreamError,
+  broken: Broken,
   libraries: Libraries | undefined,
-): Promise<[Sequence, StreamError]> {
+): Promise<[Sequence, Broken]> {
   let shortest = sequence;
   let stillBroken = broken;
   let size = Math.ceil(sequence.steps.length / 2);
@@ -247,9 +247,9 @@ function report(
   seed: number,
   caseNumber: number,
   { encoder, limits }: Sequence,
-  broken: StreamError,
+  broken: Broken,
   shorter: Sequence,
-  stillBroken: StreamError,
+  stillBroken: Broken,
 ): string {
   return [
     `${broken.what} (seed ${seed}, case ${caseNumber}, block ${broken.block} of ${broken.blocks.length}, encoder ${encoder})`,

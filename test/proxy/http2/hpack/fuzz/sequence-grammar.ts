@@ -81,7 +81,7 @@ export function fuzzSequence(random: Random, encoders: readonly Encoder[] = ENCO
   const limits = random.chance(0.7)
     ? { sectionBytes: 1_000_000, sectionFields: 10_000 }
     : { sectionBytes: 200 + random.below(3000), sectionFields: 3 + random.below(15) };
-  const speaker = new HttpProtocol(random, encoder);
+  const speaker = new Speaker(random, encoder);
   const steps = Array.from({ length: 200 + random.below(200) }, (_, index) => speaker.step(index === 0));
   const changed = random.chance(0.2) && encoder !== 'nghttp2' ? 100 + random.below(100) : -1;
   return {
@@ -116,7 +116,7 @@ export function namesAndValues(fields: readonly Field[]): string[] {
   return flat;
 }
 
-class HttpProtocol {
+class Speaker {
   readonly #random: Random;
   readonly #encoder: Encoder;
   /** Heads that come again. */
