@@ -1,6 +1,7 @@
 /**
  * When a token is renewed, by default and by settings. `src/token/schedule.ts` computes by it; the broker's own values are in
- * `src/broker/brokered-tokens.ts`. The reference repeats the defaults in `scripts/configuration/settings.ts`.
+ * `src/broker/brokered-tokens.ts`. A new key is shown only if `src/sidecar/status/configuration.ts` lists it. The reference
+ * repeats the defaults in `scripts/configuration/settings.ts`.
  */
 
 import * as v from 'valibot';

@@ -1,6 +1,6 @@
 /**
  * Every error: its code and, if the proxy answers it, its HTTP and gRPC statuses. Exit statuses are in
- * `exit-status.ts`.
+ * `exit-status.ts`, texts for people in `src/cli/explain/explanations.ts`.
  */
 
 import { EXIT_STATUS_OF } from './exit-status.ts';

@@ -1,6 +1,7 @@
 /**
- * When to renew and retry: durations in ms, random numbers in [0, 1). Defaults are in `src/config/renewal.ts` and
- * `src/broker/brokered-tokens.ts`; docs/capacity.md shows the effect on a fleet.
+ * When to renew and retry: durations in ms, random numbers in [0, 1). `token-state.ts` chooses which duration applies, and bounds
+ * what a rotation, a 401 or the button may ask. Defaults are in `src/config/renewal.ts` and `src/broker/brokered-tokens.ts`;
+ * docs/capacity.md shows the effect on a fleet.
  */
 
 import type { RenewalPolicy } from '../config/renewal.ts';

@@ -1,7 +1,8 @@
 /**
  * The table of annotations. A new one is a row here, and what it does to the pod is in `sidecar-settings.ts`. The compiler asks for
  * its flag in `../injection-defaults.ts` and its value in `sidecar-environment.ts`; `../profiles/resolve-entries.ts` applies what
- * it overrides. Its variable is a flag of `src/config/proxy-settings.ts`. `npm run generate` writes the reference.
+ * it overrides. Its variable is a flag of `src/config/proxy-settings.ts`; a new flag is read in `resolve-config.ts` there, or for
+ * the default credential in `resolve-credentials.ts`. `npm run generate` writes the reference.
  */
 
 import { didYouMean } from '../../config/suggestion.ts';

@@ -1,7 +1,8 @@
 /**
  * When a stalled request fails, and in whose name. Statuses, and whether the connection ends, are in `src/platform/errors.ts`,
  * default times in `src/config/resolve-forwarding.ts`. Each byte restarts the clock: `touch` in `../upstream/http1/connection.ts`
- * and `../upstream/http2/carried-request.ts`. It fires in `tooLate` of the first and of `../upstream/http2/stream.ts`.
+ * and `../upstream/http2/carried-request.ts`. It fires in `tooLate` of the first and of `../upstream/http2/stream.ts`, and
+ * `../transaction/forwarding.ts` asks here what to answer. `src/cli/explain/explanations.ts` tells people which time it was.
  */
 
 import type { RouteTimeouts } from '../../config/config.ts';

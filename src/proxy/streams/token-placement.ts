@@ -1,9 +1,10 @@
 /**
  * Places a token in `Authorization`, other fields, a placeholder or the query. It replaces what is there and
  * Authorization, so that the upstream sees one identity. A kind of place is a member of `Injection` in
- * `src/config/config.ts`, read by `file-schema.ts` there and checked in `resolve-forwarding.ts`. The app's own Authorization is
- * dropped by `header-rules.ts`, in trailers by `../http/fields.ts`. `../transaction/admission.ts` and
- * `../transaction/replayable-body.ts` ask what is permitted. `src/check/upstream-request.ts` places tokens for its one request.
+ * `src/config/config.ts`, read by `file-schema.ts` there, checked in `resolve-forwarding.ts` and shown by
+ * `src/sidecar/status/configuration.ts`. The app's own Authorization is dropped by `header-rules.ts`, in trailers by
+ * `../http/fields.ts`; `../transaction/admission.ts` may refuse it and `request-token.ts` there exchanges it. HPACK never indexes
+ * the fields that `../http2/hpack/encoder.ts` lists. `src/check/upstream-request.ts` places tokens for its one request.
  */
 
 import type { Injection } from '../../config/config.ts';

@@ -1,7 +1,7 @@
 /**
  * How a client proves itself (RFC 6749 §2.3). A new method is a row here, and its settings are in
  * `src/config/client-authentication.ts`. A new parameter that the user must not set is listed in `OWN_PARAMETERS` of
- * `src/config/resolve-credentials.ts`.
+ * `src/config/resolve-credentials.ts`, and if it is secret in `SECRET_KEYS` of `src/platform/log/redaction.ts`.
  */
 
 import { randomUUID } from 'node:crypto';
