@@ -6,7 +6,7 @@ type AnswersInTurn = (response: ServerResponse, address: string) => Promise<bool
 
 /**
  * Begins one answer per turn of the event loop, fairly by address. Node accepts one connection a turn, so a crowd would
- * delay it for seconds (docs/decisions/0034).
+ * delay it for seconds (docs/decisions/0033).
  */
 export function answersInTurn(): AnswersInTurn {
   const waiting = new FairRing<() => void>();
