@@ -9,13 +9,14 @@ import {
   clientCertificate,
   publishedNames,
   sharedSecret,
+  signingKey,
 } from '../token/client/client-authentication.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/grants.ts';
 import type { IssuerMetadata } from '../token/provider/discovery.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import type { EndpointResponse } from '../token/provider/token-response.ts';
-import { explainNoToken } from '../token/why-no-token.ts';
+import { whyNoToken } from '../token/why-no-token.ts';
 import { checkCertificateFiles } from './certificates.ts';
 import { type About, about, type CheckContext, type Finding } from './check-context.ts';
 import { mistakeInUrl, mistakeOf, refusalIn } from './mistakes.ts';
@@ -123,7 +124,8 @@ async function requestToken(
     findings.push(...describeToken(config, { token, lifetimeMs, answer, clientId }, of), ...clockFinding);
     return { findings, token };
   }
-  const { code, problem, remedy } = explainNoToken(config, { lastFailure: outcome });
+  const clientKey = signingKey(credentials);
+  const { code, reason, advice } = whyNoToken(config, { lastFailure: outcome, clientKey });
   const asked = tokenUrl ?? config.issuerUrl;
   if (signal.aborted && asked !== undefined) {
     return { findings: [...findings, notInTime(asked, of)], token: undefined };
@@ -139,12 +141,9 @@ async function requestToken(
           skewMs,
           offered: metadata?.clientAuthentication,
         });
-  const what = mistake === undefined ? remedy : `${mistake.name}: ${mistake.remedy}`;
-  if (metadata === undefined && config.issuerUrl !== undefined) {
-    findings.push(of.failure('discovery', code, problem, what));
-  } else {
-    findings.push(of.failure('token', code, problem, what));
-  }
+  const step = metadata === undefined && config.issuerUrl !== undefined ? 'discovery' : 'token';
+  const remedy = mistake?.remedy ?? advice ?? "look at the provider's log";
+  findings.push(of.failure(step, code, reason, remedy));
   return { findings: [...findings, ...clockFinding], token: undefined };
 }
 
@@ -160,11 +159,7 @@ function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of:
   const grant = config.grant?.type ?? 'client_credentials';
   const shown = `POST ${tokenUrl}, grant ${grant}, client by ${config.clientAuth.method}`;
   const mistake = mistakeInUrl({ url: new URL(tokenUrl), config });
-  return [
-    mistake === undefined
-      ? of.ok('token_url', shown)
-      : of.warning('token_url', shown, `${mistake.name}: ${mistake.remedy}`),
-  ];
+  return [mistake === undefined ? of.ok('token_url', shown) : of.warning('token_url', shown, mistake.remedy)];
 }
 
 function describeDiscovery(

@@ -1,16 +1,10 @@
 import * as v from 'valibot';
 import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import { http } from '../platform/net/node-http.ts';
+import { instantAndDistance, span } from '../platform/time/words.ts';
 import { VERSION } from '../platform/version.ts';
-import {
-  type About,
-  about,
-  type CheckContext,
-  type Failure,
-  type Finding,
-  inTime,
-  wordsFor,
-} from './check-context.ts';
+import { sentenceOf } from '../token/condition.ts';
+import { type About, about, type CheckContext, type Finding, inTime, wordsFor } from './check-context.ts';
 import type { StepName } from './steps.ts';
 
 export async function checkRunning(
@@ -28,22 +22,36 @@ export async function checkRunning(
 
 function describeStatus(status: SidecarStatus, of: About): Finding[] {
   const { problems } = status.verdict;
-  const problemsOf = (kind: Kind, name: string) =>
-    problems.filter((problem) => problem.about?.kind === kind && problem.about.name === name);
+  const nowMs = Date.parse(status.at);
+  const told = (kind: Kind, name: string, step: StepName, otherwise: string) =>
+    problems
+      .filter((problem) => problem.about?.kind === kind && problem.about.name === name)
+      .map((problem) => describeProblem(problem, nowMs, about(`${kind} ${plain(name)}`), step, otherwise));
   const names = new Set(status.routes.map(({ name }) => name));
   const ofOthers = problems.filter((problem) => kindOf(problem) === 'sidecar');
   // Hosts that are captured or of the forward proxy count as routes with other names.
-  const ofHosts = problems.filter(
-    (problem) => kindOf(problem) === 'route' && !names.has(problem.about?.name ?? ''),
+  const hosts = problems.flatMap(({ about: subject }) =>
+    subject?.kind === 'route' && !names.has(subject.name) ? [subject.name] : [],
   );
   return [
     describeVersion(status, of),
-    ...ofOthers.map((problem) => describeProblem(problem, of, 'running_sidecar', whatToDo(status))),
+    ...ofOthers.map((problem) => describeProblem(problem, nowMs, of, 'running_sidecar', whatToDo(status))),
     ...describeConfiguration(status, of),
-    ...status.credentials.flatMap((one) => describeCredential(one, problemsOf('credential', one.name))),
-    ...status.routes.flatMap((one) => describeRoute(one, problemsOf('route', one.name))),
-    ...ofHosts.map((problem) => describeTraffic(problem, problem.about?.name ?? '')),
+    ...status.credentials.flatMap((one) =>
+      orElse(told('credential', one.name, 'running_credential', TRY_EACH), () => describeCredential(one)),
+    ),
+    ...status.routes.flatMap((one) =>
+      orElse(told('route', one.name, 'running_route', LOOK), () => describeRoute(one)),
+    ),
+    ...hosts.flatMap((name) => told('route', name, 'running_route', LOOK)),
   ];
+}
+
+const TRY_EACH = 'run check without --status: it tries each step';
+const LOOK = 'look at its log';
+
+function orElse(problems: Finding[], well: () => Finding): Finding[] {
+  return problems.length > 0 ? problems : [well()];
 }
 
 type Kind = 'credential' | 'route' | 'configuration' | 'sidecar';
@@ -55,25 +63,28 @@ function kindOf({ about: subject }: SidecarProblem): Kind {
 }
 
 function describeProblem(
-  { level, what, since, why, next, nextAt, runbook }: SidecarProblem,
+  problem: SidecarProblem,
+  nowMs: number,
   of: About,
   step: StepName,
-  remedy: string,
-  failure: Failure = 'provider_unavailable',
+  otherwise: string,
 ): Finding {
-  const begun = `${what}${since === undefined ? '' : ` since ${since}`}`;
-  const then = `${next}${nextAt === undefined ? '' : ` at ${nextAt}`}`;
-  const detail = plain([begun, ...(why === undefined ? [] : [why.replace(/\.$/, '')]), then].join('; '));
+  const { level, since, advice, next, nextAt, runbook, code = 'provider_unavailable' } = problem;
+  const sinceMs = since === undefined ? undefined : Date.parse(since);
+  const is = sentenceOf({ ...problem, sinceMs, advice: undefined }, nowMs);
+  const at = nextAt === undefined ? '' : ` at ${instantAndDistance(Date.parse(nextAt), nowMs)}`;
+  const detail = plain(next === undefined ? is : `${is}; ${next}${at}`);
+  const remedy = plain(advice ?? otherwise);
   const todo = runbook === undefined ? remedy : `${remedy}; docs/runbooks/${runbook}.md`;
-  return level === 'failing' ? of.failure(step, failure, detail, todo) : of.warning(step, detail, todo);
+  return level === 'failing' ? of.failure(step, code, detail, todo) : of.warning(step, detail, todo);
 }
 
 function whatToDo({ draining }: SidecarStatus): string {
-  return draining ? 'it is being ended: look at the pod that replaces it' : 'look at its log';
+  return draining ? 'it is being ended: look at the pod that replaces it' : LOOK;
 }
 
 function describeVersion({ version, uptimeSeconds }: SidecarStatus, of: About): Finding {
-  const detail = `version ${plain(version)}, up for ${duration(uptimeSeconds)}`;
+  const detail = `version ${plain(version)}, up for ${span(uptimeSeconds * 1000)}`;
   return version === VERSION
     ? of.ok('running_sidecar', detail)
     : of.warning(
@@ -83,7 +94,7 @@ function describeVersion({ version, uptimeSeconds }: SidecarStatus, of: About): 
       );
 }
 
-function describeConfiguration({ configuration, verdict }: SidecarStatus, of: About): Finding[] {
+function describeConfiguration({ at, configuration, verdict }: SidecarStatus, of: About): Finding[] {
   if (configuration === undefined) return [];
   const { file, generation, state, errors } = configuration;
   const problems = verdict.problems.filter((problem) => kindOf(problem) === 'configuration');
@@ -94,8 +105,9 @@ function describeConfiguration({ configuration, verdict }: SidecarStatus, of: Ab
   // The first error of the file says more than that there are some.
   const [first = ''] = errors?.split('\n') ?? [];
   return problems.map((problem) => {
-    const told = first === '' ? problem : { ...problem, why: first };
-    return describeProblem(told, of, 'running_configuration', remedyForFile(configuration));
+    const told = first === '' ? problem : { ...problem, reason: first };
+    const remedy = remedyForFile(configuration);
+    return describeProblem(told, Date.parse(at), of, 'running_configuration', remedy);
   });
 }
 
@@ -105,43 +117,30 @@ function remedyForFile({ file, state, reason }: NonNullable<SidecarStatus['confi
   return `mend the file: token-sidecar check --config ${plain(file)} --offline shows all that is wrong with it`;
 }
 
-function describeCredential(
-  { name, tokens, expiresInSeconds, lastFailure, mountedCredentials }: SidecarStatus['credentials'][number],
-  problems: readonly SidecarProblem[],
-): Finding[] {
-  const of = about(`credential ${plain(name)}`);
-  if (problems.length > 0) {
-    const failure = failureOf(mountedCredentials?.detail, lastFailure?.result);
-    const remedy = 'run check without --status: it tries each step';
-    return problems.map((problem) => describeProblem(problem, of, 'running_credential', remedy, failure));
-  }
+function describeCredential({
+  name,
+  tokens,
+  expiresInSeconds,
+}: SidecarStatus['credentials'][number]): Finding {
   const held =
     tokens === 'exchanged'
       ? 'the token of each request is exchanged'
       : expiresInSeconds === undefined
         ? 'a token is held'
-        : `a token is held for ${duration(expiresInSeconds)} more`;
-  return [of.ok('running_credential', held)];
+        : `a token is held for ${span(expiresInSeconds * 1000)} more`;
+  return about(`credential ${plain(name)}`).ok('running_credential', held);
 }
 
-function failureOf(unusable: string | undefined, result: string | undefined): Failure {
-  if (unusable !== undefined) return 'configuration';
-  return result === 'rejected' ? 'credentials_rejected' : 'provider_unavailable';
-}
-
-function describeRoute(
-  { name, requests: { total, inFlight, errors } }: SidecarStatus['routes'][number],
-  problems: readonly SidecarProblem[],
-): Finding[] {
-  if (problems.length > 0) return problems.map((problem) => describeTraffic(problem, name));
+function describeRoute({ name, state, credential, requests }: SidecarStatus['routes'][number]): Finding {
+  const of = about(`route ${plain(name)}`);
+  if (state === 'waits' || state === 'without_token') {
+    const becomes = state === 'waits' ? 'it waits for' : 'requests pass without the token of';
+    const detail = `${becomes} its credential ${plain(credential ?? '')}`;
+    return of.warning('running_route', detail, 'see what is said of that credential');
+  }
+  const { total, inFlight, errors } = requests;
   const detail = `${total} request(s), ${inFlight} in flight, ${errors} answered with an error of the proxy`;
-  return [about(`route ${plain(name)}`).ok('running_route', detail)];
-}
-
-function describeTraffic(problem: SidecarProblem, route: string): Finding {
-  const remedy =
-    'see token_sidecar_proxy_errors_total by code, and the log; token-sidecar explain CODE says what a code means';
-  return describeProblem(problem, about(`route ${plain(route)}`), 'running_route', remedy);
+  return of.ok('running_route', detail);
 }
 
 const MAX_TEXT_LENGTH = 1000;
@@ -149,24 +148,6 @@ const MAX_TEXT_LENGTH = 1000;
 function plain(text: string): string {
   // The ellipsis marks masked text.
   return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, MAX_TEXT_LENGTH);
-}
-
-/** `3 h 20 min`, in the two largest units. */
-function duration(seconds: number): string {
-  const whole = Math.max(0, Math.round(seconds));
-  const parts: readonly (readonly [number, string])[] = [
-    [Math.floor(whole / 86_400), 'd'],
-    [Math.floor(whole / 3600) % 24, 'h'],
-    [Math.floor(whole / 60) % 60, 'min'],
-    [whole % 60, 's'],
-  ];
-  const from = parts.findIndex(([number]) => number > 0);
-  if (from === -1) return '0 s';
-  return parts
-    .slice(from, from + 2)
-    .filter(([number]) => number > 0)
-    .map(([number, unit]) => `${number} ${unit}`)
-    .join(' ');
 }
 
 /** A status with hundreds of routes is smaller. */
@@ -178,12 +159,12 @@ const credentialSchema = v.object({
   /** `exchanged` if none is held. */
   tokens: v.optional(v.string()),
   expiresInSeconds: v.optional(v.number()),
-  lastFailure: v.optional(v.object({ result: v.string() })),
-  mountedCredentials: v.optional(v.object({ detail: v.optional(v.string()) })),
 });
 
 const routeSchema = v.object({
   name: v.string(),
+  state: v.optional(v.string()),
+  credential: v.optional(v.string()),
   requests: v.object({ total: v.number(), inFlight: v.number(), errors: v.number() }),
 });
 
@@ -192,8 +173,10 @@ const problemSchema = v.object({
   about: v.optional(v.object({ kind: v.string(), name: v.string() })),
   what: v.string(),
   since: v.optional(v.string()),
-  why: v.optional(v.string()),
-  next: v.string(),
+  reason: v.optional(v.string()),
+  advice: v.optional(v.string()),
+  code: v.optional(v.picklist(['configuration', 'credentials_rejected', 'provider_unavailable'])),
+  next: v.optional(v.string()),
   nextAt: v.optional(v.string()),
   runbook: v.optional(v.pipe(v.string(), v.regex(/^\w{1,64}$/))),
 });
@@ -208,6 +191,7 @@ const configurationSchema = v.object({
 
 const statusSchema = v.object({
   version: v.string(),
+  at: v.string(),
   uptimeSeconds: v.number(),
   draining: v.boolean(),
   verdict: v.object({ problems: v.array(problemSchema) }),

@@ -1,6 +1,6 @@
 import type { Health, MissingPart } from '../admin/probes.ts';
+import { credentialCondition, sentenceOf } from '../token/condition.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { whyNoToken } from '../token/why-no-token.ts';
 import type { OpenCredential } from './token-sources.ts';
 
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
@@ -17,6 +17,8 @@ interface SidecarHealthOptions {
   readonly listening: () => boolean;
   readonly draining: () => boolean;
   readonly frontendMissing: () => readonly MissingPart[];
+  /** Wall time. */
+  readonly nowMs: () => number;
 }
 
 export function sidecarHealth({
@@ -24,6 +26,7 @@ export function sidecarHealth({
   listening,
   draining,
   frontendMissing,
+  nowMs,
 }: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
@@ -55,7 +58,9 @@ export function sidecarHealth({
     missing: () => [
       ...(listening() ? [] : [LISTENER_MISSING]),
       ...frontendMissing(),
-      ...inUse().flatMap(missingToken),
+      ...inUse()
+        .filter(({ config }) => config.required !== false)
+        .flatMap((each) => withoutToken(each, nowMs())),
     ],
   };
 }
@@ -64,19 +69,10 @@ export function required(credentials: readonly OpenCredential[]): TokenSource[] 
   return credentials.filter(({ config }) => config.required !== false).map(({ source }) => source);
 }
 
-function missingToken(credential: OpenCredential): MissingPart[] {
-  return credential.config.required === false ? [] : withoutToken(credential);
-}
-
 /** Required or not. */
-export function withoutToken({ config, source }: OpenCredential): MissingPart[] {
-  const shown = source.snapshot();
-  if (shown.ready) return [];
-  const { name, lastFailure } = shown;
-  const unusable = shown.credentials.detail;
-  const isNew = unusable === undefined && lastFailure === undefined;
-  const detail = isNew
-    ? 'no token has been obtained yet'
-    : whyNoToken(config, { unusable, lastFailure }).message;
-  return [{ part: 'credential', name, detail }];
+export function withoutToken({ config, source }: OpenCredential, nowMs: number): MissingPart[] {
+  const token = source.snapshot();
+  if (token.ready) return [];
+  const detail = sentenceOf(credentialCondition(config, token, nowMs), nowMs);
+  return [{ part: 'credential', name: token.name, detail }];
 }

@@ -11,7 +11,8 @@ import { createLogger } from '../platform/log/logger.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { leaveTerminationMessage, TERMINATION_LOG, whenAborted } from '../platform/process/shutdown.ts';
 import { tuneHeap } from '../platform/process/small-heap.ts';
-import { whyNeverGranted } from '../token/why-no-token.ts';
+import { systemClock } from '../platform/time/clock.ts';
+import { whyNeverGranted } from '../token/condition.ts';
 import { loadSidecarConfiguration, namedListeners } from './configuration.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { readPod } from './status/pod.ts';
@@ -119,8 +120,8 @@ async function serve(
 
 function failedStart({ config: { credentials }, tokens }: Sidecar) {
   for (const token of tokens) {
-    const config = credentials.find(({ name, required }) => name === token.name && required !== false);
-    const failure = config && whyNeverGranted(config, token.snapshot());
+    const config = credentials.find(({ name }) => name === token.name);
+    const failure = config && whyNeverGranted(config, token.snapshot(), systemClock.now().wallMs);
     if (failure !== undefined) return failure;
   }
   return undefined;

@@ -62,7 +62,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     let superseded: Superseded;
     try {
       if (fresh.length > 0) {
-        onWait(waitedFor(fresh));
+        onWait(waitedFor(fresh, clock));
         await allGranted(fresh, abandoned);
       }
       if (abandoned.aborted) {
@@ -143,15 +143,15 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   return { config: () => inUse().config, reconfigure };
 }
 
-function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
+function waitedFor(fresh: readonly OpenCredential[], clock: Clock): WaitedFor {
   const sentences = (isRequired: boolean, bound: string) => () =>
     fresh
       .filter(({ config }) => (config.required !== false) === isRequired)
-      .flatMap(withoutToken)
-      .map(({ name, detail }) => `credential ${name}${bound}: ${detail}`);
+      .flatMap((each) => withoutToken(each, clock.now().wallMs))
+      .map(({ detail }) => `${detail}${bound}`);
   return {
     required: sentences(true, ''),
-    optional: sentences(false, `, for ${OPTIONAL_WAIT_MS / 1000} s at most`),
+    optional: sentences(false, ` (waited for ${OPTIONAL_WAIT_MS / 1000} s at most)`),
   };
 }
 

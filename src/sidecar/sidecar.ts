@@ -158,6 +158,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     listening: () => proxy !== undefined,
     draining: () => draining,
     frontendMissing: () => frontend?.missing() ?? [],
+    nowMs: () => clock.now().wallMs,
   });
   health.look();
   let outputs: Outputs | undefined;
@@ -181,7 +182,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
       ...statusEndpoints(
         {
           config: () => inUse.config,
-          tokens: () => inUse.credentials.map(({ source }) => source),
+          credentials: () => inUse.credentials,
           configuration: () => file?.status(),
           stats: proxyMetrics.stats,
           history,

@@ -2,6 +2,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import { type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { GrantTrace } from './bearer-source.ts';
+import type { ClientKey } from './client/client-authentication.ts';
 import type { CredentialsResult } from './credentials.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import {
@@ -90,12 +91,17 @@ export interface TokenSnapshot {
     readonly state: CredentialsResult['state'];
     readonly detail: string | undefined;
     readonly unusableSinceMs?: number | undefined;
+    /** The first refusal of a request for a token by the newest, since these last got one. */
+    readonly rejectedSinceMs?: number | undefined;
     /** The held token was granted to the previous credentials, since the newest are rejected. */
     readonly previousInUse: boolean;
-    readonly previousInUseSinceMs?: number | undefined;
+    /** The held token was granted to earlier credentials, and the provider is not known to reject them. */
+    readonly previousServes?: boolean;
+    readonly clientKey?: ClientKey | undefined;
     readonly watchedBy: WatchMode['by'];
   };
   readonly failingSinceMs: number | undefined;
+  readonly lastAnswerAtMs?: number | undefined;
 }
 
 /** `refusesAll`: every request would meet the last failure. */

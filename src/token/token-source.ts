@@ -14,6 +14,7 @@ import {
   TokenUnavailable,
   type TokenWaiter,
 } from './bearer-source.ts';
+import { signingKey } from './client/client-authentication.ts';
 import type { Credentials, CredentialsResult, LiveCredentials } from './credentials.ts';
 import {
   type GrantSpan,
@@ -37,6 +38,7 @@ import {
   validToken,
 } from './token-state.ts';
 import { WaitingCallers } from './waiters.ts';
+import { whyNoToken } from './why-no-token.ts';
 
 export interface TokenSource extends TokenProvider, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
@@ -96,7 +98,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const callers = new WaitingCallers({ clock, timeoutMs: config.waitTimeoutMs, unavailable });
   const history = new TokenRequestHistory();
   const openedAtMs = clock.now().wallMs;
-  let previousInUseSinceMs: number | undefined;
+  let rejectedSinceMs: number | undefined;
+  let lastAnswerAtMs: number | undefined;
+  /** To whom the held token was granted. */
+  let grantee: Credentials | undefined;
   let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
@@ -118,8 +123,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
     if (state.grant !== undefined && state.grant.id !== before.grant?.id) void request(state.grant);
     if (state.token !== before.token) {
-      previousInUseSinceMs =
-        state.token?.grantedTo === 'previous' ? (previousInUseSinceMs ?? clock.now().wallMs) : undefined;
       firstToken.resolve();
       for (const listener of tokenListeners) listener();
     }
@@ -153,8 +156,12 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     await lookAtCredentials();
     if (abort.signal.aborted) return;
     log.debug({ reason: grant.reason }, 'asking for a token');
-    const outcome = await obtainToken(grant, abort.signal, (seen) => {
+    const isLastChance = grant.reason === 'previous_credentials';
+    // A grant is only planned once its credentials have been read.
+    const client = (isLastChance ? previousCredentials : credentials) as Credentials;
+    const outcome = await obtainToken(grant, client, abort.signal, (seen) => {
       status = seen;
+      lastAnswerAtMs = clock.now().wallMs;
     });
     // Superseded: the outcome counts nowhere.
     if (abort.signal.aborted) return;
@@ -168,7 +175,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       result: outcome.result,
       durationMs,
     });
+    if (outcome.result === 'rejected') rejectedSinceMs ??= grant.requestedAt.wallMs;
     if (outcome.result === 'success') {
+      grantee = client;
+      if (!isLastChance) rejectedSinceMs = undefined;
       refused = undefined;
       takesRefusals = outcome.takesRefusals === true;
     }
@@ -179,12 +189,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function obtainToken(
     grant: TokenRequestInFlight,
+    client: Credentials,
     signal: AbortSignal,
     answered: (status: number) => void,
   ): Promise<TokenResponse> {
-    const isLastChance = grant.reason === 'previous_credentials';
-    // A grant is only planned once its credentials have been read.
-    const client = (isLastChance ? previousCredentials : credentials) as Credentials;
     if (grant.reason === 'upstream_401') refused = state.token?.authorization;
     const isSame = refused !== undefined && refused === state.token?.authorization;
     const report = isSame && takesRefusals ? refused?.slice(BEARER.length) : undefined;
@@ -196,7 +204,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
         ending: ending ? state.token?.authorization.slice(BEARER.length) : undefined,
       });
     // Tokens granted to outgoing credentials are not shared.
-    if (options.shared === undefined || isLastChance) return ask();
+    if (options.shared === undefined || grant.reason === 'previous_credentials') return ask();
     const held = { token: state.token, isRefused: grant.reason === 'upstream_401' };
     return options.shared.obtain(
       {
@@ -259,14 +267,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   function unavailable(): TokenUnavailable {
-    const why =
-      credentials === undefined
-        ? `the mounted credentials cannot be used: ${options.credentials.current().detail}`
-        : state.lastFailure === undefined
-          ? 'the token endpoint has not answered yet'
-          : `the last grant failed: ${state.lastFailure.result} (${state.lastFailure.detail})`;
+    const unusable = credentials === undefined ? options.credentials.current().detail : undefined;
+    const { reason } = whyNoToken(config, { unusable, lastFailure: state.lastFailure });
     const retryAfterMs = state.due === undefined ? 0 : remainingMs(state.due.at, clock.now());
-    return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${why}`, retryAfterMs);
+    return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${reason}`, retryAfterMs);
   }
 
   function current(): string | undefined {
@@ -352,10 +356,14 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
         detail: reading.detail,
         unusableSinceMs,
         watchedBy: options.credentials.watchMode().by,
-        previousInUse: previousInUseSinceMs !== undefined,
-        previousInUseSinceMs,
+        rejectedSinceMs,
+        previousInUse: state.token?.grantedTo === 'previous',
+        previousServes:
+          grantee !== undefined && grantee !== credentials && state.previousCredentials === 'untried',
+        clientKey: credentials && signingKey(credentials),
       },
       failingSinceMs: history.failingSinceMs,
+      lastAnswerAtMs,
     };
   }
 

@@ -49,7 +49,10 @@ describe('states', () => {
     const verdict = page.locator('#verdict');
     const text = await verdict.innerText();
     expect(text).toMatch(/Credential payments has had no token for 1\d min\./);
-    expect(text).toMatch(/rejected the client \(status 401 invalid_client/);
+    expect(text).toMatch(/rejected the client \(status 401 invalid_client\)\. Compare the Secret/);
+    expect(await page.locator('#route-payments h3').innerText()).toContain(
+      'waits for its credential payments',
+    );
     expect(text).toMatch(/Requests that need it get 503; the sidecar asks again in \d+ (s|min)\./);
     expect(await verdict.getByRole('link').getAttribute('href')).toMatch(
       /docs\/runbooks\/TokenSidecarCredentialsRejected\.md$/,
@@ -86,11 +89,35 @@ describe('states', () => {
     await world.pass(5 * MINUTE_MS);
     const { page } = await openPage(world.url);
     expect(await page.locator('#verdict').innerText()).toMatch(
-      /The mounted credentials of (payments|mail) cannot be used: .*client_secret does not exist for \d+ min\./,
+      /The mounted Secret of credential (payments|mail) has been unusable for \d+ min\.\s+.*client_secret does not exist\. Mend the Secret/,
     );
     expect(await page.title()).not.toMatch(/^✔ /);
     await expectAccessible(page);
     await picture(page, 'secret-unusable');
+  });
+
+  it('a Secret that the provider rejects, and the one before it in use: one sentence since the first refusal', async () => {
+    const world = await startWorld();
+    await world.pass(MINUTE_MS);
+    const wrong = `Basic ${Buffer.from('shop:wrong').toString('base64')}`;
+    for (const provider of Object.values(world.providers)) {
+      const [give, refuse] = [provider.script, answer(401, JSON.stringify({ error: 'invalid_client' }))];
+      provider.script = (response, request) =>
+        (request.headers.authorization === wrong ? refuse : give)(response, request);
+    }
+    await world.mountSecret({ client_id: 'shop', client_secret: 'wrong' });
+    const { page } = await openPage(world.url);
+    for (let minutes = 10; minutes <= 30; minutes += 10) {
+      await world.pass(10 * MINUTE_MS);
+      await page.reload();
+      expect(await page.locator('#verdict').innerText()).toMatch(
+        new RegExp(
+          `The mounted Secret of credential \\w+ has been rejected for ${minutes} min\\.\\s+http:\\S+ rejected the client \\(status 401 invalid_client\\)\\. Compare .*\\s+Requests get tokens by the previous one, while the provider takes it\\.`,
+        ),
+      );
+    }
+    expect(await page.locator('#route-payments h3').innerText()).toContain('is well');
+    await expectAccessible(page);
   });
 
   it('a provider that is away while a token is in hand', async () => {

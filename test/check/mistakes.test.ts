@@ -131,6 +131,10 @@ describe('a refusal shows', () => {
     const client = { id: 'shop', secret: 'x3Jm0sQw9vLpZr7tYbNc' };
     expect(mistakeOf(grantCase(KEYCLOAK, { refusal: rejected, client }))).toBeUndefined();
     expect(mistakeOf(grantCase(KEYCLOAK, { refusal: refused(503) }))).toBeUndefined();
+    // Keycloak's words.
+    const description = 'Invalid client or Invalid client credentials';
+    const refusal = { ...refused(401, 'unauthorized_client'), description };
+    expect(mistakeOf(grantCase(KEYCLOAK, { refusal, client }))).toBeUndefined();
   });
 
   it('no mistake by words that the provider says beside its error', () => {

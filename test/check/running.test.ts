@@ -12,13 +12,13 @@ const AT = '2030-01-01T00:00:00.000Z';
 const HELD = { name: 'shop', required: true, ready: true, expiresInSeconds: 200, consecutiveFailures: 0 };
 const STATUS = {
   version: VERSION,
+  at: '2030-01-01T00:00:30.000Z',
   uptimeSeconds: 12_000,
   draining: false,
   verdict: { level: 'ok', sentence: 'All is well.', problems: [] },
   credentials: [HELD],
   routes: [{ name: 'a', requests: { total: 1000, inFlight: 2, errors: 300 } }],
 };
-const REFUSED = { result: 'rejected', detail: 'status 401 invalid_client' };
 
 /** As a sidecar says it of a credential. */
 const ofShop = (level: 'warning' | 'failing', more: object = {}) => ({
@@ -26,7 +26,8 @@ const ofShop = (level: 'warning' | 'failing', more: object = {}) => ({
   about: { kind: 'credential', name: 'shop' },
   what: 'credential shop has had no token',
   since: AT,
-  why: 'the provider rejects the client.',
+  reason: 'the provider rejects the client',
+  advice: 'compare the Secret',
   next: 'the sidecar asks again',
   nextAt: '2030-01-01T00:01:00.000Z',
   ...more,
@@ -50,14 +51,14 @@ it('tells of a sidecar that is well', async () => {
   const { text, status } = await examined(STATUS);
   expect(text).toEqual([
     expect.stringMatching(/^ok at 127\.0\.0\.1:\d+: sidecar: version \S+, up for 3 h 20 min$/),
-    'ok credential shop: state: a token is held for 3 min 20 s more',
+    'ok credential shop: state: a token is held for 3 min more',
     'ok route a: traffic: 1000 request(s), 2 in flight, 300 answered with an error of the proxy',
   ]);
   expect(status).toBe(0);
 });
 
 it('shows what is masked as the sidecar does, and nothing else that no terminal should get', async () => {
-  const { text } = await examined(saying(ofShop('warning', { why: 'the secret is […]\u001b[2J\u0007.' })));
+  const { text } = await examined(saying(ofShop('warning', { reason: 'the secret is […]\u001b[2J\u0007' })));
   expect(text.join()).toContain('the secret is […]');
   expect(text.join()).not.toMatch(/\p{Cc}/u);
 });
@@ -70,21 +71,22 @@ it('tells of a credential whose tokens are exchanged for those of requests', asy
 
 describe('a sidecar that is not well says so itself', () => {
   it.each([
-    ['its credentials are rejected', { lastFailure: REFUSED }, 77],
-    ['its provider is away', { lastFailure: { ...REFUSED, result: 'unavailable' } }, 69],
-    [
-      'its Secret is missing',
-      { lastFailure: REFUSED, mountedCredentials: { detail: 'x does not exist' } },
-      78,
-    ],
-  ])('of a credential: %s', async (_, fields, exit) => {
-    const failing = ofShop('failing', { runbook: 'TokenSidecarTokenUnavailable' });
-    const body = { ...saying(failing), credentials: [{ ...HELD, ...fields }] };
-    const { text, status } = await examined(body);
+    ['its credentials are rejected', 'credentials_rejected', 77],
+    ['its provider is away', 'provider_unavailable', 69],
+    ['its Secret is missing', 'configuration', 78],
+  ])('of a credential: %s', async (_, code, exit) => {
+    const { text, status } = await examined(
+      saying(ofShop('failing', { code, runbook: 'TokenSidecarTokenUnavailable' })),
+    );
     expect(text[1]).toBe(
-      `failure credential shop: state: credential shop has had no token since ${AT}; the provider rejects the client; the sidecar asks again at 2030-01-01T00:01:00.000Z → run check without --status: it tries each step; docs/runbooks/TokenSidecarTokenUnavailable.md`,
+      'failure credential shop: state: credential shop has had no token since 2030-01-01 00:00:00 UTC (30 s): the provider rejects the client; the sidecar asks again at 2030-01-01 00:01:00 UTC (in 30 s) → compare the Secret; docs/runbooks/TokenSidecarTokenUnavailable.md',
     );
     expect(status).toBe(exit);
+  });
+
+  it('of a credential for which no advice is known', async () => {
+    const { text } = await examined(saying(ofShop('warning', { advice: undefined })));
+    expect(text[1]).toMatch(/→ run check without --status: it tries each step$/);
   });
 
   it('of a credential that the pod does without, or whose token is held', async () => {
@@ -95,7 +97,7 @@ describe('a sidecar that is not well says so itself', () => {
   });
 
   it('of routes, and of hosts that are no route', async () => {
-    const failed = { what: 'route a has failed', next: 'the next requests are tried like these' };
+    const failed = { what: 'route a has failed', advice: 'explain' };
     const { text, status } = await examined(
       saying(
         { level: 'failing', about: { kind: 'route', name: 'a' }, ...failed },
@@ -103,7 +105,7 @@ describe('a sidecar that is not well says so itself', () => {
       ),
     );
     expect(text.slice(2)).toEqual([
-      expect.stringMatching(/^failure route a: traffic: .* → see token_sidecar_proxy_errors_total/),
+      expect.stringMatching(/^failure route a: traffic: route a has failed → explain/),
       expect.stringMatching(/^warning route forward:api\.example\.com: traffic: /),
     ]);
     expect(status).toBe(69);
@@ -131,12 +133,12 @@ describe('the configuration in use', () => {
     const found = await examined({ ...saying(...problems), configuration });
     return { text: found.text[1], status: found.status };
   };
-  const problem = (why: string) => ({
+  const problem = (reason: string) => ({
     level: 'warning',
     about: { kind: 'configuration', name: file },
     what: 'the changed configuration file has been refused',
     since: AT,
-    why,
+    reason,
     next: 'generation 2 stays in use until the file changes again',
     runbook: 'TokenSidecarConfigReloadFailing',
   });
@@ -153,7 +155,7 @@ describe('the configuration in use', () => {
     const standing = { state: 'refused', reason: 'invalid', errors };
     const { text, status } = await told(standing, problem(`${file} is not valid.`));
     expect(text).toMatch(
-      /^warning at \S+: configuration in use: the changed .* refused since .*; error\[invalid_value\]: listen: "x": expected host:port; generation 2 stays in use .* → mend the file: token-sidecar check --config \/etc\/token-sidecar\.yaml --offline .*; docs\/runbooks\/TokenSidecarConfigReloadFailing\.md$/,
+      /^warning at \S+: configuration in use: the changed .* refused since .*: error\[invalid_value\]: listen: "x": expected host:port; generation 2 stays in use .* → mend the file: token-sidecar check --config \/etc\/token-sidecar\.yaml --offline .*; docs\/runbooks\/TokenSidecarConfigReloadFailing\.md$/,
     );
     expect(status).toBe(0);
   });

@@ -94,7 +94,7 @@ export async function runBlackHole(): Promise<void> {
 
   await runNetworkFault({
     name: 'black hole (SYN dropped: stopped process, full backlog)',
-    detail: /no whole answer within 1000 ms|UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT/,
+    detail: /no whole answer within 1 s|UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT/,
     sidecar: await ChildSidecar.start({ tokenUrl, upstreamUrl: upstream.url }),
     upstream,
     async breaks() {

@@ -92,7 +92,7 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
   {
     name: 'accepts and never answers',
     result: 'unavailable',
-    detail: /no whole answer within 10000 ms/,
+    detail: /no whole answer within 10 s/,
     behaviour: () => {},
     stalls: true,
   },
@@ -244,7 +244,7 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
   {
     name: 'slow-drip body',
     result: 'unavailable',
-    detail: /no whole answer within 10000 ms/,
+    detail: /no whole answer within 10 s/,
     behaviour: drip,
     stalls: true,
   },
@@ -252,7 +252,7 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
     (transport): ProviderFault => ({
       name: `stops in the middle of its answer${transport}`,
       result: 'unavailable',
-      detail: /no whole answer within 10000 ms/,
+      detail: /no whole answer within 10 s/,
       behaviour: stopMidway,
       stalls: true,
       secure: transport !== '',

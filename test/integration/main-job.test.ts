@@ -125,7 +125,9 @@ it('wrong credentials fail closed, say why, and heal when the Secret is mended',
         {
           part: 'credential',
           name: 'default',
-          detail: expect.stringMatching(/^http:.* rejected the client \(status 401 invalid_client/),
+          detail: expect.stringMatching(
+            /^credential default has had no token since .* http:.* rejected the client \(status 401 invalid_client/,
+          ),
         },
       ],
     },

@@ -34,6 +34,7 @@ function health(...first: readonly OpenCredential[]) {
     listening: () => true,
     draining: () => false,
     frontendMissing: () => [],
+    nowMs: () => 0,
   });
   let isReady = false;
   void ready.then(() => {

@@ -58,12 +58,12 @@ it('what the proxy says is said, and what to do', async () => {
     ),
   });
   if (outcome.result === 'success') throw new Error('it was granted');
-  expect(whyNoToken(config, { lastFailure: outcome }).message).toContain('look at egressProxy');
+  expect(whyNoToken(config, { lastFailure: outcome }).advice).toContain('look at egressProxy');
 });
 
 it('a proxy that says nothing has its time', async () => {
   const { request } = await behindProxy({ answer: undefined }, {}, 4000);
-  expect(await request()).toMatchObject({ detail: expect.stringContaining('gave no tunnel within 3800 ms') });
+  expect(await request()).toMatchObject({ detail: expect.stringContaining('gave no tunnel within 3.8 s') });
 });
 
 it('what noProxy names is asked directly', async () => {

@@ -282,13 +282,13 @@ describe('a provider that does not answer', () => {
   it('accepts and is silent: given up after the request timeout', async () => {
     const tokenUrl = await rawServer(() => {});
     const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
-    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 100 ms' });
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 0.1 s' });
   });
 
   it('accepts and begins no TLS: given up after the request timeout', async () => {
     const tokenUrl = (await rawServer(() => {})).replace('http:', 'https:');
     const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
-    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 100 ms' });
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 0.1 s' });
   });
 
   it('drips one byte at a time: the timeout is on the whole answer', async () => {
@@ -298,7 +298,7 @@ describe('a provider that does not answer', () => {
       socket.once('close', () => clearInterval(drip));
     });
     const outcome = await client({ tokenUrl, requestTimeoutMs: 200 }).request();
-    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 200 ms' });
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 0.2 s' });
   });
 
   it('answers too late for a caller that gave up', async () => {

@@ -175,7 +175,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
       'a head of more than 8192 bytes',
     ],
     ['it says too much of nothing', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(400), 'upstream_unreachable', ''],
-    ['it says nothing', undefined, 'upstream_unreachable', 'gave no tunnel within 475 ms'],
+    ['it says nothing', undefined, 'upstream_unreachable', 'gave no tunnel within 0.475 s'],
   ])('%s', async (_, answer, code, detail) => {
     const { sidecar, upstream } = await behindProxy(answering(ok()), {
       answers: { answer },

@@ -3,10 +3,10 @@ import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '..
 import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
 import type { RouteStats } from '../../proxy/metrics.ts';
-import type { TokenSnapshot } from '../../token/grant-report.ts';
+import { credentialCondition } from '../../token/condition.ts';
+import type { PastGrants, TokenSnapshot } from '../../token/grant-report.ts';
 import type { TokenFileTrouble } from '../../token/output/token-file.ts';
 import type { TokenSource } from '../../token/token-source.ts';
-import { whyNoToken } from '../../token/why-no-token.ts';
 import {
   type ConfigurationState,
   describeConfigurationState,
@@ -24,12 +24,17 @@ import type {
   StatusReport,
 } from './report.ts';
 import type { TrafficHistory } from './traffic-history.ts';
-import { type FoundCredential, judge, levelOf } from './verdict.ts';
+import { type FoundCredential, judge, levelOf, routeStanding } from './verdict.ts';
+
+interface ExaminedCredential {
+  readonly config: CredentialConfig;
+  readonly source: Pick<TokenSource, 'snapshot' | 'grants'>;
+}
 
 export interface StatusSources {
   /** A reload replaces it. */
   config(): Config;
-  tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
+  credentials(): readonly ExaminedCredential[];
   /** By route name, since the start. */
   stats(): ReadonlyMap<string, RouteStats>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
@@ -54,22 +59,31 @@ export function readStatus(sources: StatusSources): StatusReport {
   const config = sources.config();
   const stats = sources.stats();
   const spoken = sources.spoken();
-  const found = sources
-    .tokens()
-    .map((token, index) => findCredential(token, config.credentials[index], nowMs));
+  const credentials = sources.credentials().map((each) => examine(each, nowMs));
+  const found = credentials.map((each) => each.found);
   const hosts = hostsOf(config, stats, sources.history);
-  const names = [...config.routes.map(({ name }) => name), ...hosts.map(({ name }) => name)];
+  const routes = [...config.routes, ...hosts].map(({ name, credential, whenTokenUnavailable }) => ({
+    name,
+    credential,
+    whenTokenUnavailable,
+    lastMinute: sources.history.lastMinute(name),
+  }));
   const state = sources.configuration();
   const configuration = state && describeConfigurationState(state);
   const verdict = judge({
+    nowMs,
     draining: sources.draining(),
     credentials: found,
-    routes: names.map((name) => ({ name, lastMinute: sources.history.lastMinute(name) })),
+    routes,
     others: [...problemsOfConfiguration(configuration), ...sources.fileTroubles().map(problemOfFile)],
   });
+  const standings = new Map(
+    routes.map((route) => [route.name, routeStanding(route, { verdict, credentials: found })]),
+  );
+  const standing = (name: string) => standings.get(name) ?? { level: 'ok' as const, state: 'ready' as const };
   const forwardProxy = readForwardProxy(
     config,
-    hosts.map(({ name, report }) => ({ ...report, level: levelOf(verdict, 'route', name) })),
+    hosts.map(({ name, report }) => ({ ...report, ...standing(name) })),
     stats,
     sources,
   );
@@ -85,13 +99,13 @@ export function readStatus(sources: StatusSources): StatusReport {
     logLevel: sources.logLevel(),
     memory: readMemoryUse(),
     verdict,
-    credentials: found.map(({ obtainedFirstToken, refusesAll, why, ...credential }) => ({
-      ...credential,
-      level: levelOf(verdict, 'credential', credential.name),
+    credentials: credentials.map(({ report }) => ({
+      ...report,
+      level: levelOf(verdict, 'credential', report.name),
     })),
     routes: config.routes.map((route) => ({
       ...describeRoute(route, stats.get(route.name), spoken.get(route.name)),
-      level: levelOf(verdict, 'route', route.name),
+      ...standing(route.name),
       recent: sources.history.recent(route.name),
     })),
     ...(forwardProxy === undefined ? {} : { forwardProxy }),
@@ -106,34 +120,41 @@ function problemOfFile({ credential, path, code, sinceMs }: TokenFileTrouble): P
     about: { kind: 'credential', name: credential },
     what: `the file of the token of credential ${credential} has not been brought up to date`,
     since: toIso(sinceMs),
-    why: `The system said ${code ?? 'no code'} of ${path}.`,
+    reason: `the system said ${code ?? 'no code'} of ${path}`,
     next: 'its readers get the token before until that ends, and then none; it is tried again every 5 s',
     runbook: 'TokenSidecarTokenFileFailing',
   };
 }
 
-function findCredential(
-  source: Pick<TokenSource, 'snapshot' | 'grants'>,
-  config: CredentialConfig | undefined,
+function examine(
+  { config, source }: ExaminedCredential,
   nowMs: number,
-): FoundCredential {
+): { readonly found: FoundCredential; readonly report: Omit<CredentialReport, 'level'> } {
   const token = source.snapshot();
-  const { latest, minutes } = source.grants();
+  const condition = credentialCondition(config, token, nowMs);
+  const { tokens, ready, name } = token;
+  const refusesAll = tokens.kind === 'exchanged' && tokens.refusesAll;
+  const found = { name, exchanges: tokens.kind === 'exchanged', serves: ready && !refusesAll, condition };
+  const { state, sinceMs } = condition;
+  const shown = describeCredential(token, source.grants(), config, nowMs);
+  return { found, report: { ...shown, state, since: isoTime(sinceMs) } };
+}
+
+function describeCredential(
+  token: TokenSnapshot,
+  { latest, minutes }: PastGrants,
+  config: CredentialConfig,
+  nowMs: number,
+): Omit<CredentialReport, 'level' | 'state' | 'since'> {
   const { lastFailure, credentials } = token;
-  const failed = lastFailure !== undefined || credentials.detail !== undefined;
-  const why =
-    config && failed ? whyNoToken(config, { unusable: credentials.detail, lastFailure }).message : undefined;
   return {
     name: token.name,
     tokenUrl: token.tokenUrl,
-    issuerUrl: config?.issuerUrl,
+    issuerUrl: config.issuerUrl,
     required: token.required,
     tokens: token.tokens.kind,
-    refusesAll: token.tokens.kind === 'exchanged' && token.tokens.refusesAll,
     openedAt: toIso(token.openedAtMs),
     ready: token.ready,
-    obtainedFirstToken: token.obtainedFirstToken,
-    why: why === undefined ? undefined : `${why}.`,
     requestedAt: isoTime(token.requestedAtMs),
     expiresAt: isoTime(token.expiresAtMs),
     expiresInSeconds:
@@ -148,7 +169,12 @@ function findCredential(
       result: lastFailure.result,
       detail: lastFailure.detail,
     },
-    mountedCredentials: mountedReport(token.credentials),
+    mountedCredentials: {
+      state: credentials.state,
+      detail: credentials.detail,
+      previousInUse: credentials.previousInUse,
+      watchedBy: credentials.watchedBy,
+    },
     history: latest.map(({ atMs, reason, result, durationMs }) => ({
       at: toIso(atMs),
       reason,
@@ -163,7 +189,7 @@ function describeRoute(
   route: RouteConfig,
   counted: RouteStats | undefined,
   speaks: string | undefined,
-): Omit<RouteReport, 'level' | 'recent'> {
+): Omit<RouteReport, 'level' | 'state' | 'recent'> {
   return {
     name: route.name,
     match: route.match,
@@ -189,18 +215,24 @@ function totalsOf(counted: RouteStats | undefined): RequestTotals {
 /** By prefix of route names. */
 const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
 
+type FoundHost = Pick<ForwardingPolicy, 'credential' | 'whenTokenUnavailable'> & {
+  readonly name: string;
+  readonly report: Omit<HostReport, 'level' | 'state'>;
+};
+
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
   stats: ReadonlyMap<string, RouteStats>,
   history: StatusSources['history'],
-): { readonly name: string; readonly report: Omit<HostReport, 'level'> }[] {
+): FoundHost[] {
   const describe = (
     host: string,
     prefix: keyof typeof WAYS,
-    { credential, upgradeToTls }: Pick<ForwardingPolicy, 'credential'> & { readonly upgradeToTls: boolean },
-  ) => {
+    policy: ForwardingPolicy & { readonly upgradeToTls: boolean },
+  ): FoundHost => {
     const name = `${prefix}:${host}`;
-    const report: Omit<HostReport, 'level'> = {
+    const { credential, whenTokenUnavailable, upgradeToTls } = policy;
+    const report = {
       host,
       credential,
       way: WAYS[prefix],
@@ -208,7 +240,7 @@ function hostsOf(
       requests: totalsOf(stats.get(name)),
       recent: history.recent(name),
     };
-    return { name, report };
+    return { name, credential, whenTokenUnavailable, report };
   };
   const listed = (forwardProxy?.allow ?? []).map((entry) => describe(entry.host, 'forward', entry));
   const captured = (capture?.hosts ?? []).map((entry) => describe(entry.host, 'capture', entry));
@@ -243,20 +275,6 @@ function readForwardProxy(
       times,
       lastAt: toIso(lastAtMs),
     })),
-  };
-}
-
-function mountedReport({
-  unusableSinceMs,
-  previousInUseSinceMs,
-  ...credentials
-}: TokenSnapshot['credentials']): CredentialReport['mountedCredentials'] {
-  const unusableSince = isoTime(unusableSinceMs);
-  const previousInUseSince = isoTime(previousInUseSinceMs);
-  return {
-    ...credentials,
-    ...(unusableSince === undefined ? {} : { unusableSince }),
-    ...(previousInUseSince === undefined ? {} : { previousInUseSince }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The content of `/api/status` and the page. Nothing in it can be replayed. */
 
 import type { readMemoryUse } from '../../admin/process-metrics.ts';
+import type { Condition, CredentialState } from '../../token/condition.ts';
 
 /** Instants are ISO 8601 in UTC. */
 export interface StatusReport {
@@ -74,10 +75,14 @@ export interface Problem {
   /** Without its ending, "since …": `credential crm has had no token`. */
   readonly what: string;
   readonly since?: string;
-  /** A sentence. */
-  readonly why?: string;
+  /** A clause. */
+  readonly reason?: string | undefined;
+  /** What to do: a clause. */
+  readonly advice?: string | undefined;
+  /** An exit status of `check`. */
+  readonly code?: Condition['code'];
   /** Without its ending: `it asks again`. */
-  readonly next: string;
+  readonly next?: string | undefined;
   readonly nextAt?: string;
   /** The runbook's page name. */
   readonly runbook?: string;
@@ -86,6 +91,9 @@ export interface Problem {
 export interface CredentialReport {
   readonly name: string;
   readonly level: Level;
+  readonly state: CredentialState;
+  /** When the state began; absent if all is well. */
+  readonly since?: string | undefined;
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
@@ -104,9 +112,7 @@ export interface CredentialReport {
   readonly mountedCredentials: {
     readonly state: string;
     readonly detail: string | undefined;
-    readonly unusableSince?: string | undefined;
     readonly previousInUse: boolean;
-    readonly previousInUseSince?: string | undefined;
     readonly watchedBy: string;
   };
   /** Oldest first. */
@@ -128,9 +134,13 @@ export interface MinuteReport {
   readonly failed: number;
 }
 
+/** `waits`, `without_token`: its credential has no token, and requests get 503 or pass without one. */
+export type RouteState = 'ready' | 'waits' | 'without_token' | 'fails' | 'refuses_tokens' | 'answers_errors';
+
 export interface RouteReport {
   readonly name: string;
   readonly level: Level;
+  readonly state: RouteState;
   readonly match: unknown;
   readonly upstream: string;
   readonly protocol: string;
@@ -190,6 +200,7 @@ export interface ForwardProxyReport {
 export interface HostReport {
   readonly host: string;
   readonly level: Level;
+  readonly state: RouteState;
   readonly credential: string;
   readonly way: WayOfHosts;
   readonly clear: boolean;

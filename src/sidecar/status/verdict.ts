@@ -1,7 +1,10 @@
-import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
+import { instantAndDistance } from '../../platform/time/words.ts';
+import { type Condition, sentenceOf } from '../../token/condition.ts';
+import type { Level, Problem, RouteState, Verdict } from './report.ts';
 import { type LastMinute, routeFault } from './traffic-history.ts';
 
 interface Findings {
+  readonly nowMs: number;
   readonly draining: boolean;
   readonly credentials: readonly FoundCredential[];
   readonly routes: readonly FoundRoute[];
@@ -9,16 +12,18 @@ interface Findings {
   readonly others: readonly Problem[];
 }
 
-export type FoundCredential = Omit<CredentialReport, 'level'> & {
-  readonly obtainedFirstToken: boolean;
-  /** Exchanged tokens: none would be given now. */
-  readonly refusesAll: boolean;
-  /** And what to do; absent if nothing failed. */
-  readonly why: string | undefined;
-};
+export interface FoundCredential {
+  readonly name: string;
+  readonly exchanges: boolean;
+  /** A request would get a token now. */
+  readonly serves: boolean;
+  readonly condition: Condition;
+}
 
 interface FoundRoute {
   readonly name: string;
+  readonly credential: string;
+  readonly whenTokenUnavailable: 'fail' | 'passthrough';
   readonly lastMinute: LastMinute | undefined;
 }
 
@@ -37,7 +42,7 @@ export function judge(found: Findings): Verdict {
     problems.length === 1
       ? ''
       : ` There ${problems.length === 2 ? 'is' : 'are'} ${problems.length - 1} more.`;
-  return { level: worst.level, sentence: `${sentenceOf(worst)}${more}`, problems };
+  return { level: worst.level, sentence: `${textOf(worst, found.nowMs)}${more}`, problems };
 }
 
 export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', name: string): Level {
@@ -45,18 +50,17 @@ export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', nam
   return own.some(({ level }) => level === 'failing') ? 'failing' : own.length > 0 ? 'warning' : 'ok';
 }
 
-/** The page makes its instants relative. */
-function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
-  const beginning = `${capital(what)}${since === undefined ? '' : ` since ${since}`}.`;
-  return [
-    beginning,
-    ...(why === undefined ? [] : [why]),
-    `${capital(next)}${nextAt === undefined ? '' : ` at ${nextAt}`}.`,
-  ].join(' ');
+function textOf(problem: Problem, nowMs: number): string {
+  const { since, next, nextAt } = problem;
+  const sinceMs = since === undefined ? undefined : Date.parse(since);
+  const first = capital(sentenceOf({ ...problem, sinceMs }, nowMs));
+  if (next === undefined) return `${first}.`;
+  return `${first}. ${capital(next)}${nextAt === undefined ? '' : ` at ${instantAndDistance(Date.parse(nextAt), nowMs)}`}.`;
 }
 
+/** A URL stays as it is. */
 export function capital(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  return /^https?:/.test(text) ? text : `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
 const DRAINING: Problem = {
@@ -65,118 +69,32 @@ const DRAINING: Problem = {
   next: 'it serves what is in flight, and ends',
 };
 
-function problemOf(found: FoundCredential): Problem[] {
-  const { name, ready, required, consecutiveFailures, mountedCredentials } = found;
-  const about = { kind: 'credential', name } as const;
-  const next = nextGrant(found);
-  const why = found.why === undefined ? {} : { why: found.why };
-  if (found.tokens === 'exchanged' && (!ready || consecutiveFailures > 0)) {
-    return [{ ...exchangeFails(found), about, ...why }];
-  }
-  if (!ready) {
-    if (!found.obtainedFirstToken && consecutiveFailures === 0 && mountedCredentials.detail === undefined) {
-      return [
-        {
-          level: 'warning',
-          about,
-          what: `credential ${name} has waited for its first token`,
-          since: found.openedAt,
-          ...next,
-        },
-      ];
-    }
-    return [
-      {
-        level: required ? 'failing' : 'warning',
-        about,
-        what: `credential ${name} has had no token`,
-        since: found.expiresAt ?? found.openedAt,
-        ...why,
-        ...next,
-        next: `requests that need it get 503; ${next.next}`,
-        runbook: runbookOf(found, 'TokenSidecarTokenUnavailable'),
-      },
-    ];
-  }
-  if (consecutiveFailures > 0) {
-    const until = found.expiresAt === undefined ? {} : { nextAt: found.expiresAt };
-    return [
-      {
-        level: 'warning',
-        about,
-        what: `credential ${name} has had no new token`,
-        ...(found.failingSince === undefined ? {} : { since: found.failingSince }),
-        ...why,
-        next: 'requests get the token in hand, which ends',
-        ...until,
-        runbook: runbookOf(found, 'TokenSidecarRefreshFailing'),
-      },
-    ];
-  }
-  if (mountedCredentials.previousInUse) {
-    return [
-      {
-        level: 'warning',
-        about,
-        what: `the newest client secret of credential ${name} has been rejected`,
-        ...(mountedCredentials.previousInUseSince === undefined
-          ? {}
-          : { since: mountedCredentials.previousInUseSince }),
-        ...why,
-        ...next,
-        next: `the one before it is in use; ${next.next}`,
-        runbook: 'TokenSidecarCredentialsRejected',
-      },
-    ];
-  }
-  if (mountedCredentials.detail === undefined) return [];
+function problemOf({ name, condition }: FoundCredential): Problem[] {
+  const { state: _, level, sinceMs, nextAtMs, ...words } = condition;
+  if (level === 'ok') return [];
   return [
     {
-      level: 'warning',
-      about,
-      what: `the mounted credentials of ${name} cannot be used: ${mountedCredentials.detail}`,
-      ...(mountedCredentials.unusableSince === undefined ? {} : { since: mountedCredentials.unusableSince }),
-      next: 'those that were read before stay in use',
-      runbook: 'TokenSidecarSecretUnusable',
+      ...words,
+      level,
+      about: { kind: 'credential', name },
+      ...(sinceMs === undefined ? {} : { since: toIso(sinceMs) }),
+      ...(nextAtMs === undefined ? {} : { nextAt: toIso(nextAtMs) }),
     },
   ];
 }
 
-function exchangeFails({
-  name,
-  ready,
-  required,
-  refusesAll,
-  ...found
-}: FoundCredential): Omit<Problem, 'about' | 'why'> {
-  const level = required && (!ready || refusesAll) ? 'failing' : 'warning';
-  const since = ready ? found.failingSince : found.openedAt;
-  const next = ready
-    ? 'such requests get 503; the token of the next one is tried'
-    : 'such requests get 503 until the mounted Secret can be used';
-  return {
-    level,
-    what: `credential ${name} has exchanged no token of a request`,
-    ...(since === undefined ? {} : { since }),
-    next,
-    runbook: runbookOf(found, ready ? 'TokenSidecarRefreshFailing' : 'TokenSidecarTokenUnavailable'),
-  };
-}
-
-/** The page closest to the cause. */
-function runbookOf(
-  { mountedCredentials, lastFailure }: Pick<FoundCredential, 'mountedCredentials' | 'lastFailure'>,
-  otherwise: string,
-): string {
-  if (mountedCredentials.detail !== undefined) return 'TokenSidecarSecretUnusable';
-  return lastFailure?.result === 'rejected' ? 'TokenSidecarCredentialsRejected' : otherwise;
-}
-
-function nextGrant({ grantInFlight, nextGrantAt }: FoundCredential): Pick<Problem, 'next' | 'nextAt'> {
-  if (grantInFlight) return { next: 'the sidecar is asking the provider now' };
-  if (nextGrantAt === undefined)
-    return { next: 'the sidecar asks again once the mounted Secret has changed' };
-  return { next: 'the sidecar asks again', nextAt: nextGrantAt };
+/** Without a token from its credential, a route's own requests say nothing of it. */
+export function routeStanding(
+  { name, credential, whenTokenUnavailable, lastMinute }: FoundRoute,
+  { verdict, credentials }: { readonly verdict: Verdict; readonly credentials: readonly FoundCredential[] },
+): { readonly level: Level; readonly state: RouteState } {
+  const own = credentials.find((each) => each.name === credential);
+  const fault = lastMinute && routeFault(lastMinute);
+  const level = levelOf(verdict, 'route', name);
+  if (own === undefined || own.serves) return { level, state: fault?.kind ?? 'ready' };
+  const isPassed = whenTokenUnavailable === 'passthrough';
+  if (isPassed) return { level: level === 'ok' ? 'warning' : level, state: 'without_token' };
+  return { level: level === 'ok' ? own.condition.level : level, state: 'waits' };
 }
 
 function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
@@ -184,36 +102,57 @@ function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
   if (lastMinute === undefined || fault === undefined) return [];
   const { requests, refusedTokens, failingSinceMs } = lastMinute;
   const about = { kind: 'route', name } as const;
-  const since = failingSinceMs === undefined ? {} : { since: new Date(failingSinceMs).toISOString() };
-  const next = 'the next requests are tried like these';
+  const since = failingSinceMs === undefined ? {} : { since: toIso(failingSinceMs) };
   switch (fault.kind) {
     case 'fails': {
       const by = fault.codes.map(([code, count]) => `${code} ${count}`).join(', ');
-      const why = `${fault.failed} of ${requests} requests of the last minute failed (${by}).`;
-      const what = `route ${name} has failed`;
-      return [{ level: 'failing', about, what, ...since, why, next, runbook: 'TokenSidecarProxyErrors' }];
-    }
-    case 'refuses_tokens': {
-      const why = `It answered ${refusedTokens} of ${requests} requests of the last minute with 401.`;
-      const what = `the upstream of route ${name} has refused tokens`;
+      const [[code]] = fault.codes as [readonly [string, number]];
       return [
-        { level: 'warning', about, what, ...since, why, next, runbook: 'TokenSidecarUpstreamUnauthorized' },
+        {
+          level: 'failing',
+          about,
+          what: `route ${name} has failed`,
+          ...since,
+          reason: `${fault.failed} of ${requests} requests of the last minute failed (${by})`,
+          advice: `token-sidecar explain ${code} says what to do`,
+          runbook: 'TokenSidecarProxyErrors',
+        },
       ];
     }
-    case 'answers_errors': {
-      const why = `${fault.answered} of ${requests} answers of the last minute had a status of 500 or more.`;
-      const what = `the upstream of route ${name} has answered with errors`;
-      return [{ level: 'warning', about, what, ...since, why, next: 'they are passed on as they are' }];
-    }
+    case 'refuses_tokens':
+      return [
+        {
+          level: 'warning',
+          about,
+          what: `the upstream of route ${name} has refused tokens`,
+          ...since,
+          reason: `it answered ${refusedTokens} of ${requests} requests of the last minute with 401`,
+          advice: 'compare the issuer, audience and scope of its tokens with what the upstream wants',
+          runbook: 'TokenSidecarUpstreamUnauthorized',
+        },
+      ];
+    case 'answers_errors':
+      return [
+        {
+          level: 'warning',
+          about,
+          what: `the upstream of route ${name} has answered with errors`,
+          ...since,
+          reason: `${fault.answered} of ${requests} answers of the last minute had a status of 500 or more`,
+          advice: 'look at the upstream',
+          next: 'its answers are passed on as they are',
+        },
+      ];
   }
 }
 
 function allIsWell({ credentials }: Findings): string {
   const [only] = credentials;
-  const exchanging = credentials.filter(({ tokens }) => tokens === 'exchanged').length;
-  if (only !== undefined && credentials.length === 1) {
-    return `All is well: credential ${only.name} ${exchanging === 1 ? 'exchanges the tokens of requests' : 'has a token'}.`;
-  }
-  const or = exchanging === 0 ? '' : ' or exchanges those of requests';
+  if (only !== undefined && credentials.length === 1) return `All is well: ${only.condition.what}.`;
+  const or = credentials.some(({ exchanges }) => exchanges) ? ' or exchanges those of requests' : '';
   return `All is well: each of ${credentials.length} credentials has a token${or}.`;
+}
+
+function toIso(atMs: number): string {
+  return new Date(atMs).toISOString();
 }

@@ -15,6 +15,8 @@ import type { AssertionAlgorithm } from '../../config/config.ts';
 export interface AssertionKey {
   readonly algorithm: AssertionAlgorithm;
   readonly keyId?: string;
+  /** RFC 7638 §3. */
+  readonly thumbprint: string;
   /** The certificate's `x5t#S256`. */
   readonly certificateThumbprint?: string;
   readonly privateKey: KeyObject;
@@ -62,8 +64,9 @@ export function parseAssertionKey(
   if (!algorithms.includes(algorithm)) return wrongKey(`a key for ${algorithm}: ${keysFor(algorithm)}`);
   if (kid !== undefined && typeof kid !== 'string') return wrongKey('a JWK whose kid is a string');
   const keyId = settings.keyId ?? kid;
+  const thumbprint = thumbprintOf(privateKey);
   if (settings.certificate === undefined) {
-    return { algorithm, keyId: keyId ?? thumbprint(privateKey), privateKey };
+    return { algorithm, keyId: keyId ?? thumbprint, thumbprint, privateKey };
   }
   const certificate = parseCertificate(settings.certificate);
   if (certificate === undefined) return { in: 'certificate', expected: 'a PEM certificate' };
@@ -73,6 +76,7 @@ export function parseAssertionKey(
   return {
     algorithm,
     ...(keyId === undefined ? {} : { keyId }),
+    thumbprint,
     // RFC 7515 §4.1.8.
     certificateThumbprint: createHash('sha256').update(certificate.raw).digest('base64url'),
     privateKey,
@@ -139,7 +143,7 @@ function keysFor(algorithm: AssertionAlgorithm): string {
 }
 
 /** RFC 7638 §3.2: required members in lexical order, without white space. */
-function thumbprint(privateKey: KeyObject): string {
+function thumbprintOf(privateKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
   const members = JSON.stringify({ crv, e, kty, n, x, y });
   return createHash('sha256').update(members).digest('base64url');

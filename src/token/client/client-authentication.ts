@@ -192,6 +192,15 @@ export function sharedSecret(client: ClientCredentials): string | undefined {
   return methodOf(client).sharedSecret(client);
 }
 
+/** What a provider may know the client's key by. */
+export type ClientKey = Pick<AssertionKey, 'keyId' | 'thumbprint'>;
+
+export function signingKey(client: ClientCredentials): ClientKey | undefined {
+  if (client.method !== 'private_key_jwt') return undefined;
+  const { keyId, thumbprint } = client.key;
+  return keyId === undefined ? { thumbprint } : { keyId, thumbprint };
+}
+
 /** What must not be shown if a provider repeats it. */
 export function repeatedParts(client: ClientCredentials): readonly string[] {
   const { clientId } = client;

@@ -47,7 +47,9 @@ export class EgressTunnel extends Duplex {
     super({ allowHalfOpen: true });
     this.#options = options;
     const { clock, withinMs } = options;
-    this.#cancelTimeout = clock.after(withinMs, () => this.#fail(`gave no tunnel within ${withinMs} ms`));
+    this.#cancelTimeout = clock.after(withinMs, () =>
+      this.#fail(`gave no tunnel within ${withinMs / 1000} s`),
+    );
     this.#open().catch((error) => this.#fail(`cannot be asked: ${messageOf(error)}`));
   }
 

@@ -1,4 +1,5 @@
 import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
+import { signingKey } from '../client/client-authentication.ts';
 import type { Credentials, CredentialsResult } from '../credentials.ts';
 import { TokenRequestHistory, type TokenSnapshot } from '../grant-report.ts';
 import { CONNECTIONS_FOR_REQUESTS } from '../provider/token-endpoint.ts';
@@ -19,6 +20,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   let credentials: Credentials | undefined;
   let lastFailure: FailedTokenRequest | undefined;
   let consecutiveFailures = 0;
+  let lastAnswerAtMs: number | undefined;
   const tokens = new SubjectTokens({
     name: config.name,
     clock,
@@ -45,6 +47,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       ending,
       answered: (seen) => {
         status = seen;
+        lastAnswerAtMs = clock.now().wallMs;
       },
     });
     const { result } = outcome;
@@ -126,8 +129,10 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
         unusableSinceMs,
         watchedBy: options.credentials.watchMode().by,
         previousInUse: false,
+        clientKey: credentials && signingKey(credentials),
       },
       failingSinceMs: history.failingSinceMs,
+      lastAnswerAtMs,
     };
   }
 

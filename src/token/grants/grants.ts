@@ -198,7 +198,7 @@ export function readMountedToken({ token }: MountedToken, nowMs: number): TokenR
   if (own === undefined)
     return { result: 'success', accessToken: token, lifetimeMs: Number.POSITIVE_INFINITY };
   const { hasEnded, lifetimeMs } = own;
-  if (hasEnded) return { result: 'invalid_response', detail: 'its exp is past: replace it' };
+  if (hasEnded) return { result: 'invalid_response', detail: 'its exp is past' };
   return { result: 'success', accessToken: token, lifetimeMs: lifetimeMs ?? Number.POSITIVE_INFINITY };
 }
 

@@ -211,7 +211,8 @@ function namesIn(material: GrantMaterial): readonly string[] {
 }
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
-  if (error === TIMED_OUT) return { result: 'unavailable', detail: `no whole answer within ${timeoutMs} ms` };
+  if (error === TIMED_OUT)
+    return { result: 'unavailable', detail: `no whole answer within ${timeoutMs / 1000} s` };
   if (error instanceof UndiscoveredProvider) return { result: error.result, detail: error.message };
   if (error instanceof OverlongResponse || error instanceof GarbledResponse)
     return { result: 'invalid_response', detail: error.message };

@@ -24,17 +24,19 @@ it('a file that was refused, or waits for too long, is one: since when, why, wha
       level: 'warning',
       since: '2030-01-01T03:04:05.000Z',
       about: { kind: 'configuration', name: '/etc/token-sidecar.yaml' },
-      why: '/etc/token-sidecar.yaml is not valid: its errors are told with the configuration.',
+      reason: '/etc/token-sidecar.yaml is not valid: its errors are told with the configuration',
       next: 'generation 2 stays in use until the file changes again',
       runbook: 'TokenSidecarConfigReloadFailing',
     },
   ]);
-  expect(problemsOf({ ...refused, result: 'restart_required' })[0]?.why).toContain('only another start can');
+  expect(problemsOf({ ...refused, result: 'restart_required' })[0]?.reason).toContain(
+    'only another start can',
+  );
   const waiting = {
     state: 'waiting',
     sinceMs: AT_MS,
     overdue: true,
     missing: () => ['No token yet.'],
   } as const;
-  expect(problemsOf(waiting)).toMatchObject([{ why: 'No token yet.', since: '2030-01-01T03:04:05.000Z' }]);
+  expect(problemsOf(waiting)).toMatchObject([{ reason: 'No token yet.', since: '2030-01-01T03:04:05.000Z' }]);
 });

@@ -79,7 +79,7 @@ describe('a mounted token', () => {
     expect(outcome).toMatchObject({ result: 'success' });
     expect((outcome as { lifetimeMs: number }).lifetimeMs).toBeLessThanOrEqual(600_000);
     await secret.update({ token: jwt({ exp: now - 1 }) });
-    expect(await request()).toEqual({ result: 'invalid_response', detail: 'its exp is past: replace it' });
+    expect(await request()).toEqual({ result: 'invalid_response', detail: 'its exp is past' });
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { LOG_LEVELS } from '../../../platform/log/logger.ts';
+import type { CredentialState } from '../../../token/condition.ts';
 import type {
   CredentialReport,
   ForwardProxyReport,
@@ -8,6 +9,7 @@ import type {
   RecentTraffic,
   ReloadStateReport,
   RouteReport,
+  RouteState,
   StatusReport,
   WayOfHosts,
 } from '../report.ts';
@@ -87,7 +89,44 @@ const SIGN_PATHS: Readonly<Record<Level, string>> = {
   warning: 'M8 3v6M8 12v1',
   ok: 'M3 8l4 4 6-8',
 };
-const WORDS: Readonly<Record<Level, string>> = { failing: 'fails', warning: 'needs a look', ok: 'is well' };
+
+const OF_CREDENTIALS: Readonly<Record<CredentialState, string>> = {
+  ready: 'has a token',
+  starting: 'waits for its first token',
+  no_token: 'has no token',
+  not_renewed: 'gets no new token',
+  secret_rejected: 'has a token, its mounted Secret is rejected',
+  secret_unusable: 'has a token, its mounted Secret cannot be used',
+  not_exchanged: 'fails to exchange tokens',
+};
+
+const OF_ROUTES: Readonly<Record<RouteState, (credential: string) => string>> = {
+  ready: () => 'is well',
+  waits: (credential) => `waits for its credential ${credential}`,
+  without_token: (credential) => `passes requests without the token of ${credential}`,
+  fails: () => 'fails',
+  refuses_tokens: () => 'refuses tokens',
+  answers_errors: () => 'answers with errors',
+};
+
+/** By the label of metrics. */
+const WHY_ASKED: Readonly<Record<string, string>> = {
+  startup: 'the start',
+  scheduled: 'renewal',
+  rotation: 'the Secret changed',
+  upstream_401: 'an upstream refused the token',
+  retry: 'again after a failure',
+  subject: 'the token of a request',
+  previous_credentials: 'by the previous Secret',
+  manual: 'you asked',
+};
+
+const RESULTS: Readonly<Record<string, string>> = {
+  success: 'token',
+  rejected: 'rejected',
+  unavailable: 'no answer',
+  invalid_response: 'no usable answer',
+};
 
 function sign(level: Level): Html {
   return html`<svg class="sign ${level}" viewBox="0 0 16 16" aria-hidden="true"><path d="${SIGN_PATHS[level]}"/></svg>`;
@@ -110,13 +149,15 @@ function headline({ what, since }: Problem, now: string): Html {
   return html`${capital(what)}${since === undefined ? undefined : [html` `, lasting(since, now)]}.`;
 }
 
-function reason({ why, next, nextAt, runbook }: Problem, now: string): Html {
+function reason({ reason: why, advice, next, nextAt, runbook }: Problem, now: string): Html {
   const when = nextAt === undefined ? undefined : [html` `, time(nextAt, now)];
+  const told = [why, advice].flatMap((clause) => (clause === undefined ? [] : [`${capital(clause)}.`]));
+  const then = next === undefined ? undefined : html`${capital(next)}${when}.`;
   const link =
     runbook === undefined
       ? undefined
       : html` <a href="${DOCS}/runbooks/${runbook}.md">Runbook ${runbook}</a>`;
-  return html`${why === undefined ? undefined : html`<p>${why}</p>`}<p>${capital(next)}${when}.${link}</p>`;
+  return html`${told.length === 0 ? undefined : html`<p>${told.join(' ')}</p>`}<p>${then}${link}</p>`;
 }
 
 function problem(each: Problem, now: string): Html {
@@ -129,7 +170,7 @@ function credentialsSection({ credentials, at }: StatusReport, mayChange: boolea
 }
 
 function credentialCard(credential: CredentialReport, now: string, mayChange: boolean): Html {
-  const { name, level, tokens, required, lastFailure, mountedCredentials } = credential;
+  const { name, level, state, tokens, required, lastFailure, mountedCredentials } = credential;
   const facts: readonly (readonly [string, Part] | undefined)[] = [
     credential.expiresAt === undefined ? undefined : ['Token ends', time(credential.expiresAt, now)],
     tokens === 'exchanged' ? ['Tokens', 'none is held: that of each request is exchanged'] : undefined,
@@ -137,7 +178,10 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
       ? [tokens === 'held' ? 'Next grant' : 'Exchanges', 'being asked for now']
       : credential.nextGrantAt === undefined
         ? undefined
-        : ['Next grant', [time(credential.nextGrantAt, now), html` (${credential.nextGrantReason})`]],
+        : [
+            'Next grant',
+            [time(credential.nextGrantAt, now), html` (${whyAsked(credential.nextGrantReason)})`],
+          ],
     credential.tokenUrl === undefined ? undefined : ['Token endpoint', credential.tokenUrl],
     credential.issuerUrl === undefined ? undefined : ['Issuer', credential.issuerUrl],
     ['Mounted Secret', `${mountedCredentials.state}, changes seen by ${mountedCredentials.watchedBy}`],
@@ -146,18 +190,18 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
   const failure =
     lastFailure === undefined
       ? undefined
-      : html`<p>Last failure ${time(lastFailure.at, now)}: ${lastFailure.result}, ${lastFailure.detail}</p>`;
+      : html`<p>Last failure ${time(lastFailure.at, now)}: ${RESULTS[lastFailure.result]}, ${lastFailure.detail}</p>`;
   const wish =
     mayChange && tokens === 'held'
       ? html`<form method="post" action="api/renew?credential=${encodeURIComponent(name)}"><button>Ask for a new token now<span class="out"> for credential ${name}</span></button></form>`
       : undefined;
-  const state = `${standing(credential)}${required ? '' : ', which the pod does not wait for'}`;
-  return html`<article class="${level}" id="credential-${name}"><h3>${name} <b>${sign(level)} ${state}</b></h3>${list(facts)}${failure}${timeline(credential.timeline, now)}${grants(credential, now)}${wish}</article>`;
+  const standing = tokens === 'exchanged' && state === 'ready' ? 'exchanges tokens' : OF_CREDENTIALS[state];
+  const shown = `${standing}${required ? '' : ', which the pod does not wait for'}`;
+  return html`<article class="${level}" id="credential-${name}"><h3>${name} <b>${sign(level)} ${shown}</b></h3>${list(facts)}${failure}${timeline(credential.timeline, now)}${grants(credential, now)}${wish}</article>`;
 }
 
-function standing({ tokens, ready, consecutiveFailures }: CredentialReport): string {
-  if (tokens === 'held') return ready ? 'has a token' : 'has no token';
-  return ready && consecutiveFailures === 0 ? 'exchanges tokens' : 'fails to exchange tokens';
+function whyAsked(reason: string | undefined): string {
+  return WHY_ASKED[reason ?? ''] ?? 'planned';
 }
 
 function grants({ name, history }: CredentialReport, now: string): Html | undefined {
@@ -166,7 +210,7 @@ function grants({ name, history }: CredentialReport, now: string): Html | undefi
     .reverse()
     .map(
       ({ at, reason: why, result, durationMs }) =>
-        html`<tr><td>${time(at, now)}</td><td>${why}</td><td class="${result === 'success' ? 'ok' : 'failing'}">${result}</td><td>${durationMs} ms</td></tr>`,
+        html`<tr><td>${time(at, now)}</td><td>${whyAsked(why)}</td><td class="${result === 'success' ? 'ok' : 'failing'}">${RESULTS[result]}</td><td>${durationMs} ms</td></tr>`,
     );
   return html`<details id="grants-${name}"><summary>Latest grants of ${name}</summary><table><thead><tr><th scope="col">When</th><th scope="col">Why</th><th scope="col">Result</th><th scope="col">Took</th></tr></thead><tbody>${rows}</tbody></table></details>`;
 }
@@ -178,7 +222,7 @@ function routesSection({ routes, forwardProxy, at }: StatusReport): Html {
 }
 
 function routeCard(route: RouteReport, now: string): Html {
-  const { name, level, requests, recent } = route;
+  const { name, level, state, credential, requests, recent } = route;
   const speaks =
     route.upstreamSpeaks === undefined || route.upstreamSpeaks === route.protocol
       ? ''
@@ -186,7 +230,7 @@ function routeCard(route: RouteReport, now: string): Html {
   const facts: readonly (readonly [string, Part] | undefined)[] = [
     ['Upstream', route.upstream],
     ['Protocol', `${route.protocol}${speaks}`],
-    ['Credential', route.credential],
+    ['Credential', credential],
     route.egressProxy === undefined ? undefined : ['Egress proxy', route.egressProxy],
     ['Requests since the start', requests.total],
     ['In flight', requests.inFlight],
@@ -195,7 +239,7 @@ function routeCard(route: RouteReport, now: string): Html {
       ? undefined
       : ['gRPC calls', `${requests.grpc.calls}, ${requests.grpc.failures} not OK`],
   ];
-  return html`<article class="${level}" id="route-${name}"><h3>${name} <b>${sign(level)} ${WORDS[level]}</b></h3>${list(facts)}${traffic(name, recent, now)}</article>`;
+  return html`<article class="${level}" id="route-${name}"><h3>${name} <b>${sign(level)} ${OF_ROUTES[state](credential)}</b></h3>${list(facts)}${traffic(name, recent, now)}</article>`;
 }
 
 function traffic(name: string, recent: RecentTraffic | undefined, now: string): Html {
@@ -263,14 +307,17 @@ function forwardProxySection({ forwardProxy, at }: StatusReport): Html | undefin
   return html`<section aria-labelledby="hosts"><h2 id="hosts">${heading}</h2>${facts}${firstOf(hosts, (host) => hostCard(host, at))}${refusals(forwardProxy, at)}</section>`;
 }
 
-function hostCard({ host, level, way, credential, clear, requests, recent }: HostReport, now: string): Html {
+function hostCard(
+  { host, level, state, way, credential, clear, requests, recent }: HostReport,
+  now: string,
+): Html {
   const facts = list([
     ['Way', `${way}${clear ? ', in clear text where asked so' : ', over TLS'}`],
     ['Credential', credential],
     ['Requests since the start', requests.total],
     ['Errors since the start', requests.errors],
   ]);
-  return html`<article class="${level}" id="${IDS[way]}-${host}"><h3>${host} <b>${sign(level)} ${WORDS[level]}</b></h3>${facts}${traffic(host, recent, now)}</article>`;
+  return html`<article class="${level}" id="${IDS[way]}-${host}"><h3>${host} <b>${sign(level)} ${OF_ROUTES[state](credential)}</b></h3>${facts}${traffic(host, recent, now)}</article>`;
 }
 
 function refusals({ refusals: total, refusedHosts }: ForwardProxyReport, now: string): Html {

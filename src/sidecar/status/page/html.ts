@@ -1,3 +1,4 @@
+import { distance, instant, span } from '../../../platform/time/words.ts';
 import type { MinuteReport } from '../report.ts';
 
 /** Made only by `html`. */
@@ -31,33 +32,16 @@ function textOf(part: Part): string {
   return String(part).replace(/[&<>"']/g, (character) => ESCAPES[character] as string);
 }
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-/** `45 s`, `12 min`, `3 h 20 min`, `2 days`. */
-function span(ms: number): string {
-  const given = Math.abs(ms);
-  if (given < 2 * MINUTE_MS) return `${Math.round(given / SECOND_MS)} s`;
-  if (given < 2 * HOUR_MS) return `${Math.round(given / MINUTE_MS)} min`;
-  if (given < 2 * DAY_MS) {
-    const minutes = Math.round(given / MINUTE_MS);
-    const rest = minutes % 60;
-    return `${Math.floor(minutes / 60)} h${rest === 0 ? '' : ` ${rest} min`}`;
-  }
-  return `${Math.round(given / DAY_MS)} days`;
-}
+const MINUTE_MS = 60_000;
 
 /** `2026-11-22 03:04:05 UTC` */
 export function absolute(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+  return instant(Date.parse(iso));
 }
 
 /** `12 min ago`, `in 45 s`, with the instant as tooltip. */
 export function time(iso: string, now: string): Html {
-  const ms = Date.parse(iso) - Date.parse(now);
-  const text = Math.abs(ms) < SECOND_MS ? 'now' : ms < 0 ? `${span(ms)} ago` : `in ${span(ms)}`;
+  const text = distance(Date.parse(iso), Date.parse(now));
   return html`<time datetime="${iso}" title="${absolute(iso)}">${text}</time>`;
 }
 

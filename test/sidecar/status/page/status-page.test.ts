@@ -15,6 +15,7 @@ const at = (minute: number) => new Date(Date.parse(NOW) - minute * MINUTE_MS).to
 const credential = (name: string): CredentialReport => ({
   name,
   level: 'ok',
+  state: 'ready',
   tokenUrl: 'https://sso.example.com/realms/dx/protocol/openid-connect/token',
   issuerUrl: undefined,
   required: true,
@@ -50,6 +51,7 @@ const route = (name: string): RouteReport => {
   return {
     name,
     level: 'ok',
+    state: 'ready',
     match: { pathPrefix: `/${name}/` },
     upstream: `https://${name}.example.com/v2`,
     protocol: 'auto',
