@@ -4,12 +4,12 @@ import { CHUNKED, chunk, get, message, ok, request } from './messages.ts';
 import { startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-describe('the app goes away', () => {
+describe('when the app goes away', () => {
   // A process that dies closes with a FIN, or with a reset when it left bytes unread: both say that it is gone.
   it.each([
     ['with a FIN', 'destroy'],
     ['with a reset', 'resetAndDestroy'],
-  ] as const)('%s before the answer: the upstream request is aborted', async (_, how) => {
+  ] as const)('%s before the answer, the upstream request is aborted', async (_, how) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -25,7 +25,7 @@ describe('the app goes away', () => {
   it.each([
     ['chunked', request('POST', '/', [CHUNKED]) + chunk('some')],
     ['of known length', `${request('POST', '/', ['Content-Length: 100'])}some`],
-  ])('amid an upload %s: the upstream sees no clean end of it', async (_, bytes) => {
+  ])('amid an upload %s, the upstream does not take the body for complete', async (_, bytes) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -40,7 +40,7 @@ describe('the app goes away', () => {
     await sidecar.idle();
   });
 
-  it('amid an upload that it half-closed: the upstream sees no clean end of it', async () => {
+  it('amid an upload after ending its side, the upstream does not take the body for complete', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -55,7 +55,7 @@ describe('the app goes away', () => {
     await client.closed();
   });
 
-  it('amid the answer: the upstream connection is cut', async () => {
+  it('amid the answer, the upstream connection is cut', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -70,7 +70,7 @@ describe('the app goes away', () => {
     await sidecar.idle();
   });
 
-  it('amid an answer on which it waits silently: seen without a byte from the upstream', async () => {
+  it('while it waits for a silent answer, this is noticed without a byte from the upstream', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -84,7 +84,7 @@ describe('the app goes away', () => {
     await arrived.connection.closed();
   });
 
-  it('while the token is waited for: nothing goes upstream when it comes', async () => {
+  it('while its request waits for a token, nothing is sent upstream once the token is there', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok()));
     const granted = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();
@@ -110,7 +110,7 @@ describe('the app goes away', () => {
     expect(upstream.targets).toEqual(['/fence']);
   });
 
-  it('with requests still pipelined: those are not sent', async () => {
+  it('with requests still pipelined, these are not sent', async () => {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/fence') arrived.answer(ok());
     });
@@ -128,12 +128,12 @@ describe('the app goes away', () => {
   });
 });
 
-describe('the upstream goes away', () => {
+describe('when the upstream goes away', () => {
   it.each([
     ['with a FIN', 'end'],
     ['with a reset', 'reset'],
   ] as const)(
-    '%s amid the answer: the app sees no clean end, and the next request is served',
+    '%s amid the answer, the app sees that the answer is incomplete and its next request is served',
     async (_, how) => {
       const upstream = await startUpstream((arrived) => {
         if (arrived.head.target === '/fence') arrived.answer(ok('fine'));
@@ -154,7 +154,7 @@ describe('the upstream goes away', () => {
     },
   );
 
-  it('amid an upload: the app is answered 502, or cut off, and never waits', async () => {
+  it('amid an upload, the app gets 502 or its connection is closed, and it never hangs', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();

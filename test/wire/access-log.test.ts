@@ -23,8 +23,8 @@ async function accessLines(sidecar: Sidecar): Promise<AccessLine[]> {
     .filter(({ msg }) => msg === 'request');
 }
 
-describe('the access log has of a request', () => {
-  it('where it went, how it ended and how long it took, and nothing of its query and fields', async () => {
+describe('an access log line of a request', () => {
+  it('has route, upstream, status and duration, but no query and no fields', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
 
@@ -55,7 +55,7 @@ describe('the access log has of a request', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  it('an id that is made, by which the upstream knows it, too', async () => {
+  it('has a generated id, which the upstream gets too', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
 
@@ -69,19 +69,22 @@ describe('the access log has of a request', () => {
   it.each([
     ['alone', []],
     ['of its own id', ['X-Request-Id: for-this-hop']],
-  ])('the id that the upstream got, where the app names such fields away: %s', async (_, own) => {
-    const upstream = await startUpstream(answering(ok('x')));
-    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+  ])(
+    'has the id that the upstream got although the app lists that field in Connection: %s',
+    async (_, own) => {
+      const upstream = await startUpstream(answering(ok('x')));
+      const sidecar = await startSidecar({ upstream, accessLog: ALL });
 
-    await sidecar.exchange(get('/', 'Connection: X-Request-Id, x-other', 'X-Other: 1', ...own));
+      await sidecar.exchange(get('/', 'Connection: X-Request-Id, x-other', 'X-Other: 1', ...own));
 
-    const { head } = await upstream.request();
-    const [line] = await accessLines(sidecar);
-    expect(head.values('x-request-id')).toEqual([line?.requestId]);
-    expect(head.values('x-other')).toEqual([]);
-  });
+      const { head } = await upstream.request();
+      const [line] = await accessLines(sidecar);
+      expect(head.values('x-request-id')).toEqual([line?.requestId]);
+      expect(head.values('x-other')).toEqual([]);
+    },
+  );
 
-  it('that a drain whose time was up has cut it', async () => {
+  it('says that the request was cut when the drain timed out', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
     const [waiting, reading] = await Promise.all([sidecar.connect(), sidecar.connect()]);
@@ -102,7 +105,7 @@ describe('the access log has of a request', () => {
     expect(await sidecar.metric('proxy_errors_total', { route: 'api', error: 'draining' })).toBe(2);
   });
 
-  it('the trace of the app, which the upstream gets as it came', async () => {
+  it('has the trace id of the app, which the upstream gets unchanged', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
@@ -117,7 +120,7 @@ describe('the access log has of a request', () => {
     ]);
   });
 
-  it('how often it was sent, under one id', async () => {
+  it('has the number of attempts, under one id', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('x'))));
     const sidecar = await startSidecar({ upstream, bearer: renewable(), accessLog: ALL });
 
@@ -128,7 +131,7 @@ describe('the access log has of a request', () => {
     expect(ids[1]).toBe(ids[0]);
   });
 
-  it('the bytes of both bodies, without what frames them', async () => {
+  it('has the sizes of both bodies without their framing', async () => {
     const chunks = message('HTTP/1.1 200 OK', [CHUNKED], chunk('x'.repeat(20)) + chunk('y') + LAST_CHUNK);
     const upstream = await startUpstream(answering(chunks));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
@@ -147,7 +150,7 @@ describe('the access log has of a request', () => {
     ]);
   });
 
-  it('the bytes of a body once, however often it was sent', async () => {
+  it('counts the request body once, however often it was sent', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401, 'refused')), answering(ok('abc'))));
     const sidecar = await startSidecar({ upstream, bearer: renewable(), accessLog: ALL });
 
@@ -156,7 +159,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ sent: 2, requestBytes: 4, responseBytes: 3 }]);
   });
 
-  it('the bytes of an answer of the sidecar itself, which HEAD has none of', async () => {
+  it('has the size of the sidecar’s own answer, which is 0 for HEAD', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken(), accessLog: ALL });
     const client = await connectHttp2(sidecar);
@@ -175,7 +178,7 @@ describe('the access log has of a request', () => {
     expect(refused.body.length).toBeGreaterThan(0);
   });
 
-  it('no bytes that a 205 may not have', async () => {
+  it('has size 0 for a 205, which can have no body', async () => {
     const upstream = await startUpstream(
       answering(message('HTTP/1.1 205 Reset Content', [CHUNKED], chunk('x') + LAST_CHUNK)),
     );
@@ -186,7 +189,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ status: 205, responseBytes: 0 }]);
   });
 
-  it('the bytes that had come when it was cut', async () => {
+  it('has the bytes received until the answer was cut', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
     const client = await sidecar.connect();
@@ -199,7 +202,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ status: 499, requestBytes: 9, responseBytes: 0 }]);
   });
 
-  it('what went up and came down through a CONNECT of either version', async () => {
+  it('has the bytes of a CONNECT tunnel in each direction, over HTTP/1.1 and HTTP/2', async () => {
     const upstream = await startUpstream(async () => undefined, 'plain');
     const forwardProxy = forwardTo(upstream, {}, { connect: 'tunnel' });
     const sidecar = await startSidecar({ forwardProxy, accessLog: ALL });
@@ -230,7 +233,7 @@ describe('the access log has of a request', () => {
     ]);
   });
 
-  it('what went both ways after the upstream switched protocols', async () => {
+  it('has the bytes of both directions after a protocol upgrade', async () => {
     const switching = message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: chat']);
     const upstream = await startUpstream(answering(`${switching}welcome`));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
@@ -247,7 +250,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ status: 101, requestBytes: 2, responseBytes: 7 }]);
   });
 
-  it('the version of HTTP by which it came', async () => {
+  it('has the version of HTTP that the app used', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
     const client = await connectHttp2(sidecar);
@@ -257,7 +260,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ protocol: 'h2', path: '/over-2', status: 200 }]);
   });
 
-  it('the path alone, where the target names the host', async () => {
+  it('has only the path when the request target names the host', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), accessLog: ALL });
 
@@ -267,7 +270,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ path: '/whole', upstream: upstream.authority }]);
   });
 
-  it('that the app left before it was answered', async () => {
+  it('says that the app left before the answer', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, accessLog: ALL });
     const client = await sidecar.connect();
@@ -279,7 +282,7 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ status: 499, sent: 1 }]);
   });
 
-  it('that its answer stopped amid, and was cut', async () => {
+  it('says that the answer stopped and was cut', async () => {
     const upstream = await startUpstream(answering(message('HTTP/1.1 200 OK', [CHUNKED], chunk('half '))));
     const sidecar = await startSidecar({ upstream, accessLog: ALL, route: { timeouts: { idleMs: 150 } } });
     const client = await sidecar.connect();
@@ -290,7 +293,7 @@ describe('the access log has of a request', () => {
     expect(await sidecar.metric('proxy_errors_total', { route: 'api', error: 'upstream_timeout' })).toBe(1);
   });
 
-  it('that its answer was cut because the app read no more of it', async () => {
+  it('says that the answer was cut because the app stopped reading', async () => {
     const body = 'x'.repeat(32 * 1024 * 1024);
     const upstream = await startUpstream(answering(ok(body)));
     const sidecar = await startSidecar({ upstream, accessLog: ALL, route: { timeouts: { idleMs: 300 } } });
@@ -306,7 +309,7 @@ describe('the access log has of a request', () => {
     ).toBeFalsy();
   });
 
-  it('why the proxy refused it', async () => {
+  it('has the error code when the sidecar refused the request', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken(), accessLog: ALL });
 
@@ -322,7 +325,7 @@ describe('the access log has of a request', () => {
     ]);
   });
 
-  it('that no route matched', async () => {
+  it('says that no route matched', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
       upstream,
@@ -338,8 +341,8 @@ describe('the access log has of a request', () => {
   });
 });
 
-describe('of what was answered with an error and could not be read as a request', () => {
-  it('a line is left over HTTP/1.1, with the id that the answer has', async () => {
+describe('an error answer to something that is not a readable request', () => {
+  it('is logged over HTTP/1.1 with the id that the answer has', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
       upstream,
@@ -361,7 +364,7 @@ describe('of what was answered with an error and could not be read as a request'
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  it('a line is left over HTTP/2, with the id that it came with', async () => {
+  it('is logged over HTTP/2 with the id of the request', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
       upstream,
@@ -379,8 +382,8 @@ describe('of what was answered with an error and could not be read as a request'
   });
 });
 
-describe('a line is left', () => {
-  it('by what failed alone, where that is asked for', async () => {
+describe('the access log has', () => {
+  it('only failed requests, if so configured', async () => {
     const upstream = await startUpstream(
       inTurn(answering(ok('x')), answering(answer(404)), answering(answer(500)), answering(ok('x'))),
     );
@@ -392,7 +395,7 @@ describe('a line is left', () => {
     expect((await accessLines(sidecar)).map(({ path }) => path)).toEqual(['/2', '/3']);
   });
 
-  it('by what failed and a part of the rest, where that is asked for', async () => {
+  it('failed requests and a share of the others, if so configured', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(404)), answering(ok('x'))));
     const sidecar = await startSidecar({ upstream, accessLog: { requests: 'all', sample: 0 } });
     const client = await sidecar.connect();
@@ -402,7 +405,7 @@ describe('a line is left', () => {
     expect((await accessLines(sidecar)).map(({ path }) => path)).toEqual(['/1']);
   });
 
-  it('by none, unless it is asked for', async () => {
+  it('no lines by default', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream });
 
@@ -411,7 +414,7 @@ describe('a line is left', () => {
     expect(await accessLines(sidecar)).toEqual([]);
   });
 
-  it('by requests from then on, where another configuration asks for it', async () => {
+  it('lines from the moment when a new configuration asks for them', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream });
     await sidecar.exchange(get('/before'));

@@ -12,7 +12,7 @@ const UPLOADS = volume(8, 20);
 const UPLOAD = request('POST', '/', [], 'x'.repeat(20_000_000));
 
 it.each(['http1', 'h2'] as const)(
-  'what an upstream of %s answered before it reset the upload reaches the app',
+  'an answer that an upstream of %s sent before resetting the upload reaches the app',
   async (version) => {
     const certificate = overTls ? await loopbackCertificate() : undefined;
     const address = await startRefusing(version, certificate);

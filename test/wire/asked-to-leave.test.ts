@@ -8,7 +8,7 @@ import { startSidecar } from './sidecar.ts';
 
 const HIGHEST = 2 ** 31 - 1;
 
-it('an app of HTTP/1.1 is served on, and told with its answer to close the connection', async () => {
+it('an app over HTTP/1.1 is served during a graceful shutdown and gets Connection: close with its answer', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ upstream });
   const before = await sidecar.connect();
@@ -23,7 +23,7 @@ it('an app of HTTP/1.1 is served on, and told with its answer to close the conne
   }
 });
 
-it('an app of HTTP/2 is told at once, and its requests are served to their end', async () => {
+it('an app over HTTP/2 gets GOAWAY at once and its open requests are served to the end', async () => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ upstream });
   const client = await connectHttp2(sidecar);
@@ -42,7 +42,7 @@ it('an app of HTTP/2 is told at once, and its requests are served to their end',
   expect(await client.closed()).toBe('end');
 });
 
-it('one that connects later is told with its first request, which is served', async () => {
+it('an app that connects during a graceful shutdown is served once and asked to close', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ upstream, limits: { keepAliveTimeoutMs: 600_000 } });
   sidecar.proxy.enterLameDuck();
@@ -54,7 +54,7 @@ it('one that connects later is told with its first request, which is served', as
   expect(await client.closed()).toBe('end');
 });
 
-it('a sidecar that drains takes no requests again because it is asked', async () => {
+it('a draining sidecar stays draining when a graceful shutdown is requested', async () => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ upstream });
   const [busy, half] = [await sidecar.connect(), await sidecar.connect()];

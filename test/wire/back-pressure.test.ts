@@ -79,8 +79,8 @@ function startPatient(upstream: RawUpstream): Promise<Sidecar> {
   });
 }
 
-describe('a slow reader holds a fast writer back', () => {
-  it('an upload to an upstream that does not read', async () => {
+describe('a slow reader applies back-pressure to a fast writer', () => {
+  it('for an upload to an upstream that does not read', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.connection.socket.pause();
       arrived.connection.received.discard();
@@ -100,7 +100,7 @@ describe('a slow reader holds a fast writer back', () => {
     expect((await client.response()).body).toBe('all of it');
   });
 
-  it('a download to an app that does not read', async () => {
+  it('for a download to an app that does not read', async () => {
     const upstream = await startUpstream();
     const sidecar = await startPatient(upstream);
     const client = await sidecar.connect();
@@ -118,7 +118,7 @@ describe('a slow reader holds a fast writer back', () => {
     await client.received.reached(TOTAL);
   });
 
-  it('pipelined requests of an app that does not read its answers', async () => {
+  it('for pipelined requests of an app that does not read its answers', async () => {
     const each = TOTAL / 4;
     const upstream = await startUpstream((arrived) => arrived.answer(ok('x'.repeat(each))));
     const sidecar = await startPatient(upstream);
@@ -137,7 +137,7 @@ describe('a slow reader holds a fast writer back', () => {
     expect(upstream.requests).toHaveLength(TOTAL / each);
   });
 
-  it('a tunnel, both ways', async () => {
+  it('for a tunnel in both directions', async () => {
     const upstream = await startUpstream();
     const sidecar = await startPatient(upstream);
     const client = await sidecar.connect();

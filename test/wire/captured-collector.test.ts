@@ -36,7 +36,7 @@ const byDns: LookupFunction = (_, { all }, callback) => {
 };
 
 it.each(['http/json', 'http/protobuf'])(
-  'spans go to a collector whose name is captured, by %s',
+  'spans reach a collector whose host name is captured, over %s',
   async (protocol) => {
     const { received, port } = await startCollector();
     const env = {

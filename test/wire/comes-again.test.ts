@@ -4,7 +4,7 @@ import { answer, get, ok, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-it('a request that comes again gets the token of its time', async () => {
+it('a repeated request carries the current token, not the one of its first time', async () => {
   const bearer = new FakeBearer();
   const upstream = await startUpstream(answering(ok('done')));
   const sidecar = await startSidecar({ upstream, bearer });
@@ -24,7 +24,7 @@ it('a request that comes again gets the token of its time', async () => {
   );
 });
 
-it('an answer that comes again ends the connection where its request says so, and another does not', async () => {
+it('an answer that repeats an earlier one closes the connection only if its own request asks for it', async () => {
   const upstream = await startUpstream(answering(ok('done', 'X-Same: yes')));
   const sidecar = await startSidecar({ upstream });
   const client = await sidecar.connect();
@@ -37,7 +37,7 @@ it('an answer that comes again ends the connection where its request says so, an
   expect(last.head.values('connection')).toEqual(['close']);
 });
 
-it('answers of one field section and other status codes stay apart', async () => {
+it('answers with equal fields but different status codes are not mixed up', async () => {
   const codes = [200, 404, 200, 500, 200, 204, 200, 404, 404];
   const [first, ...others] = codes.map((code) => answering(answer(code, '', 'X-Same: yes')));
   const upstream = await startUpstream(inTurn(first ?? answering(''), ...others));
@@ -46,7 +46,7 @@ it('answers of one field section and other status codes stay apart', async () =>
   for (const code of codes) expect((await client.send(get('/')).response()).status).toBe(code);
 });
 
-it('Max-Forwards of requests that are alike is counted down in each', async () => {
+it('Max-Forwards is decremented in each of several equal requests', async () => {
   const upstream = await startUpstream(answering(ok('forwarded')));
   const sidecar = await startSidecar({ upstream });
   const client = await sidecar.connect();

@@ -14,7 +14,7 @@ async function tunnelling() {
 }
 
 describe('CONNECT to a listed host', () => {
-  it('is answered 200, and from then on every byte passes both ways', async () => {
+  it('is answered 200 and passes every byte in both directions', async () => {
     const { upstream, sidecar } = await tunnelling();
     const client = await sidecar.connect();
     // What an eager client sends right behind the head must not be lost.
@@ -29,7 +29,7 @@ describe('CONNECT to a listed host', () => {
     expect(await client.received.exactly(8)).toBe('\x00\xff bytes');
   });
 
-  it('ends when either side ends', async () => {
+  it('closes the tunnel when either side closes', async () => {
     const { upstream, sidecar } = await tunnelling();
     const client = await sidecar.connect();
     client.send(`${connectTo(upstream.authority)}GET / HTTP/1.1\r\nHost: x\r\n\r\n`);
@@ -42,14 +42,14 @@ describe('CONNECT to a listed host', () => {
     expect(await sidecar.metric('proxy_requests_total', { method: 'CONNECT', code: '200' })).toBe(1);
   });
 
-  it('that cannot be reached is 502', async () => {
+  it('is answered 502 when the host cannot be reached', async () => {
     const gone = { address: { host: '127.0.0.1', port: 1 } };
     const sidecar = await startSidecar({ forwardProxy: forwardTo(gone, {}, { connect: 'tunnel' }) });
     expectProblem(await sidecar.exchange(connectTo('127.0.0.1:1'), 'CONNECT'), 'upstream_unreachable');
   });
 });
 
-it('CONNECT to a host that is not on the list is a tunnel where other hosts pass', async () => {
+it('CONNECT to an unlisted host opens a tunnel when other hosts are allowed', async () => {
   const listed = await startUpstream(undefined, 'plain');
   const other = await startUpstream(undefined, 'plain');
   const sidecar = await startSidecar({
@@ -69,7 +69,7 @@ describe('CONNECT is refused', () => {
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('to a host that is not on the list', async () => {
+  it('to an unlisted host', async () => {
     const { sidecar } = await tunnelling();
     const other = await startUpstream(undefined, 'plain');
     expectProblem(await sidecar.exchange(connectTo(other.authority)), 'destination_not_allowed');

@@ -86,7 +86,7 @@ function connectionsOf({ requests, connections }: RawUpstream): number[] {
 
 describe.each(Object.entries(WAYS))('%s', (_, start) => {
   it.each(['NTLM', 'Negotiate', 'Nego2', 'Kerberos', 'CredSSP'])(
-    'whom %s has authenticated is known on the connection of the app, and on no other',
+    'a connection authenticated with %s is used only for the app connection that authenticated it',
     async (scheme) => {
       const way = await start(knowingUsers(scheme));
       const [alice, bob, nobody] = [
@@ -104,7 +104,7 @@ describe.each(Object.entries(WAYS))('%s', (_, start) => {
     },
   );
 
-  it('the connection of the upstream ends with that of the app', async () => {
+  it('an authenticated upstream connection is closed together with the connection of the app', async () => {
     const way = await start(knowingUsers('NTLM'));
     const ends: ((client: RawClient) => void)[] = [
       (client) => client.end(),
@@ -120,7 +120,7 @@ describe.each(Object.entries(WAYS))('%s', (_, start) => {
     expect(way.upstream.connections).toHaveLength(ends.length);
   });
 
-  it('a connection that others had used is the user’s alone from the first message on', async () => {
+  it('a pooled connection belongs to one app connection from the first authentication message on', async () => {
     const way = await start(inTurn(answering(ok('anybody')), knowingUsers('NTLM')));
     expect((await way.sidecar.exchange(way.ask('Connection: close'))).body).toBe('anybody');
     const client = await way.sidecar.connect();
@@ -130,7 +130,7 @@ describe.each(Object.entries(WAYS))('%s', (_, start) => {
     expect(connectionsOf(way.upstream)).toEqual([0, 0, 1]);
   });
 
-  it('whose connection the upstream has closed is asked anew who it is', async () => {
+  it('an app whose authenticated connection the upstream closed has to authenticate again', async () => {
     const way = await start(knowingUsers('NTLM'));
     const client = await way.sidecar.connect();
     await authenticate(client, way, 'alice');
@@ -143,7 +143,7 @@ describe.each(Object.entries(WAYS))('%s', (_, start) => {
   });
 });
 
-describe('a challenge', () => {
+describe('a challenge for connection-based authentication', () => {
   const whom = async (line: string, status = 401) => {
     const upstream = await startUpstream(answering(answer(status, '', line)));
     const sidecar = await startSidecar({ upstream });
@@ -159,20 +159,20 @@ describe('a challenge', () => {
     ['WWW-Authenticate: Bearer\r\nWWW-Authenticate: Negotiate', 401],
     ['WWW-Authenticate: Kerberos', 401],
     ['Proxy-Authenticate: NTLM,Basic realm="x"', 407],
-  ])('%j makes the connection the app’s, whoever’s token was sent', async (line, status) => {
+  ])('is recognised in %j and binds the upstream connection to one app connection', async (line, status) => {
     expect(await whom(line, status)).toEqual([0, 1, 0]);
   });
 
   it.each(['Bearer realm="NTLM"', 'Basic realm="x", negotiate=1', 'Digest nonce="negotiate"', 'Kerberos5'])(
-    '%j leaves it everybody’s',
+    'is not seen in %j, and the upstream connection stays shared',
     async (value) => {
       expect(await whom(`WWW-Authenticate: ${value}`)).toEqual([0, 0, 0]);
     },
   );
 });
 
-describe('over HTTP/2', () => {
-  it('an app is refused, and nothing goes to the upstream', async () => {
+describe('connection-based authentication over HTTP/2', () => {
+  it('is refused to an app, and nothing is sent upstream', async () => {
     const upstream = await startUpstream(knowingUsers('NTLM'));
     const sidecar = await startSidecar({ upstream, route: { existingAuthorization: 'keep' } });
     const client = await connectHttp2(sidecar);
@@ -182,7 +182,7 @@ describe('over HTTP/2', () => {
     expect(upstream.connections).toEqual([]);
   });
 
-  it('an app gets the challenge, and the next request makes no connection of its own', async () => {
+  it('gives the app the challenge, and its next request uses a pooled connection', async () => {
     const upstream = await startUpstream(knowingUsers('NTLM'));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -190,7 +190,7 @@ describe('over HTTP/2', () => {
     expect(connectionsOf(upstream)).toEqual([0, 0]);
   });
 
-  it('an upstream is not asked, and its connection serves the next request', async () => {
+  it('is not offered to an upstream, whose connection serves the next request', async () => {
     const upstream = await startHttp2(({ stream }) => {
       stream.respond({ ':status': 200 });
       stream.end('ok');

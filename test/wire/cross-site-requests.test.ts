@@ -22,7 +22,7 @@ function send(sidecar: Sidecar, fields: Fields, startLine = 'GET / HTTP/1.1') {
   return sidecar.exchange(message(startLine, fields(sidecar.address.port)), startLine.split(' ')[0]);
 }
 
-describe('a program, and a person’s own page, get their answer', () => {
+describe('a program, or a page of the same site, is answered', () => {
   it.each<[string, Fields]>([
     ['by localhost', (port) => [`Host: localhost:${port}`]],
     ['by a name below localhost', (port) => [`Host: api.localhost:${port}`]],
@@ -46,7 +46,7 @@ describe('a program, and a person’s own page, get their answer', () => {
     expect(upstream.requests[0]?.head.values('authorization')).toEqual([FIRST]);
   });
 
-  it('by the host of an upstream', async () => {
+  it('when it names the host of an upstream', async () => {
     const upstream = await startUpstream(answering(ok('with a token')));
     const elsewhere = { match: { pathPrefix: '/b' }, upstream: { host: 'upstream.example.test' } };
     const routes = [routeTo(upstream), routeTo(upstream, { name: 'b', ...elsewhere })];
@@ -54,13 +54,13 @@ describe('a program, and a person’s own page, get their answer', () => {
     expect((await send(sidecar, () => ['Host: upstream.example.test'])).body).toBe('with a token');
   });
 
-  it('of HTTP/1.0 without Host', async () => {
+  it('when it uses HTTP/1.0 without Host', async () => {
     const { sidecar } = await startRefusing();
     expect((await send(sidecar, () => [], 'GET / HTTP/1.0')).body).toBe('with a token');
   });
 });
 
-describe('what the page of another site asks is refused, and the upstream sees nothing of it', () => {
+describe('a request from a page of another site is refused and does not reach the upstream', () => {
   it.each<[string, Fields, string?]>([
     ['a fetch', (port) => [`Host: localhost:${port}`, 'Sec-Fetch-Site: cross-site']],
     ['a neighbour on another port', (port) => [`Host: localhost:${port}`, 'Sec-Fetch-Site: same-site']],
@@ -111,7 +111,7 @@ describe('what the page of another site asks is refused, and the upstream sees n
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('with a problem that quotes nothing, counted, and the connection goes on', async () => {
+  it('with a problem that quotes no value, is counted, and leaves the connection open', async () => {
     const { sidecar } = await startRefusing();
     const client = await sidecar.connect();
     const site = message('GET / HTTP/1.1', ['Host: localhost', 'Origin: https://evil.example.test']);
@@ -123,7 +123,7 @@ describe('what the page of another site asks is refused, and the upstream sees n
   });
 });
 
-describe('a name that resolves to us by somebody else’s doing (DNS rebinding) is refused', () => {
+describe('a request for a name that an attacker made resolve to the sidecar (DNS rebinding) is refused', () => {
   it.each([
     'rebind.evil.example.test',
     'localhost.evil.example.test',
@@ -141,14 +141,14 @@ describe('a name that resolves to us by somebody else’s doing (DNS rebinding) 
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('not understood, among upstreams that are IPv6 addresses', async () => {
+  it('also when the upstreams are IPv6 addresses', async () => {
     const route = routeTo({ address: { host: '::1', port: 1 } });
     const sidecar = await startSidecar({ routes: [route], crossSiteRequests: 'refuse' });
     expectProblem(await send(sidecar, () => ['Host: .']), 'cross_site_request');
   });
 });
 
-describe('a browser that has the sidecar for its proxy', () => {
+describe('a browser that uses the sidecar as its proxy', () => {
   async function startForward(settings: Parameters<typeof forwardTo>[2] = {}) {
     const upstream = await startUpstream(answering(ok('hello')));
     const forwardProxy = forwardTo(upstream, {}, settings);
@@ -162,20 +162,20 @@ describe('a browser that has the sidecar for its proxy', () => {
     return { upstream, sidecar, ask };
   }
 
-  it('gets for a page what the page’s own site answers', async () => {
+  it('gets what a page requests from its own site', async () => {
     const { upstream, ask } = await startForward();
     expect((await ask(`Origin: http://${upstream.authority}`)).body).toBe('hello');
     expect((await ask()).body).toBe('hello');
   });
 
-  it('gets nothing from a listed host for the page of another site', async () => {
+  it('gets nothing from a listed host for a page of another site', async () => {
     const { upstream, ask } = await startForward();
     expectProblem(await ask('Origin: http://evil.example.test'), 'cross_site_request');
     expectProblem(await ask('Sec-Fetch-Site: cross-site'), 'cross_site_request');
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('asks of hosts without a token what it likes', async () => {
+  it('may request anything from hosts without a token', async () => {
     const upstream = await startUpstream(answering(ok('hello')), 'plain');
     const forwardProxy = forwardTo(upstream, { host: 'listed.example.test' }, { otherHosts: 'pass' });
     const sidecar = await startSidecar({ forwardProxy, crossSiteRequests: 'refuse' });
@@ -185,7 +185,7 @@ describe('a browser that has the sidecar for its proxy', () => {
     expect(upstream.requests[0]?.head.values('authorization')).toEqual([]);
   });
 
-  it('gets its tunnels, into which no token goes', async () => {
+  it('gets tunnels, in which no token is sent', async () => {
     const { upstream, sidecar } = await startForward({ connect: 'tunnel' });
     const client = await sidecar.connect();
     client.send(message(`CONNECT ${upstream.authority} HTTP/1.1`, ['Host: elsewhere.example.test:443']));
@@ -193,7 +193,7 @@ describe('a browser that has the sidecar for its proxy', () => {
   });
 });
 
-it('all of it passes unless refusal is asked for', async () => {
+it('cross-site requests pass when refusing them is turned off', async () => {
   const upstream = await startUpstream(answering(ok('hello')));
   const sidecar = await startSidecar({ upstream });
   const fields = ['Host: rebind.evil.example.test', 'Origin: null', 'Sec-Fetch-Site: cross-site'];

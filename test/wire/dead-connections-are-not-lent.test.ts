@@ -41,8 +41,8 @@ const REQUESTS = [
   ['POST', post('/', 'not to be sent twice')],
 ] as const;
 
-describe.each(REQUESTS)('%s goes to a new connection', (_, bytes) => {
-  it('when the end of the idle one is read in the same turn', async () => {
+describe.each(REQUESTS)('%s uses a new connection', (_, bytes) => {
+  it('when the end of the idle connection is read in the same event loop turn', async () => {
     const { client, idle } = await startWarm();
     const sent = new Promise<void>((resolve) => {
       // Said before the sidecar's sockets are polled again, so that both are read in one turn, the end first.
@@ -58,7 +58,7 @@ describe.each(REQUESTS)('%s goes to a new connection', (_, bytes) => {
     expect(await client.response()).toMatchObject({ status: 200, body: '1' });
   });
 
-  it('when the upstream closed the idle one while the process stood still', async () => {
+  it('when the upstream closed the idle connection while the process was stopped', async () => {
     const { client, clock, idle } = await startWarm();
     clock.advance(400);
     // Read in one turn, the request first.
@@ -68,7 +68,7 @@ describe.each(REQUESTS)('%s goes to a new connection', (_, bytes) => {
     expect(await client.response()).toMatchObject({ status: 200, body: '1' });
   });
 
-  it('when the idle one is given up in the same turn', async () => {
+  it('when the idle connection is given up in the same event loop turn', async () => {
     const { client, clock } = await startWarm();
     client.send(bytes);
     clock.advance(60_000);
@@ -83,7 +83,7 @@ describe.each(REQUESTS)('%s goes to a new connection', (_, bytes) => {
     expect(await client.send(bytes).response()).toMatchObject({ status: 200, body: '1' });
   });
 
-  it('when nothing of it could be written to the old one', async () => {
+  it('when none of it could be written to the idle connection', async () => {
     const { client, idle } = await startWarm();
     client.send(bytes);
     idle.reset();
@@ -93,7 +93,7 @@ describe.each(REQUESTS)('%s goes to a new connection', (_, bytes) => {
 });
 
 it.each(REQUESTS)(
-  'what the upstream said unasked while the process stood still is no answer to a %s',
+  'bytes that the upstream sent unasked while the process was stopped are not the answer to a %s',
   async (_, bytes) => {
     // TLS writes a little later.
     const { client, clock, idle } = await startWarm([], 'plain');
@@ -105,7 +105,7 @@ it.each(REQUESTS)(
     expect(await client.response()).toMatchObject({ status: 200, body: '1' });
   },
 );
-it('PUT of a body that is too large to be kept goes to a new connection when the idle one was closed', async () => {
+it('a PUT with a body too large to be kept uses a new connection when the idle one was closed', async () => {
   const { client, clock, idle } = await startWarm();
   clock.advance(400);
   // Read in one turn, the request first. It could not be sent again from its beginning.
@@ -115,7 +115,7 @@ it('PUT of a body that is too large to be kept goes to a new connection when the
   expect(await client.response()).toMatchObject({ status: 200, body: '1' });
 });
 
-it('an idle connection that the upstream talks on unasked is not lent', async () => {
+it('an idle connection on which the upstream sends bytes unasked is not used', async () => {
   const { client, idle, upstream } = await startWarm();
   idle.send(message('HTTP/1.1 408 Request Timeout', ['Content-Length: 0']));
   await idle.closed();
@@ -124,8 +124,8 @@ it('an idle connection that the upstream talks on unasked is not lent', async ()
   expect(upstream.connections).toHaveLength(2);
 });
 
-describe('the age of a connection', () => {
-  it('is bound, so that a change of address reaches every connection', async () => {
+describe('the age of an upstream connection', () => {
+  it('is limited, so that a changed address is used everywhere in the end', async () => {
     const { client, clock, upstream } = await startWarm();
     for (let minute = 0; minute < 3; minute += 0.75) {
       clock.advance(45_000);
@@ -141,7 +141,7 @@ describe('the age of a connection', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('cuts no request', async () => {
+  it('never cuts a request', async () => {
     const clock = new ShiftedClock();
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
@@ -163,7 +163,7 @@ describe('the age of a connection', () => {
   });
 });
 
-it('a connection is reused when the upstream keeps it for one second only', async () => {
+it('a connection is reused when the upstream keeps it for only one second', async () => {
   const { client, upstream } = await startWarm(['Keep-Alive: timeout=1']);
 
   expect((await client.send(get('/')).response()).body).toBe('0');

@@ -10,7 +10,7 @@ import { startSidecar } from './sidecar.ts';
 const LONG_MS = 15_000;
 
 describe('draining', () => {
-  it('ends at once when nothing is in flight: idle connections on both sides are closed', async () => {
+  it('ends at once when no request is in flight, closing idle connections on both sides', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -25,7 +25,7 @@ describe('draining', () => {
     expect(error).toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('lets what is in flight finish', async () => {
+  it('lets requests in flight finish', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const [waiting, reading] = await Promise.all([sidecar.connect(), sidecar.connect()]);
@@ -69,7 +69,7 @@ describe('draining', () => {
     expect(upstream.targets).toEqual(['/busy']);
   });
 
-  it('ends when the last that is served has left', async () => {
+  it('ends when the last app that is served has left', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const [idle, busy] = await Promise.all([sidecar.connect(), sidecar.connect()]);
@@ -83,7 +83,7 @@ describe('draining', () => {
     expect(await idle.closed()).toBe('end');
   });
 
-  it('cuts what is left when its time is up', async () => {
+  it('cuts the remaining requests when its time is up', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const [hanging, tunnelled] = await Promise.all([sidecar.connect(), sidecar.connect()]);
@@ -101,7 +101,7 @@ describe('draining', () => {
     await sidecar.idle();
   });
 
-  it('may be asked for again, and sooner', async () => {
+  it('can be requested again with a shorter time', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -114,7 +114,7 @@ describe('draining', () => {
     await client.closed();
   });
 
-  it('cuts connections, too, that were one too many and do not go', async () => {
+  it('also cuts connections that were over the connection limit and do not close', async () => {
     const clock = new ManualClock();
     const sidecar = await startSidecar({ clock, limits: { maxConnections: 1 } });
     await sidecar.connect();

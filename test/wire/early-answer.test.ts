@@ -6,8 +6,8 @@ import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
-describe("an answer that comes before the request's end", () => {
-  it('passes at once', async () => {
+describe('an answer that comes before the end of the request', () => {
+  it('is passed on at once', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(answer(413, 'too much')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -17,7 +17,7 @@ describe("an answer that comes before the request's end", () => {
     expect(await client.response()).toMatchObject({ status: 413, body: 'too much' });
   });
 
-  it('passes when the upstream closes behind it', async () => {
+  it('is passed on when the upstream closes after it', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.answer(answer(401, 'who are you', 'Connection: close'));
       arrived.connection.end();
@@ -30,7 +30,7 @@ describe("an answer that comes before the request's end", () => {
     expect(await client.response()).toMatchObject({ status: 401, body: 'who are you' });
   });
 
-  it("leaves the app's connection in step or closed, whatever the app sends then", async () => {
+  it('leaves the connection of the app either usable or closed, whatever the app sends next', async () => {
     const upstream = await startUpstream(
       inTurn((arrived) => arrived.answer(ok('early')), answering(ok('next'))),
     );
@@ -49,7 +49,7 @@ describe("an answer that comes before the request's end", () => {
     expect(upstream.targets).not.toContain('/smuggled');
   });
 
-  it('ends the connection when the rest of the request turns out to be malformed while it leaves', async () => {
+  it('closes the connection when the rest of the request proves malformed while the answer is being sent', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -69,7 +69,7 @@ describe("an answer that comes before the request's end", () => {
     expect(upstream.targets).not.toContain('/smuggled');
   });
 
-  it('ends the connection when the rest of the request turns out to be malformed later', async () => {
+  it('closes the connection when the rest of the request proves malformed later', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -83,7 +83,7 @@ describe("an answer that comes before the request's end", () => {
     expect(upstream.targets).toEqual(['/', '/fence']);
   });
 
-  it('ends the connection when the rest of the request does not come within a second', async () => {
+  it('closes the connection when the rest of the request does not come within a second', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
     const sidecar = await startSidecar({ upstream, clock });
@@ -101,7 +101,7 @@ describe("an answer that comes before the request's end", () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('does not leave a broken request on a pooled connection', async () => {
+  it('does not leave an incomplete request on a pooled connection', async () => {
     const upstream = await startUpstream(
       inTurn((arrived) => arrived.answer(ok('early')), answering(ok('next'))),
     );

@@ -42,8 +42,8 @@ async function behindProxy(
   return { upstream, proxy, sidecar, caFile };
 }
 
-describe('by way of a proxy', () => {
-  it('a request reaches its upstream inside of TLS, on a connection that is used again', async () => {
+describe('through an egress proxy', () => {
+  it('a request reaches its upstream inside TLS, on a connection that is reused', async () => {
     const { upstream, proxy, sidecar } = await behindProxy(answering(ok('hello')));
     const client = await sidecar.connect();
     expect((await client.send(get('/a')).response()).body).toBe('hello');
@@ -53,7 +53,7 @@ describe('by way of a proxy', () => {
     expect(upstream.requests[0]?.head.value('host')).toBe('api.test');
   });
 
-  it('bodies go both ways, however large', async () => {
+  it('bodies of any size pass in both directions', async () => {
     const large = 'x'.repeat(1_000_000);
     const { upstream, sidecar } = await behindProxy(async (arrived) => {
       const { text } = await arrived.body();
@@ -67,7 +67,7 @@ describe('by way of a proxy', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('HTTP/2 is spoken, and a body that the app does not read holds the upstream up', async () => {
+  it('HTTP/2 works, and a body that the app does not read holds the upstream back', async () => {
     const upstream = await startHttp2(
       (arrived) => {
         arrived.stream.respond({ ':status': 200 });
@@ -89,7 +89,7 @@ describe('by way of a proxy', () => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  it('a host of the forward proxy is reached, by the name that was asked for', async () => {
+  it('a host of the forward proxy is reached by the requested name', async () => {
     const { upstream, proxy, caFile } = await behindProxy(answering(ok('forwarded')));
     const entry = { host: 'api.test', port: 443, upgradeToTls: true, tls: { caFile } };
     const sidecar = await startSidecar({
@@ -100,7 +100,7 @@ describe('by way of a proxy', () => {
     expect(proxy.asked[0]).toContain('CONNECT api.test:443 ');
   });
 
-  it('it is told who asks, from a Secret that is read for each connection', async () => {
+  it('the credentials are read anew from the Secret for each connection', async () => {
     const secret = await mountSecret({ username: 'pod', password: 'one' });
     const { proxy, sidecar, upstream } = await behindProxy(
       (arrived) => {
@@ -121,21 +121,21 @@ describe('by way of a proxy', () => {
     expect(upstream.text).not.toContain('proxy-authorization');
   });
 
-  it('what noProxy names is reached without', async () => {
+  it('hosts listed in noProxy are reached directly', async () => {
     const { proxy, sidecar } = await behindProxy(answering(ok()), { egress: { noProxy: ['.test'] } });
     // Nobody knows the name but the proxy.
     expectProblem(await sidecar.exchange(get('/')), 'upstream_unreachable');
     expect(proxy.asked).toEqual([]);
   });
 
-  it('interim answers and bytes behind its consent are understood', async () => {
+  it('interim answers and bytes that follow the 200 to CONNECT are understood', async () => {
     const consent = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.0 200\r\n\r\n';
     const { sidecar } = await behindProxy(answering(ok('hello')), { answers: { consent } });
     expect((await sidecar.exchange(get('/'))).body).toBe('hello');
   });
 });
 
-describe('where it gives no tunnel, it is named, and nothing is sent', () => {
+describe('if the egress proxy opens no tunnel, the error names the proxy and nothing is sent', () => {
   it.each<[string, string | undefined, 'upstream_unreachable' | 'upstream_timeout', string]>([
     [
       'it wants credentials',
@@ -144,7 +144,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
       'answered CONNECT with 407: check egressProxy.credentialsDir',
     ],
     [
-      'it lets nobody there',
+      'it refuses the host',
       'HTTP/1.1 403 Forbidden\r\n\r\n',
       'upstream_unreachable',
       'answered CONNECT with 403',
@@ -176,7 +176,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
     ],
     ['it says too much of nothing', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(400), 'upstream_unreachable', ''],
     ['it says nothing', undefined, 'upstream_unreachable', 'gave no tunnel within 0.475 s'],
-  ])('%s', async (_, answer, code, detail) => {
+  ])('when %s', async (_, answer, code, detail) => {
     const { sidecar, upstream } = await behindProxy(answering(ok()), {
       answers: { answer },
       route: { timeouts: { connectMs: 500 } },
@@ -188,7 +188,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
     expect(upstream.connections).toEqual([]);
   });
 
-  it('nobody listens there', async () => {
+  it('when it does not listen', async () => {
     const { sidecar } = await behindProxy(answering(ok()), { egress: { port: 9 } });
     const answered = await sidecar.exchange(get('/'));
     expectProblem(answered, 'upstream_unreachable');
@@ -197,7 +197,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
     );
   });
 
-  it('its credentials are not mounted', async () => {
+  it('when its credentials are not mounted', async () => {
     const egress = { credentialsDirectory: '/nowhere' };
     const { sidecar, proxy } = await behindProxy(answering(ok()), { egress });
     const answered = await sidecar.exchange(get('/'));
@@ -205,7 +205,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
     expect(proxy.asked).toEqual([]);
   });
 
-  it('the upstream inside is another', async () => {
+  it('when the host inside the tunnel is not the upstream', async () => {
     const { upstream, sidecar } = await behindProxy(answering(ok()), {
       route: { tls: { serverName: 'other.test' } },
     });
@@ -214,7 +214,7 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
   });
 });
 
-describe('an answer that ends with its connection', () => {
+describe('an answer that ends with its connection, through an egress proxy,', () => {
   const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
   const SIZES = [0, 5, 50_000, 3_000_000];
 
@@ -231,7 +231,7 @@ describe('an answer that ends with its connection', () => {
   }
 
   it.each(VERSIONS.flatMap((version) => SIZES.map((bytes) => [version, bytes] as const)))(
-    'is whole when the upstream says that it ends: %s, %i bytes',
+    'is complete when the upstream ends it with close_notify: %s, %i bytes',
     async (version, bytes) => {
       const { client } = await answered(version, bytes, 'end');
       expect((await client.send(get('/1')).response()).body.length).toBe(bytes);
@@ -240,7 +240,7 @@ describe('an answer that ends with its connection', () => {
   );
 
   it.each(VERSIONS.flatMap((version) => SIZES.map((bytes) => [version, bytes] as const)))(
-    'is cut for the app when anyone can have ended it: %s, %i bytes',
+    'is cut for the app without close_notify: %s, %i bytes',
     async (version, bytes) => {
       const { client } = await answered(version, bytes, 'destroy');
       client.send(get('/'));
@@ -249,33 +249,30 @@ describe('an answer that ends with its connection', () => {
     },
   );
 
-  it.each(['end', 'destroy'] as const)(
-    'is told from a cut one where it was held meanwhile: %s',
-    async (end) => {
-      const other = Promise.withResolvers<undefined>();
-      const bearer = new FakeBearer({ replace: () => other.promise });
-      const { proxy, sidecar } = await behindProxy(
-        inTurn((arrived) => {
-          const answer = message('HTTP/1.1 401 Unauthorized', [], 'x'.repeat(50_000));
-          arrived.connection.socket.write(answer, () => arrived.connection[end]());
-        }, answering(ok())),
-        { bearer },
-      );
-      const client = await sidecar.connect();
-      const sent = client.send(get('/'));
-      await expect.poll(() => bearer.refused.length).toBe(1);
-      await proxy.ended;
-      await sidecar.fence();
-      other.resolve(undefined);
-      if (end === 'end') expect((await sent.response()).body.length).toBe(50_000);
-      else {
-        await client.closed();
-        expect(client.received.text).not.toMatch(/\r\n0\r\n/);
-      }
-    },
-  );
+  it.each(['end', 'destroy'] as const)('is told apart from a cut one after being held: %s', async (end) => {
+    const other = Promise.withResolvers<undefined>();
+    const bearer = new FakeBearer({ replace: () => other.promise });
+    const { proxy, sidecar } = await behindProxy(
+      inTurn((arrived) => {
+        const answer = message('HTTP/1.1 401 Unauthorized', [], 'x'.repeat(50_000));
+        arrived.connection.socket.write(answer, () => arrived.connection[end]());
+      }, answering(ok())),
+      { bearer },
+    );
+    const client = await sidecar.connect();
+    const sent = client.send(get('/'));
+    await expect.poll(() => bearer.refused.length).toBe(1);
+    await proxy.ended;
+    await sidecar.fence();
+    other.resolve(undefined);
+    if (end === 'end') expect((await sent.response()).body.length).toBe(50_000);
+    else {
+      await client.closed();
+      expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+    }
+  });
 
-  it('is whole when the app was too slow for it', async () => {
+  it('is complete when the app read it too slowly', async () => {
     const { sidecar } = await behindProxy(
       (arrived) => {
         arrived.answer(message('HTTP/1.1 200 OK', []));
@@ -295,7 +292,7 @@ describe('an answer that ends with its connection', () => {
   });
 });
 
-it('a tunnel that breaks off fails its request, and the next one gets another', async () => {
+it('when a tunnel breaks off its request fails, and the next request gets a new tunnel', async () => {
   const arrived = Promise.withResolvers<void>();
   let requests = 0;
   const { proxy, sidecar } = await behindProxy((asked) => {
@@ -310,7 +307,7 @@ it('a tunnel that breaks off fails its request, and the next one gets another', 
   expect((await sidecar.exchange(get('/'))).body).toBe('again');
 });
 
-it('nothing is left at the proxy of an app that leaves, nor of a sidecar that ends', async () => {
+it('no tunnel stays open at the egress proxy after the app left or the sidecar ended', async () => {
   const { proxy, sidecar } = await behindProxy(answering(ok()), { answers: { answer: undefined } });
   const client = await sidecar.connect();
   client.send(get('/'));

@@ -29,7 +29,7 @@ describe('Expect: 100-continue', () => {
   it.each([
     ['of known length', EXPECTING, 'hello'],
     ['chunked', request('PUT', '/', ['expect: 100-Continue', CHUNKED]), `${chunk('hello')}${LAST_CHUNK}`],
-  ])('a body %s is asked for, and the token goes with it', async (_, head, body) => {
+  ])('with a body %s is sent to the upstream with the token before the body', async (_, head, body) => {
     const upstream = await startUpstream(echo);
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -41,14 +41,14 @@ describe('Expect: 100-continue', () => {
     expect(await client.send(get('/next')).response()).toMatchObject({ status: 200, body: 'got ' });
   });
 
-  it('a client that does not wait is served', async () => {
+  it('does not hold back a client that sends the body without waiting', async () => {
     const upstream = await startUpstream(echo);
     const sidecar = await startSidecar({ upstream });
 
     expect((await sidecar.exchange(`${EXPECTING}hello`)).body).toBe('got hello');
   });
 
-  it("the upstream's refusal reaches the app", async () => {
+  it('passes the upstream’s refusal to the app', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(answer(417, 'no', 'Connection: close')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -56,7 +56,7 @@ describe('Expect: 100-continue', () => {
     expect(await sendWhenAsked(client, EXPECTING, 'hello')).toMatchObject({ status: 417, body: 'no' });
   });
 
-  it('an upstream that answers at once, without asking, is not left waiting', async () => {
+  it('does not delay an answer that the upstream sends at once, without 100', async () => {
     const upstream = await startUpstream(async (arrived) => {
       arrived.answer(ok('early'));
     });
@@ -66,7 +66,7 @@ describe('Expect: 100-continue', () => {
     expect(await sendWhenAsked(client, EXPECTING, 'hello')).toMatchObject({ status: 200, body: 'early' });
   });
 
-  it('the token is waited for before anything is asked for', async () => {
+  it('waits for the token before the body is requested', async () => {
     const upstream = await startUpstream(echo);
     const granted = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();
@@ -85,7 +85,7 @@ describe('Expect: 100-continue', () => {
     expect(await sent).toEqual({ asked: true, status: 200, body: 'got hello' });
   });
 
-  it('another expectation passes on as it is', async () => {
+  it('with another expectation is passed on unchanged', async () => {
     const upstream = await startUpstream(async (arrived) => {
       arrived.answer(ok(`got ${(await arrived.body()).text}`));
     });
@@ -97,7 +97,7 @@ describe('Expect: 100-continue', () => {
     expect(upstream.requests[0]?.head.value('expect')).toBe('a-miracle');
   });
 
-  it('an HTTP/1.0 client is sent no interim answer', async () => {
+  it('brings no interim answer to an HTTP/1.0 client', async () => {
     const upstream = await startUpstream(echo);
     const sidecar = await startSidecar({ upstream });
     const head = message('POST / HTTP/1.0', ['Host: app.test', 'Expect: 100-continue', 'Content-Length: 5']);
@@ -108,8 +108,8 @@ describe('Expect: 100-continue', () => {
   });
 });
 
-describe('a refusal of the sidecar is not preceded by 100 Continue', () => {
-  it('503 without a token', async () => {
+describe('an error of the sidecar to a request with Expect: 100-continue is not preceded by 100', () => {
+  it('for 503 without a token', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -120,7 +120,7 @@ describe('a refusal of the sidecar is not preceded by 100 Continue', () => {
     expect(upstream.text).toBe('');
   });
 
-  it('404 without a route', async () => {
+  it('for 404 without a route', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ routes: [routeTo(upstream, { match: { pathPrefix: '/other' } })] });
 
@@ -130,7 +130,7 @@ describe('a refusal of the sidecar is not preceded by 100 Continue', () => {
     expect(refused.interim).toEqual([]);
   });
 
-  it("403 with the client's Authorization", async () => {
+  it('for 403 because of the client’s Authorization', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, route: { existingAuthorization: 'reject' } });
     const fields = ['Authorization: Basic YTpi', 'Expect: 100-continue', 'Content-Length: 5'];
@@ -142,7 +142,7 @@ describe('a refusal of the sidecar is not preceded by 100 Continue', () => {
     expect(upstream.text).toBe('');
   });
 
-  it('413 when the announced body is over the limit', async () => {
+  it('for 413 when the declared body is over the limit', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, limits: { requestBodyBytes: 4 } });
 

@@ -11,7 +11,7 @@ describe('without a token', () => {
     ['POST', post('/', 'the body')],
     ['an upgrade', get('/', 'Connection: Upgrade', 'Upgrade: websocket')],
     ["a request with the client's own Authorization", get('/', 'Authorization: Basic YTpi')],
-  ])('%s is answered 503 and nothing goes upstream', async (_, bytes) => {
+  ])('%s is answered 503 and nothing is sent upstream', async (_, bytes) => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -35,7 +35,7 @@ describe('without a token', () => {
     expect(upstream.targets).toEqual(['/2']);
   });
 
-  it('a body that nobody reads is not taken for a request', async () => {
+  it('a body that is not read is not taken for the next request', async () => {
     const upstream = await startUpstream(answering(ok()));
     const bearer = withoutToken();
     const sidecar = await startSidecar({ upstream, bearer });
@@ -51,7 +51,7 @@ describe('without a token', () => {
     expect(upstream.targets).not.toContain('/smuggled');
   });
 
-  it('an unforeseen failure of the source lets nothing through either', async () => {
+  it('an unexpected failure of the token source also lets nothing through', async () => {
     const upstream = await startUpstream(answering(ok()));
     const bearer = new FakeBearer({ held: undefined, obtain: () => Promise.reject(new Error('unforeseen')) });
     const sidecar = await startSidecar({ upstream, bearer });
@@ -64,7 +64,7 @@ describe('without a token', () => {
   });
 });
 
-describe('without a token, by choice', () => {
+describe('without a token and with whenTokenUnavailable: passthrough', () => {
   const own = ['Authorization: Basic YTpi'];
   it.each<[string, RouteOverrides, string[], string[]]>([
     ['a request passes without Authorization', {}, [], []],
@@ -86,7 +86,7 @@ describe('without a token, by choice', () => {
     expect((await upstream.requests[0]?.body())?.text).toBe('body');
   });
 
-  it('a token is sent all the same when there is one', async () => {
+  it('the token is sent when there is one', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, route: { whenTokenUnavailable: 'passthrough' } });
 
@@ -96,7 +96,7 @@ describe('without a token, by choice', () => {
   });
 });
 
-it('with `keep`, a request that brings its own Authorization needs no token', async () => {
+it('with existingAuthorization: keep, a request with its own Authorization needs no token', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const bearer = withoutToken();
   const sidecar = await startSidecar({ upstream, bearer, route: { existingAuthorization: 'keep' } });

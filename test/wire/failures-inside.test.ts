@@ -8,11 +8,11 @@ import { routeTo, startSidecar } from './sidecar.ts';
 /** No token that a provider gives is like this: it would end its header. */
 const SPLITTING = `Bearer ${TOKEN_MARK}\r\nX-Evil: 1`;
 
-describe('what should not happen costs one request, and says no more than that', () => {
+describe('an unexpected failure costs one request and is reported without details', () => {
   it.each([
     ['held', () => new FakeBearer({ held: SPLITTING })],
     ['obtained', () => new FakeBearer({ held: undefined, obtain: async () => SPLITTING })],
-  ])('a token that would split the head, %s', async (_, bearerOf) => {
+  ])('for a token that would split the head, %s', async (_, bearerOf) => {
     const upstream = await startUpstream(answering(ok('fine')));
     const bearer = bearerOf();
     const sidecar = await startSidecar({ upstream, bearer });
@@ -26,7 +26,7 @@ describe('what should not happen costs one request, and says no more than that',
     expect(upstream.text).not.toContain('X-Evil');
   });
 
-  it('a token source that fails when it is asked for another token', async () => {
+  it('for a token source that fails when it is asked for another token', async () => {
     const upstream = await startUpstream(answering(answer(401, 'no')));
     const bearer = new FakeBearer({ replace: () => Promise.reject(new Error('unforeseen')) });
     const sidecar = await startSidecar({ upstream, bearer });
@@ -41,7 +41,7 @@ describe('what should not happen costs one request, and says no more than that',
   it.each([
     ['the token is there', () => new FakeBearer()],
     ['the token was waited for', () => new FakeBearer({ held: undefined, obtain: async () => FIRST })],
-  ])('an upstream that cannot be dialled at all, when %s', async (_, bearerOf) => {
+  ])('for an upstream that cannot be dialled at all, when %s', async (_, bearerOf) => {
     const nowhere = { address: { host: '127.0.0.1', port: 70_000 } };
     const sidecar = await startSidecar({ routes: [routeTo(nowhere)], bearer: bearerOf() });
 
@@ -53,7 +53,7 @@ describe('what should not happen costs one request, and says no more than that',
   });
 });
 
-it('a route whose credential nobody has is no start', async () => {
+it('a route with an unknown credential prevents the start', async () => {
   const route = routeTo({ address: { host: '127.0.0.1', port: 1 } }, { credential: 'nobody' });
   await expect(startSidecar({ routes: [route] })).rejects.toMatchObject({ code: 'configuration' });
 });

@@ -17,8 +17,8 @@ function absolute(
   return message(`GET http://${authority}${pathAndQuery} HTTP/1.1`, [`Host: ${host}`, ...fields]);
 }
 
-describe('a listed host', () => {
-  it('gets the request in origin-form, with the token and its own Host', async () => {
+describe('a host listed for the forward proxy', () => {
+  it('gets the request in origin-form with the token and its own Host', async () => {
     const upstream = await startUpstream(answering(ok('hello')));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
 
@@ -36,14 +36,14 @@ describe('a listed host', () => {
     ['', 'GET / HTTP/1.1'],
     ['?q', 'GET /?q HTTP/1.1'],
     ['/../a', 'GET /../a HTTP/1.1'],
-  ])('with path %j is asked for it as %j', async (pathAndQuery, startLine) => {
+  ])('and requested with path %j gets the path %j', async (pathAndQuery, startLine) => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
     await sidecar.exchange(absolute(upstream.authority, pathAndQuery));
     expect(upstream.requests[0]?.head.startLine).toBe(startLine);
   });
 
-  it('is asked for its options as a whole where the URL has no path', async () => {
+  it('gets OPTIONS * when the URL has no path', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
     const host = `Host: ${upstream.authority}`;
@@ -52,7 +52,7 @@ describe('a listed host', () => {
     expect(upstream.targets).toEqual(['*', '/?q']);
   });
 
-  it('has its connection reused', async () => {
+  it('is reached on a reused connection', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
     const client = await sidecar.connect();
@@ -60,7 +60,7 @@ describe('a listed host', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('is reached over TLS where the list says so, and never in clear', async () => {
+  it('is reached over TLS, never in clear, if the entry says so', async () => {
     const certificate = selfSigned('127.0.0.1');
     const upstream = await startUpstream(answering(ok('private')), certificate);
     const caFile = await temporaryFile('ca.crt', certificate.cert);
@@ -81,14 +81,14 @@ describe('a listed host', () => {
     expect(sidecar.logLines.filter((line) => line.includes('clear text'))).toHaveLength(warnings);
   });
 
-  it('gets no token and no request when there is no token', async () => {
+  it('gets no request when there is no token', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), bearer: withoutToken() });
     expectProblem(await sidecar.exchange(absolute(upstream.authority)), 'token_unavailable');
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('that answers 401 is asked once more with another token', async () => {
+  it('that answers 401 gets the request again with another token', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('now'))));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), bearer: renewable() });
     expect((await sidecar.exchange(absolute(upstream.authority))).body).toBe('now');
@@ -110,8 +110,8 @@ describe('a listed host', () => {
   });
 });
 
-describe('a host that is not on the list', () => {
-  it('is refused, whatever routes there are', async () => {
+describe('a host that is not listed for the forward proxy', () => {
+  it('is refused although a route matches it', async () => {
     const listed = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ routes: [routeTo(listed)], forwardProxy: forwardTo(listed) });
@@ -119,7 +119,7 @@ describe('a host that is not on the list', () => {
     expect([...listed.requests, ...other.requests]).toEqual([]);
   });
 
-  it('is named in the refusal, as it was asked for', async () => {
+  it('is named in the error as it was requested', async () => {
     const sidecar = await startSidecar({
       forwardProxy: forwardTo({ address: { host: 'a.test', port: 80 } }),
     });
@@ -130,7 +130,7 @@ describe('a host that is not on the list', () => {
     expect(await detail('B.test:81')).toBe('b.test:81 is not on the list of the forward proxy');
   });
 
-  it('passes by choice, without a token, with what the app itself sends', async () => {
+  it('is reached without a token when other hosts are allowed, with the app’s own fields', async () => {
     const listed = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(ok('public')), 'plain');
     const sidecar = await startSidecar({ forwardProxy: forwardTo(listed, {}, { otherHosts: 'pass' }) });
@@ -144,7 +144,7 @@ describe('a host that is not on the list', () => {
     expect(await sidecar.metric('proxy_requests_total', { route: 'forward:other' })).toBe(2);
   });
 
-  it('that answers 401 gets no token for it', async () => {
+  it('that answers 401 gets no token either', async () => {
     const listed = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(answer(401)), 'plain');
     const sidecar = await startSidecar({
@@ -156,7 +156,7 @@ describe('a host that is not on the list', () => {
   });
 });
 
-it('keeps the connections of the destinations that were asked for last, and of no more than 256', async () => {
+it('the forward proxy keeps idle connections to the 256 most recent destinations', async () => {
   const upstream = await startUpstream(answering(ok()));
   const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, {}, { otherHosts: 'pass' }) });
   const client = await sidecar.connect();
@@ -177,7 +177,7 @@ it('keeps the connections of the destinations that were asked for last, and of n
   await upstream.connections[0]?.closed();
 });
 
-describe('what is ambiguous is refused', () => {
+describe('an ambiguous forward proxy request is refused', () => {
   it.each([
     [
       'a Host field that names another host',
@@ -197,7 +197,7 @@ describe('what is ambiguous is refused', () => {
   });
 });
 
-it('routes are served on the same listener', async () => {
+it('the forward proxy listener also serves routes', async () => {
   const upstream = await startUpstream(answering(ok('routed')));
   const listed = await startUpstream(answering(ok('forwarded')));
   const sidecar = await startSidecar({ upstream, forwardProxy: forwardTo(listed) });

@@ -22,8 +22,8 @@ async function arrival(upstream: RawUpstream, target: string): Promise<UpstreamR
   }
 }
 
-describe('an app that ends its side once it has asked', () => {
-  it('gets its answer, and the connection is closed', async () => {
+describe('an app that half-closes after its request', () => {
+  it('gets its answer, and then the connection is closed', async () => {
     const { upstream, sidecar, client } = await start();
     client.send(get('/')).end();
     const arrived = await arrival(upstream, '/');
@@ -51,7 +51,7 @@ describe('an app that ends its side once it has asked', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('gets the answers to all that it asked', async () => {
+  it('gets the answers to all its requests', async () => {
     const { upstream, sidecar, client } = await start();
     client.send(get('/1') + get('/2')).end();
     for (const target of ['/1', '/2']) {
@@ -63,7 +63,7 @@ describe('an app that ends its side once it has asked', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('while the answer before is still leaving gets the next one too', async () => {
+  it('while the previous answer is being sent also gets the next one', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -85,7 +85,7 @@ describe('an app that ends its side once it has asked', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('with a pipelined body that waits for its connection: it is sent whole', async () => {
+  it('with a pipelined body that waits for its connection has it sent whole', async () => {
     const { upstream, sidecar, client } = await start();
     client.send(get('/1') + post('/2', 'whole'));
     client.end();
@@ -102,7 +102,7 @@ describe('an app that ends its side once it has asked', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('and leaves before the answer: the upstream request is aborted', async () => {
+  it('and then closes before the answer has the upstream request aborted', async () => {
     const { upstream, sidecar, client } = await start();
     client.send(get('/')).end();
     const arrived = await arrival(upstream, '/');

@@ -4,7 +4,7 @@ import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './message
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-describe('answers that have no body', () => {
+describe('an answer that has no body', () => {
   it.each([
     [
       'HEAD, with the length that GET would have',
@@ -42,7 +42,7 @@ describe('answers that have no body', () => {
     expect((await client.send(get('/next')).response()).body).toBe('next');
   });
 
-  it('205, whatever the upstream sends behind it', async () => {
+  it('because it is 205 passes whatever the upstream sends after it', async () => {
     const upstream = await startUpstream(
       inTurn(
         answering(`${message('HTTP/1.1 205 Reset Content', [CHUNKED])}${chunk('no body')}${LAST_CHUNK}`),
@@ -59,7 +59,7 @@ describe('answers that have no body', () => {
     expect((await client.send(get('/next')).response()).body).toBe('next');
   });
 
-  it('HEAD of an error that the sidecar answers itself', async () => {
+  it('because it is an error of the sidecar to HEAD has no body', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
     const client = await sidecar.connect();

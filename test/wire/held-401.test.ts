@@ -31,8 +31,8 @@ const RENEWALS = [
   ['after a while', settle],
 ] as const;
 
-describe.each(RENEWALS)('a 401 whose connection ends while another token is asked for, %s', (_, pause) => {
-  it.each(REFUSALS)('%s, passes as it came when there is none', async (_, refusal, body) => {
+describe.each(RENEWALS)('a 401 whose connection ends while another token is requested, %s', (_, pause) => {
+  it.each(REFUSALS)('%s, is passed on whole when there is no other token', async (_, refusal, body) => {
     const upstream = await startUpstream(lastly(refusal));
     const bearer = new FakeBearer({
       replace: async () => {
@@ -48,7 +48,7 @@ describe.each(RENEWALS)('a 401 whose connection ends while another token is aske
     expect(await client.send(post('/', 'x')).response()).toMatchObject({ status: 401, body });
   });
 
-  it.each(REFUSALS)('%s, is replayed when there is one', async (_, refusal) => {
+  it.each(REFUSALS)('%s, is replayed when there is another token', async (_, refusal) => {
     const upstream = await startUpstream(inTurn(lastly(refusal), answering(ok('fine'))));
     const bearer = new FakeBearer({
       replace: async () => {
@@ -64,7 +64,7 @@ describe.each(RENEWALS)('a 401 whose connection ends while another token is aske
   });
 });
 
-it('a 401 that breaks off while another token is asked for is replayed with it', async () => {
+it('a 401 that breaks off while another token is requested is replayed with it', async () => {
   const asked = Promise.withResolvers<void>();
   const renewal = Promise.withResolvers<string>();
   const upstream = await startUpstream(
@@ -94,7 +94,7 @@ it('a 401 that breaks off while another token is asked for is replayed with it',
   expect((await client.response()).body).toBe('fine');
 });
 
-it('what came with a held 401 is not overwritten by what is read meanwhile', async () => {
+it('bytes received with a held 401 are not overwritten by later reads', async () => {
   const asked = Promise.withResolvers<void>();
   const renewal = Promise.withResolvers<undefined>();
   const bearer = new FakeBearer({
@@ -119,7 +119,7 @@ it('what came with a held 401 is not overwritten by what is read meanwhile', asy
   expect(await client.response()).toMatchObject({ status: 401, body: BODY });
 });
 
-it('a 401 that is passed on starts the next request no sooner than there is a connection for it', async () => {
+it('after a 401 that is passed on, the next request waits until there is a connection for it', async () => {
   const upstream = await startUpstream(
     inTurn(lastly(answer(401, 'no', 'Connection: close')), async (arrived) => {
       arrived.answer(ok((await arrived.body()).text));
@@ -138,7 +138,7 @@ it('a 401 that is passed on starts the next request no sooner than there is a co
   expect((await client.response()).body).toBe(body);
 });
 
-it('a 401 that is passed on amid its request lets the app go on with that, also while it is still leaving', async () => {
+it('a 401 passed on amid an upload lets the app continue with the upload', async () => {
   const upstream = await startUpstream((arrived) => arrived.answer(answer(401, BODY)));
   const asked = Promise.withResolvers<void>();
   const renewal = Promise.withResolvers<undefined>();

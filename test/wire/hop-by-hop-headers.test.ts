@@ -18,7 +18,7 @@ async function answeredHead(fields: readonly string[]) {
   return (await sidecar.exchange(get('/'))).head;
 }
 
-describe('of a request', () => {
+describe('in a request', () => {
   it.each([
     ['keep-alive', ['Keep-Alive: timeout=5']],
     ['proxy-connection', ['Proxy-Connection: keep-alive']],
@@ -28,14 +28,14 @@ describe('of a request', () => {
     ['x-secret', ['Connection: keep-alive, X-SECRET', 'x-Secret: 1']],
     ['x-secret', ['X-Secret: 1', 'Connection: keep-alive', 'Connection: foo ,\tx-secret,']],
     ['upgrade', ['Upgrade: h2c']],
-  ])('%s does not pass (%j)', async (name, fields) => {
+  ])('%s is not forwarded (%j)', async (name, fields) => {
     const head = await arrivedHead(fields);
     expect(head.names).not.toContain(name);
     expect(head.values('connection').join()).not.toMatch(/secret|upgrade/i);
   });
 
   it.each([['TE: trailers'], ['TE: gzip, Trailers'], ['TE: deflate;q=0.5 ,trailers']])(
-    '%j passes as `trailers` alone',
+    'TE: %j is forwarded as trailers',
     async (field) => {
       expect((await arrivedHead([field, 'Connection: TE'])).value('te')).toBe('trailers');
     },
@@ -45,11 +45,11 @@ describe('of a request', () => {
     ['host', 'Connection: host'],
     ['authorization', 'Connection: Authorization'],
     ['token-sidecar-hop', 'Connection: Token-Sidecar-Hop'],
-  ])('%s cannot be nominated away', async (name, field) => {
+  ])('%s cannot be removed by Connection', async (name, field) => {
     expect((await arrivedHead([field])).values(name)).toHaveLength(1);
   });
 
-  it('Content-Length cannot be nominated away', async () => {
+  it('Content-Length cannot be removed by Connection', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const lines = ['Host: app.test', 'Connection: content-length', 'Content-Length: 20'];
@@ -60,7 +60,7 @@ describe('of a request', () => {
     expect((await upstream.requests[0]?.body())?.text).toBe('GET /x HTTP/1.1\r\n\r\n!');
   });
 
-  it('every other field passes: in order, with its case, repeated, with bytes beyond ASCII', async () => {
+  it('all other fields are forwarded in order with their case, repetitions and non-ASCII bytes', async () => {
     const fields = [
       'x-Lower-UPPER: 1',
       'Cookie: a=1',
@@ -82,25 +82,25 @@ describe('of a request', () => {
   });
 });
 
-describe('of an answer', () => {
+describe('in an answer', () => {
   it.each([
     ['proxy-connection', ['Proxy-Connection: close']],
     ['x-secret', ['Connection: X-Secret', 'x-secret: 1']],
     ['token-sidecar-error', ['Token-Sidecar-Error: bad_request']],
     ['token-sidecar-hop', ['token-sidecar-hop: somebody']],
     ['upgrade', ['Upgrade: h2c', 'Connection: upgrade']],
-  ])('%s does not pass (%j)', async (name, fields) => {
+  ])('%s is not forwarded (%j)', async (name, fields) => {
     const head = await answeredHead(fields);
     expect(head.names).not.toContain(name);
     expect(head.values('connection').join()).not.toMatch(/secret/i);
   });
 
-  it("keep-alive does not pass: if there is one, it is the sidecar's own", async () => {
+  it('Keep-Alive is not forwarded: a value is always the sidecar’s own', async () => {
     const head = await answeredHead(['Keep-Alive: timeout=99, max=7']);
     expect(head.values('keep-alive').join()).not.toMatch(/99|max/);
   });
 
-  it("an upstream's Connection: close ends neither the app's connection nor the answer", async () => {
+  it('Connection: close of the upstream ends neither the connection of the app nor the answer', async () => {
     const upstream = await startUpstream(async (request) => {
       request.answer(ok('whole', 'Connection: close'));
       request.connection.end();
@@ -112,7 +112,7 @@ describe('of an answer', () => {
     expect((await client.send(get('/2')).response()).body).toBe('whole');
   });
 
-  it('every other field passes: in order, with its case, repeated', async () => {
+  it('all other fields are forwarded in order with their case and repetitions', async () => {
     const fields = [
       'Set-Cookie: a=1; Path=/',
       'Location: http://elsewhere.test/x',
@@ -131,7 +131,7 @@ describe('of an answer', () => {
     expect(passed.map(([name, value]) => (value ? `${name}: ${value}` : `${name}:`))).toEqual(fields);
   });
 
-  it('the status and its reason pass', async () => {
+  it('status and reason phrase are forwarded', async () => {
     const upstream = await startUpstream(
       answering(message('HTTP/1.1 299 Rather Fine', ['Content-Length: 0'])),
     );
@@ -140,7 +140,7 @@ describe('of an answer', () => {
     expect((await sidecar.exchange(get('/'))).head.startLine).toBe('HTTP/1.1 299 Rather Fine');
   });
 
-  it.each([301, 302, 307, 308])('a %i is not followed', async (status) => {
+  it.each([301, 302, 307, 308])('a %i is forwarded, not followed', async (status) => {
     const upstream = await startUpstream(
       answering(message(`HTTP/1.1 ${status} Moved`, ['Location: /elsewhere', 'Content-Length: 0'])),
     );

@@ -27,7 +27,7 @@ describe('a client of HTTP/1.0', () => {
       `${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('hel')}${chunk('lo')}0\r\nT: 1\r\n\r\n`,
     ],
     ['empty and chunked', `${message('HTTP/1.1 200 OK', [CHUNKED])}${LAST_CHUNK}`],
-  ])('is sent no chunks when the answer is %s', async (_, bytes) => {
+  ])('gets no chunked coding when the answer is %s', async (_, bytes) => {
     const upstream = await startUpstream(answering(bytes));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -39,7 +39,7 @@ describe('a client of HTTP/1.0', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('is not told that an answer ended when it broke off', async () => {
+  it('sees that an answer broke off', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -54,7 +54,7 @@ describe('a client of HTTP/1.0', () => {
     expect(await client.closed()).toBe('reset');
   });
 
-  it('is sent no interim answers', async () => {
+  it('gets no interim answers', async () => {
     const upstream = await startUpstream(
       answering(`${message('HTTP/1.1 103 Early Hints', ['Link: </x>'])}${ok('final')}`),
     );
@@ -65,7 +65,7 @@ describe('a client of HTTP/1.0', () => {
     expect([answer.body, answer.interim]).toEqual(['final', []]);
   });
 
-  it('that asks for it keeps its connection when the answer says so', async () => {
+  it('that asks for keep-alive keeps its connection if the answer has a length', async () => {
     const upstream = await startUpstream(answering(ok('hello')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -97,7 +97,7 @@ describe('a client of HTTP/1.0', () => {
   });
 });
 
-it('a client of HTTP/1.1 is sent chunks when the length is not known', async () => {
+it('a client of HTTP/1.1 gets chunked coding when the length is unknown', async () => {
   const upstream = await startUpstream((arrived) => {
     arrived.answer(message('HTTP/1.1 200 OK', [], 'hello'));
     arrived.connection.end();

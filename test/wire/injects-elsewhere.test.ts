@@ -25,9 +25,9 @@ async function sent(inject: readonly Injection[], bytes: string, route: RouteOve
   return arrived;
 }
 
-describe('the token goes into', () => {
+describe('the token is put into', () => {
   it.each<[string, Injection[], string[], string[]]>([
-    ['a header of any name, by itself', [KEY], [FIRST], []],
+    ['a header of any name, without a scheme', [KEY], [FIRST], []],
     ['a header with a scheme', [{ ...KEY, scheme: 'Token' }], [`Token ${FIRST}`], []],
     [
       'several at once',
@@ -36,7 +36,7 @@ describe('the token goes into', () => {
       [`Bearer ${FIRST}`],
     ],
     ['Authorization without a scheme', [{ into: 'header', header: 'Authorization' }], [], [FIRST]],
-  ])('%s, in place of all that the app says of itself', async (_, inject, keys, authorizations) => {
+  ])('%s, replacing the app’s own fields of that name', async (_, inject, keys, authorizations) => {
     const own = ['X-API-KEY: own', 'x_api_key: own', 'Authorization: Basic own', 'X-Other: 1'];
     const { head } = await sent(inject, get('/a?b=1', ...own, 'Connection: x-api-key'));
     expect(head.startLine).toBe('GET /a?b=1 HTTP/1.1');
@@ -45,20 +45,20 @@ describe('the token goes into', () => {
     expect(head.value('x-other')).toBe('1');
   });
 
-  it('a query parameter, in place of that of the app', async () => {
+  it('a query parameter in place of the app’s', async () => {
     const { head } = await sent([QUERY], get('/a?access%5Ftoken=own&b=1', 'Authorization: Basic own'));
     expect(head.startLine).toBe(`GET /a?b=1&access_token=${FIRST} HTTP/1.1`);
     expect(head.values('authorization')).toEqual([]);
   });
 
-  it('the place of a placeholder, behind what scheme the app likes', async () => {
+  it('the position of the placeholder, after the scheme that the app chose', async () => {
     const { head } = await sent([PLACEHOLDER], get('/', 'Authorization: Token {{crm}}'));
     expect(head.values('authorization')).toEqual([`Token ${FIRST}`]);
     const bare = await sent([PLACEHOLDER], get('/', 'X-Other: 1'));
     expect(bare.head.values('authorization')).toEqual([]);
   });
 
-  it('no trailer, nor does what the app has there', async () => {
+  it('no trailer, and the app’s trailer of that name is removed', async () => {
     const trailers = 'X-Api-Key: own\r\nX-Sum: 1\r\n\r\n';
     const arrived = await sent([KEY], `${request('POST', '/', [CHUNKED])}${chunk('data')}0\r\n${trailers}`);
     const { trailers: came } = await arrived.body();
@@ -66,7 +66,7 @@ describe('the token goes into', () => {
     expect(came.values('x-api-key')).toEqual([]);
   });
 
-  it('nothing, where the request is TRACE or there is no token', async () => {
+  it('nothing in a TRACE request or when there is no token', async () => {
     const { head } = await sent([KEY, QUERY], request('TRACE', '/?access_token=own', ['X-Api-Key: own']));
     expect(head.startLine).toBe('TRACE / HTTP/1.1');
     expect(head.values('x-api-key')).toEqual([]);
@@ -77,7 +77,7 @@ describe('the token goes into', () => {
     expect(upstream.requests[0]?.head.values('x-api-key')).toEqual([]);
   });
 
-  it('the request that is sent again after a 401, as the new one', async () => {
+  it('the request that is sent again after a 401, as the new token', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('now'))));
     const bearer = renewable();
     const sidecar = await startSidecar({ upstream, bearer, route: { inject: [KEY, QUERY] } });
@@ -87,7 +87,7 @@ describe('the token goes into', () => {
     expect(bearer.accepts).toEqual([`Bearer ${SECOND}`]);
   });
 
-  it('what is asked of a host of the forward proxy', async () => {
+  it('a request to a host of the forward proxy', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, { inject: [KEY] }) });
     const host = `Host: ${upstream.authority}`;
@@ -99,7 +99,7 @@ describe('the token goes into', () => {
   });
 });
 
-describe('existingAuthorization is of the injected places, and of Authorization', () => {
+describe('existingAuthorization applies to the injected fields and to Authorization', () => {
   it.each([
     ['the header', get('/', 'x-api-key: own')],
     ['the header, with an underscore', get('/', 'x_api_key: own')],
@@ -141,29 +141,29 @@ describe('a request without the placeholder', () => {
     return upstream.arrived.map(({ headers }) => [headers.authorization ?? []].flat());
   }
 
-  it.each(PROTOCOLS)('waits for no token: %s', async (protocol) => {
+  it.each(PROTOCOLS)('does not wait for a token: %s', async (protocol) => {
     const bearer = withoutToken();
     expect(await asked(protocol, 200, bearer)).toEqual([[]]);
     expect(bearer.obtained).toBe(0);
   });
 
-  it.each(PROTOCOLS)('says nothing about the token, whatever its answer: %s', async (protocol) => {
+  it.each(PROTOCOLS)('does not affect the state of the token, whatever the answer: %s', async (protocol) => {
     const bearer = renewable();
     expect(await asked(protocol, 401, bearer)).toEqual([[]]);
     expect(await asked(protocol, 200, bearer)).toEqual([[]]);
     expect([bearer.refused, bearer.accepts]).toEqual([[], []]);
   });
 
-  it('has its token where that also goes elsewhere', async () => {
+  it('waits for a token if it is also injected elsewhere', async () => {
     const { head } = await sent([PLACEHOLDER, KEY], get('/'));
     expect(head.values('x-api-key')).toEqual([FIRST]);
   });
 });
 
-describe('a placeholder is refused', () => {
+describe('a request with a placeholder is refused', () => {
   const bytes = (...fields: string[]) => get('/other', ...fields);
 
-  it('towards another route, in another field, and where it would be kept', async () => {
+  it('if the placeholder is for another route, in another field, or would be kept', async () => {
     const own = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({
@@ -193,7 +193,7 @@ describe('a placeholder is refused', () => {
     expect((await sidecar.exchange(get('/', 'Authorization: Bearer {{crm}}'))).status).toBe(200);
   });
 
-  it('towards a host that is not on the list', async () => {
+  it('if the host is not listed', async () => {
     const listed = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(ok()), 'plain');
     const sidecar = await startSidecar({
@@ -207,8 +207,8 @@ describe('a placeholder is refused', () => {
   });
 });
 
-describe('over HTTP/2', () => {
-  it('from app to upstream, with trailers', async () => {
+describe('injection over HTTP/2', () => {
+  it('works from the app to the upstream and ignores trailers', async () => {
     const upstream = await startHttp2(async (arrived) => {
       const { trailers } = await arrived.body();
       arrived.stream.respond({ ':status': 200 });
@@ -238,7 +238,7 @@ describe('over HTTP/2', () => {
     expect(arrived?.headers[':path']).toBe(`/?access_token=${FIRST}`);
   });
 
-  it('to be put in no table by anybody (RFC 7541 §7.1.3)', async () => {
+  it('marks the token as never indexed (RFC 7541 §7.1.3)', async () => {
     const upstream = await startFrames((connection) => connection.settings());
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, inject: [KEY, QUERY] } });
     const answered = sidecar.exchange(get('/'));
@@ -257,7 +257,7 @@ describe('over HTTP/2', () => {
     ['X-Api-Key: own', 'x-api-key', 0x10],
     ['X_Api-Key: own', 'x_api-key', 0x10],
     ['X-Other: 1', '/?access_token=own', 0x14],
-  ])('nor what the app has there by itself: %s', async (field, mark, begins) => {
+  ])('also marks the app’s own field of that name as never indexed: %s', async (field, mark, begins) => {
     const upstream = await startFrames((connection) => connection.settings());
     const route = { protocol: HTTP2, inject: [KEY, QUERY], existingAuthorization: 'keep' } as const;
     const sidecar = await startSidecar({ upstream, route });
@@ -270,7 +270,7 @@ describe('over HTTP/2', () => {
   });
 });
 
-it('no part of a target with a token is in a log line, an answer or a metric', async () => {
+it('a target that holds a token appears in no log line, answer or metric', async () => {
   const upstream = await startUpstream((arrived) => arrived.connection.destroy());
   const bearer = new FakeBearer();
   const sidecar = await startSidecar({ upstream, bearer, route: { inject: [KEY, QUERY] } });

@@ -4,8 +4,8 @@ import { CHUNKED, chunk, get, LAST_CHUNK, ok, post, request } from './messages.t
 import { answering, startUpstream } from './raw-upstream.ts';
 import { routeTo, startSidecar } from './sidecar.ts';
 
-describe('the token is injected', () => {
-  it('sends the request on byte for byte but for Host and Authorization', async () => {
+describe('the injected token', () => {
+  it('leaves the request unchanged byte for byte except Host and Authorization', async () => {
     const upstream = await startUpstream(answering(ok('hello')));
     const sidecar = await startSidecar({ upstream });
 
@@ -22,7 +22,7 @@ describe('the token is injected', () => {
   });
 
   it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'PURGE'])(
-    'into %s',
+    'is added to %s',
     async (method) => {
       const upstream = await startUpstream(answering(ok('done')));
       const sidecar = await startSidecar({ upstream });
@@ -35,7 +35,7 @@ describe('the token is injected', () => {
   );
 
   it.each(['POST', 'DELETE', 'OPTIONS', 'GET'])(
-    'into %s with a chunked body, which stays framed',
+    'is added to %s with a chunked body, which stays chunked',
     async (method) => {
       const upstream = await startUpstream(answering(ok('done')));
       const sidecar = await startSidecar({ upstream });
@@ -50,7 +50,7 @@ describe('the token is injected', () => {
     },
   );
 
-  it('into a request with a body of known length', async () => {
+  it('is added to a request with a body of known length', async () => {
     const upstream = await startUpstream(answering(ok('done')));
     const sidecar = await startSidecar({ upstream });
 
@@ -62,7 +62,7 @@ describe('the token is injected', () => {
     expect(arrived?.head.values('authorization')).toEqual([FIRST]);
   });
 
-  it('as it is at that moment, on an open connection too', async () => {
+  it('is the one held at that moment, also on an open connection', async () => {
     const upstream = await startUpstream(answering(ok()));
     const bearer = new FakeBearer();
     const sidecar = await startSidecar({ upstream, bearer });
@@ -75,7 +75,7 @@ describe('the token is injected', () => {
     expect(upstream.requests.map(({ head }) => head.values('authorization'))).toEqual([[FIRST], [SECOND]]);
   });
 
-  it('once it has been obtained, when none is held', async () => {
+  it('is sent once it has been obtained if none was held', async () => {
     const upstream = await startUpstream(answering(ok('late')));
     const granted = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();
@@ -99,7 +99,7 @@ describe('the token is injected', () => {
     expect((await upstream.requests[0]?.body())?.text).toBe('the body');
   });
 
-  it("of the route's own credential", async () => {
+  it('is that of the route’s own credential', async () => {
     const one = await startUpstream(answering(ok()));
     const two = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({

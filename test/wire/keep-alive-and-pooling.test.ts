@@ -30,7 +30,7 @@ describe("the app's connection", () => {
   );
 
   it.each(['\r\n', 'x'.repeat(20_000), get('/next')])(
-    'whose last request is followed by what is no part of it gets its answer whole (%#)',
+    'whose last request is followed by excess bytes gets the answer whole (%#)',
     async (stray) => {
       const body = 'a'.repeat(200_000);
       const upstream = await startUpstream(answering(ok(body)));
@@ -45,7 +45,7 @@ describe("the app's connection", () => {
     },
   );
 
-  it('that is new each time gets what belongs to each request', async () => {
+  it('replaced for each request gets the right answer each time', async () => {
     const upstream = await startUpstream((arrived) =>
       arrived.answer(ok(`${arrived.head.target} ${arrived.head.value('x')}`)),
     );
@@ -61,7 +61,7 @@ describe("the app's connection", () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('that says nothing disturbs nobody', async () => {
+  it('that sends nothing does no harm', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const silent = await sidecar.connect();
@@ -128,7 +128,7 @@ describe('upstream connections', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('are not shared between an answer that is still read and the next request', async () => {
+  it('are not shared between an answer still being read and the next request', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const slow = await sidecar.connect();

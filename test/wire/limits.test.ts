@@ -23,7 +23,7 @@ async function start() {
   return { upstream, sidecar: await startSidecar({ upstream, limits: LIMITS }) };
 }
 
-describe('at the limit a request passes', () => {
+describe('a request at the limit passes', () => {
   it.each([
     ['head', headOf(512)],
     ['field count', fieldsOf(10)],
@@ -37,7 +37,7 @@ describe('at the limit a request passes', () => {
   });
 });
 
-describe('past the limit it is refused, and nothing goes upstream', () => {
+describe('a request over the limit is refused, and nothing is sent upstream', () => {
   it.each([
     ['head', headOf(513), 'headers_too_large'],
     ['field count', fieldsOf(11), 'headers_too_large'],
@@ -66,7 +66,7 @@ describe('past the limit it is refused, and nothing goes upstream', () => {
   });
 });
 
-it('a chunked body that grows past the limit is refused, and never ends upstream', async () => {
+it('a chunked body that grows over the limit is refused, and never complete upstream', async () => {
   const { upstream, sidecar } = await start();
   const client = await sidecar.connect();
 
@@ -79,7 +79,7 @@ it('a chunked body that grows past the limit is refused, and never ends upstream
   expect(upstream.text).not.toMatch(/\r\n0\r\n/);
 });
 
-it('without a limit a body may be of any size', async () => {
+it('without a limit a body may have any size', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ upstream });
 
@@ -89,7 +89,7 @@ it('without a limit a body may be of any size', async () => {
 });
 
 describe('requests in flight', () => {
-  it('over the limit are answered 503 overloaded, until one has ended', async () => {
+  it('over the limit get 503 overloaded until one has ended', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, limits: { maxInFlight: 2 } });
     const [one, two, three] = await Promise.all([sidecar.connect(), sidecar.connect(), sidecar.connect()]);
@@ -111,7 +111,7 @@ describe('requests in flight', () => {
     expect(upstream.targets).toHaveLength(3);
   });
 
-  it('whose apps have left no longer count', async () => {
+  it('whose apps have left are not counted', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, limits: { maxInFlight: 1 } });
     const gone = await sidecar.connect();

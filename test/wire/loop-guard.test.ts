@@ -5,7 +5,7 @@ import { answering, startUpstream } from './raw-upstream.ts';
 import { startRelay } from './relay.ts';
 import { routeTo, startSidecar } from './sidecar.ts';
 
-describe('a request that comes back is a loop', () => {
+describe('a request that returns to the sidecar is refused as a loop', () => {
   it.each([
     ['GET', get('/')],
     ['POST', post('/', 'body')],
@@ -25,7 +25,7 @@ describe('a request that comes back is a loop', () => {
     expect(await sidecar.metric('proxy_errors_total', { error: 'loop_detected' })).toBe(1);
   });
 
-  it('through another sidecar', async () => {
+  it('when it comes back through another sidecar', async () => {
     const relay = await startRelay();
     const outer = await startSidecar({ routes: [routeTo(relay)], instanceId: 'outer' });
     const inner = await startSidecar({ routes: [routeTo(outer)], instanceId: 'inner' });
@@ -41,10 +41,10 @@ describe('a request that comes back is a loop', () => {
   });
 });
 
-describe('the mark', () => {
+describe('the loop detection field', () => {
   it.each([
     ['is set', [], 'wire-instance'],
-    ['is added to the one that is there', ['token-sidecar-hop: other'], 'other, wire-instance'],
+    ['is added to an existing value', ['token-sidecar-hop: other'], 'other, wire-instance'],
     ['is no part of another', ['Token-Sidecar-Hop: wire-instance-2'], 'wire-instance-2, wire-instance'],
   ])('%s', async (_, fields, expected) => {
     const upstream = await startUpstream(answering(ok()));

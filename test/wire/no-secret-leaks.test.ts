@@ -20,7 +20,7 @@ const FAILURES: [string, Script, RouteOverrides, 'plain'?][] = [
   ['a refused client', () => {}, { existingAuthorization: 'reject' }],
 ];
 
-describe('neither a token nor what the app sent appears in a log line or an answer', () => {
+describe('no token and nothing that the app sent appears in a log line or an answer after', () => {
   it.each(FAILURES)('%s', async (_, script, route, transport) => {
     const upstream = await startUpstream(script, transport);
     const sidecar = await startSidecar({ upstream, bearer: renewable(), route });
@@ -37,7 +37,7 @@ describe('neither a token nor what the app sent appears in a log line or an answ
     expect([...sidecar.logLines, ...told].join('\n')).not.toMatch(new RegExp(`${TOKEN_MARK}|${SECRET}`));
   });
 
-  it('a certificate that is not trusted', async () => {
+  it('an untrusted certificate', async () => {
     const upstream = await startUpstream(() => {}, selfSigned('127.0.0.1'));
     const sidecar = await startSidecar({ upstream });
 

@@ -22,12 +22,12 @@ async function start() {
 }
 
 describe.each(['127.0.0.1', 'localhost', '0.0.0.0', '[::ffff:127.0.0.1]', '127.1', '2130706433'])(
-  'a listener of the program itself, as %s',
+  'a listener of the same program, as %s',
   (host) => {
     it.each([
       ['a request', getOf],
       ['a tunnel', connectTo],
-    ])('is no destination of %s', async (_, asking) => {
+    ])('is refused as a destination of %s', async (_, asking) => {
       const { listener, sidecar } = await start();
       const answer = await sidecar.exchange(asking(`${host}:${listener.address.port}`));
       expectProblem(answer, 'destination_not_allowed');
@@ -39,18 +39,18 @@ describe.each(['127.0.0.1', 'localhost', '0.0.0.0', '[::ffff:127.0.0.1]', '127.1
 it.each([
   ['a request', getOf],
   ['a tunnel', connectTo],
-])('the proxy itself is no destination of %s', async (_, asking) => {
+])('the proxy’s own listener is refused as a destination of %s', async (_, asking) => {
   const { sidecar } = await start();
   const answer = await sidecar.exchange(asking(`127.0.0.1:${sidecar.address.port}`));
   expectProblem(answer, 'destination_not_allowed');
 });
 
-it('other programs on loopback are as before', async () => {
+it('other programs on loopback are allowed as before', async () => {
   const { other, sidecar } = await start();
   expect((await sidecar.exchange(getOf(other.authority))).body).toBe('public');
 });
 
-it('a listener that the list has is a destination', async () => {
+it('a listener of the same program is allowed if it is listed', async () => {
   const listener = await startUpstream(answering(ok('listed')));
   const sidecar = await startSidecar({
     otherListeners: [listener.address],

@@ -7,7 +7,7 @@ import { startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe('pipelined requests', () => {
-  it('are answered in order, those with bodies too', async () => {
+  it('are answered in order, including those with bodies', async () => {
     const upstream = await startUpstream(async (arrived) => {
       const { text } = await arrived.body();
       arrived.answer(ok(`${arrived.head.method} ${arrived.head.target} ${text}`));
@@ -48,7 +48,7 @@ describe('pipelined requests', () => {
     expect([(await client.response()).body, (await client.response()).body]).toEqual(['one', 'two']);
   });
 
-  it('are put together from what comes piece by piece while an earlier one is served', async () => {
+  it('are assembled from pieces while an earlier one is served', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -69,7 +69,7 @@ describe('pipelined requests', () => {
     expect(upstream.targets).toEqual(['/1', '/2']);
   });
 
-  it('before a malformed one are answered, then that is refused', async () => {
+  it('before a malformed one are answered, and then that one is refused', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('fine')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -82,7 +82,7 @@ describe('pipelined requests', () => {
     expect(upstream.targets).toEqual(['/1']);
   });
 
-  it('after one that says close are not served', async () => {
+  it('after a request with Connection: close are ignored', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('fine')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -95,7 +95,7 @@ describe('pipelined requests', () => {
     expect(upstream.targets).toEqual(['/1', '/fence']);
   });
 
-  it('by the hundred in one write', async () => {
+  it('are all answered when hundreds come in one write', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok(arrived.head.target)));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -106,7 +106,7 @@ describe('pipelined requests', () => {
     for (const target of targets) expect((await client.response()).body).toBe(target);
   });
 
-  it('are read no further ahead than a bound while an earlier one is served', async () => {
+  it('are read ahead only up to a limit while an earlier one is served', async () => {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/fence') arrived.answer(ok());
     });

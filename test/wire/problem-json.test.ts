@@ -5,7 +5,7 @@ import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-it("the sidecar's own answers are problem details", async () => {
+it('the sidecar’s own errors are problem details', async () => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -21,7 +21,7 @@ it("the sidecar's own answers are problem details", async () => {
   ]);
 });
 
-it('they repeat neither field values nor upstream bytes', async () => {
+it('problem details quote neither field values nor bytes of the upstream', async () => {
   const upstream = await startUpstream(answering('UPSTREAM-BYTES\r\n\r\n'));
   const sidecar = await startSidecar({ upstream });
 
@@ -35,7 +35,7 @@ it('they repeat neither field values nor upstream bytes', async () => {
   expect(broken.body + refused.body).not.toMatch(/UPSTREAM-BYTES|CLIENT-VALUE/);
 });
 
-it('an upstream that answers a problem of its own is told apart', async () => {
+it('a problem from the upstream is distinguishable from the sidecar’s own', async () => {
   const problem = '{"code":"route_not_found"}';
   const fields = 'Content-Type: application/problem+json\r\ntoken-sidecar-error: route_not_found';
   const upstream = await startUpstream(

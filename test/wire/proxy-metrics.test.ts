@@ -79,8 +79,8 @@ describe('a request is counted once, when it ends', () => {
   });
 });
 
-describe('of the upstream is counted', () => {
-  it('its own time, apart from the answer as a whole, for each time that a request was sent', async () => {
+describe('the upstream metrics', () => {
+  it('measure each attempt apart from the whole answer', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -95,7 +95,7 @@ describe('of the upstream is counted', () => {
     await client.response();
   });
 
-  it('a connection once, however many requests it carries', async () => {
+  it('count a connection once, however many requests it carries', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -109,8 +109,8 @@ describe('of the upstream is counted', () => {
   });
 });
 
-describe("an answer of the sidecar's own is counted with its code", () => {
-  it('on the route', async () => {
+describe('an error of the sidecar is counted with its code', () => {
+  it('for its route', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -121,7 +121,7 @@ describe("an answer of the sidecar's own is counted with its code", () => {
     expect(await sidecar.metric('proxy_errors_total')).toBe(1);
   });
 
-  it('on no route', async () => {
+  it('for no route', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ routes: [routeTo(upstream, { match: { pathPrefix: '/api' } })] });
 

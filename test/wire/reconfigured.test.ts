@@ -11,8 +11,8 @@ import { forwardTo, routeTo, startSidecar } from './sidecar.ts';
 
 const OTHER = { match: { pathPrefix: '/other' }, name: 'other' };
 
-describe('a request under way', () => {
-  it('ends by the route that it began on, which is gone for the next one', async () => {
+describe('after a reload, a request in flight', () => {
+  it('finishes with the route that it began with, which the next request no longer has', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -35,7 +35,7 @@ describe('a request under way', () => {
     expect(await arrived.connection.closed()).toBe('end');
   });
 
-  it('that waits for its token is sent with it, once there is one', async () => {
+  it('that waits for its token is sent once there is one', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
     const upstream = await startUpstream(answering(ok('late')));
@@ -51,7 +51,7 @@ describe('a request under way', () => {
     expect(upstream.requests[0]?.head.values('authorization')).toEqual([FIRST]);
   });
 
-  it('is sent again with another token after a 401, by the credential that it began with', async () => {
+  it('is sent again after a 401 with another token of the credential that it began with', async () => {
     const upstream = await startUpstream(
       inTurn(
         () => {},
@@ -70,7 +70,7 @@ describe('a request under way', () => {
     expect(upstream.requests[1]?.head.values('authorization')).toEqual([SECOND]);
   });
 
-  it('is one of those that the limit counts', async () => {
+  it('still counts towards the limit', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -88,8 +88,8 @@ describe('a request under way', () => {
   });
 });
 
-describe('a connection of the app that stays', () => {
-  it('has its next request served by what is in use by then', async () => {
+describe('after a reload, an open connection of an app', () => {
+  it('has its next request served by the new configuration', async () => {
     const upstream = await startUpstream(answering(ok('passed')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -104,8 +104,8 @@ describe('a connection of the app that stays', () => {
   });
 });
 
-describe('a connection to an upstream', () => {
-  it('serves a route that reaches it as before, whatever else has changed of that', async () => {
+describe('after a reload, a connection to an upstream', () => {
+  it('serves an unchanged route as before, whatever else changed', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     await sidecar.exchange(get('/1'));
@@ -120,7 +120,7 @@ describe('a connection to an upstream', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('serves it by HTTP/2, too', async () => {
+  it('serves an unchanged route over HTTP/2 too', async () => {
     const upstream = await startHttp2(respond('h2'));
     const route = { protocol: HTTP2 };
     const sidecar = await startSidecar({ upstream, route });
@@ -136,8 +136,8 @@ describe('a connection to an upstream', () => {
   it.each([
     ['its timeouts', { timeouts: { connectMs: 9_999 } }],
     ['its name', { name: 'renamed' }],
-    ['what is spoken', { protocol: 'http1' as const }],
-  ])('is closed where the route differs in %s', async (_, route) => {
+    ['its protocol', { protocol: 'http1' as const }],
+  ])('is closed if the route differs in %s', async (_, route) => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     await sidecar.exchange(get('/1'));
@@ -149,7 +149,7 @@ describe('a connection to an upstream', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('is not closed by a change that cannot be made, and serves on', async () => {
+  it('is kept and used if the new configuration is invalid', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     await sidecar.exchange(get('/1'));
@@ -163,7 +163,7 @@ describe('a connection to an upstream', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('serves on through many changes', async () => {
+  it('is kept and used through many changes', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     for (let count = 0; count < 20; count++) {
@@ -174,12 +174,12 @@ describe('a connection to an upstream', () => {
   });
 });
 
-describe('the forward proxy', () => {
+describe('after a reload, the forward proxy', () => {
   function absolute(authority: string, path = '/'): string {
     return message(`GET http://${authority}${path} HTTP/1.1`, [`Host: ${authority}`]);
   }
 
-  it('goes on with the connections of hosts that are still listed', async () => {
+  it('keeps connections to hosts that are still listed', async () => {
     const upstream = await startUpstream(answering(ok()));
     const forwardProxy = forwardTo(upstream);
     const sidecar = await startSidecar({ forwardProxy });
@@ -197,7 +197,7 @@ describe('the forward proxy', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('closes those of hosts that are not, and leads nobody there', async () => {
+  it('closes connections to hosts no longer listed, and refuses requests for them', async () => {
     const upstream = await startUpstream(answering(ok()));
     const forwardProxy = forwardTo(upstream);
     const sidecar = await startSidecar({ forwardProxy });
@@ -215,7 +215,7 @@ describe('the forward proxy', () => {
 
 const CHANGES = volume(20, 60);
 
-it('no request fails, by either version of HTTP, while the settings change all the time', async () => {
+it('no request fails in either version of HTTP while the settings change continuously', async () => {
   const upstream = await startUpstream(answering(ok('served')));
   const second = await startHttp2(respond('served'));
   const routes = [

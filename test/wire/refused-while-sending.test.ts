@@ -11,7 +11,7 @@ it.each([
   ['of known length', request('POST', '/other', [], LARGE)],
   ['chunked', request('POST', '/other', [CHUNKED]) + chunk(LARGE)],
   ['malformed', `${request('POST', '/other', [CHUNKED])}nonsense${LARGE}`],
-])('an app that is refused amid a large upload, %s, gets its answer all the same', async (_, bytes) => {
+])('an app that is refused amid a large upload, %s, still gets its answer', async (_, bytes) => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ routes: [routeTo(upstream, { match: { pathPrefix: '/api' } })] });
   const client = await sidecar.connect();
@@ -23,7 +23,7 @@ it.each([
   expect(await client.closed()).toBe('end');
 });
 
-it('a refused request with a small body leaves the connection fit for the next', async () => {
+it('after a refused request with a small body the connection serves the next request', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ routes: [routeTo(upstream, { match: { pathPrefix: '/api' } })] });
   const client = await sidecar.connect();

@@ -15,7 +15,7 @@ async function sentUpstream(
   return upstream.requests[0]?.head.values('authorization');
 }
 
-describe('replace', () => {
+describe('existingAuthorization: replace', () => {
   it.each([
     ['one', ['Authorization: Basic YTpi']],
     ['another case', ['AUTHORIZATION: Basic YTpi']],
@@ -24,11 +24,11 @@ describe('replace', () => {
     ['one nominated in Connection', ['Authorization: Basic YTpi', 'Connection: authorization']],
     ['none, with a nomination', ['Connection: Authorization']],
     ['none, with a nomination in a list', ['Connection: close , AUTHORIZATION']],
-  ])('sends exactly the token instead of %s', async (_, fields) => {
+  ])('sends only the token instead of %s', async (_, fields) => {
     expect(await sentUpstream('replace', fields)).toEqual([FIRST]);
   });
 
-  it('lets no Authorization through as a trailer', async () => {
+  it('removes Authorization from trailers', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
 
@@ -40,7 +40,7 @@ describe('replace', () => {
   });
 });
 
-describe('keep', () => {
+describe('existingAuthorization: keep', () => {
   it.each([
     ["passes the client's", ['Authorization: Basic YTpi'], ['Basic YTpi']],
     [
@@ -54,8 +54,8 @@ describe('keep', () => {
   });
 });
 
-describe('reject', () => {
-  it('injects when the client sent none', async () => {
+describe('existingAuthorization: reject', () => {
+  it('injects the token when the client sent none', async () => {
     expect(await sentUpstream('reject', [])).toEqual([FIRST]);
   });
 

@@ -49,7 +49,7 @@ describe('a 401 is replayed with another token', () => {
     expect(await sidecar.metric('proxy_requests_total')).toBe(1);
   });
 
-  it('whose body is long and chunked, of which nothing reaches the app', async () => {
+  it('if its body is long and chunked, and the app sees none of it', async () => {
     const refusal = `${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('refused'.repeat(100_000))}${LAST_CHUNK}`;
     const { sidecar } = await start({}, inTurn(answering(refusal), answering(ok('fine'))));
     const client = await sidecar.connect();
@@ -60,14 +60,14 @@ describe('a 401 is replayed with another token', () => {
     expect(client.received.text).not.toContain('refused');
   });
 
-  it('whose body never ends', async () => {
+  it('if its body never ends', async () => {
     const endless = message('HTTP/1.1 401 No', [CHUNKED], chunk('refused'));
     const { sidecar } = await start({}, inTurn(answering(endless), answering(ok('fine'))));
 
     expect((await sidecar.exchange(get('/'))).body).toBe('fine');
   });
 
-  it('whose connection closes', async () => {
+  it('if its connection closes', async () => {
     const { sidecar } = await start(
       {},
       inTurn(
@@ -101,7 +101,7 @@ describe('a 401 is replayed with another token', () => {
     expect(upstream.requests).toHaveLength(10);
   });
 
-  it('once: the second 401 passes, and counts as a failure', async () => {
+  it('only once: the second 401 is passed on and counted as a failure', async () => {
     const { upstream, bearer, sidecar, replays } = await start({}, answering(REFUSAL));
 
     expect(await sidecar.exchange(get('/'))).toMatchObject({ status: 401, body: 'who are you' });
@@ -112,7 +112,7 @@ describe('a 401 is replayed with another token', () => {
     expect([await replays('success'), await replays('failure')]).toEqual([0, 1]);
   });
 
-  it('of an upgrade', async () => {
+  it('for an upgrade', async () => {
     const switched = message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: raw']);
     const { upstream, sidecar } = await start({}, inTurn(answering(REFUSAL), answering(switched)));
 
@@ -128,7 +128,7 @@ describe('a 401 is replayed with another token', () => {
   });
 });
 
-describe('a 401 passes as it came', () => {
+describe('a 401 is passed on unchanged', () => {
   const own = ['Authorization: Basic YTpi'];
   it.each<[string, SidecarSettings & { fields?: string[]; body?: string }]>([
     ['when the body is too large to keep', { body: 'x'.repeat(1025) }],
@@ -158,7 +158,7 @@ describe('a 401 passes as it came', () => {
       { existingAuthorization: 'keep' },
       ['Authorization: Basic YTpi'],
     ],
-  ])('and renews nothing when %s', async (_, route, fields) => {
+  ])('and the token is not renewed when %s', async (_, route, fields) => {
     const { bearer, sidecar } = await start({ route }, answering(REFUSAL));
 
     await sidecar.exchange(get('/', ...fields));
@@ -167,7 +167,7 @@ describe('a 401 passes as it came', () => {
   });
 });
 
-it('a 401 to a body that is too large to keep renews the token for those who come next', async () => {
+it('a 401 to a request whose body was too large to keep renews the token for later requests', async () => {
   const { bearer, sidecar } = await start({}, answering(REFUSAL));
 
   expect((await sidecar.exchange(post('/', 'x'.repeat(1025)))).status).toBe(401);
@@ -175,7 +175,7 @@ it('a 401 to a body that is too large to keep renews the token for those who com
   expect(bearer.refused).toEqual([FIRST]);
 });
 
-describe('the token source is told that a token was accepted', () => {
+describe('the token source learns that a token was accepted', () => {
   it.each([
     [200, true],
     [302, true],
@@ -185,7 +185,7 @@ describe('the token source is told that a token was accepted', () => {
     [429, false],
     [500, false],
     [503, false],
-  ])('by status %i: %s', async (status, proof) => {
+  ])('from status %i: %s', async (status, proof) => {
     const { bearer, sidecar } = await start({}, answering(answer(status, 'so')));
 
     expect((await sidecar.exchange(get('/'))).status).toBe(status);
@@ -193,7 +193,7 @@ describe('the token source is told that a token was accepted', () => {
     expect(bearer.accepts).toEqual(proof ? [FIRST] : []);
   });
 
-  it('by the answer to the replay, of the value that the replay carried', async () => {
+  it('from the answer to the replay, for the token of the replay', async () => {
     const { bearer, sidecar } = await start();
 
     await sidecar.exchange(get('/'));
@@ -201,7 +201,7 @@ describe('the token source is told that a token was accepted', () => {
     expect(bearer.accepts).toEqual([SECOND]);
   });
 
-  it('by no 401', async () => {
+  it('never from a 401', async () => {
     const { bearer, sidecar } = await start({}, answering(REFUSAL));
 
     await sidecar.exchange(get('/'));
@@ -210,8 +210,8 @@ describe('the token source is told that a token was accepted', () => {
   });
 });
 
-describe('a 401 in unlucky moments', () => {
-  it('amid the upload: the replay is whole, or there is none', async () => {
+describe('a 401 at an unlucky moment', () => {
+  it('amid the upload leads to a complete replay or to none', async () => {
     const { upstream, sidecar } = await start(
       {},
       inTurn(
@@ -229,7 +229,7 @@ describe('a 401 in unlucky moments', () => {
     expect(answered.body).toBe(answered.status === 200 ? 'got helloworld' : 'who are you');
   });
 
-  it('the app leaves while the token is renewed: nothing is replayed', async () => {
+  it('is not replayed if the app left during the renewal', async () => {
     const renewal = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();
     const bearer = new FakeBearer({

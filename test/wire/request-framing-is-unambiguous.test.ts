@@ -37,7 +37,7 @@ async function expectRefusedAtHead(bytes: string): Promise<void> {
   expect((await expectRefused(bytes, 'plain')).beforeFence).toBe('');
 }
 
-describe('refuses a body whose length can be read in two ways', () => {
+describe('a body whose length can be read in two ways is refused', () => {
   it.each([
     ['Content-Length and Transfer-Encoding', ['Content-Length: 5', CHUNKED]],
     ['Transfer-Encoding and Content-Length', [CHUNKED, 'Content-Length: 5']],
@@ -83,12 +83,12 @@ describe('refuses a body whose length can be read in two ways', () => {
     await expectRefusedAtHead(message('POST / HTTP/1.1', ['Host: app.test', ...fields], LAST_CHUNK));
   });
 
-  it('Transfer-Encoding of an HTTP/1.0 request', async () => {
+  it('such as Transfer-Encoding in an HTTP/1.0 request', async () => {
     await expectRefusedAtHead(message('POST / HTTP/1.0', ['Host: app.test', CHUNKED], LAST_CHUNK));
   });
 });
 
-describe('refuses a head that is not HTTP/1.1', () => {
+describe('a head that is not HTTP/1.1 is refused', () => {
   const line = (startLine: string): string => message(startLine, ['Host: app.test']);
   const field = (text: string): string => message('GET / HTTP/1.1', ['Host: app.test', text]);
   it.each([
@@ -137,7 +137,7 @@ describe('refuses a head that is not HTTP/1.1', () => {
   });
 });
 
-it('passes a method that it does not know', async () => {
+it('a request with an unknown method passes', async () => {
   const upstream = await startUpstream(answering(ok('fine')));
   const sidecar = await startSidecar({ upstream });
 
@@ -149,7 +149,7 @@ it('passes a method that it does not know', async () => {
   expect(await sidecar.metric('proxy_requests_total', { method: '_OTHER', code: '200' })).toBe(1);
 });
 
-describe('refuses a Host that is missing, repeated or no authority', () => {
+describe('a Host that is missing, repeated or not an authority is refused', () => {
   it.each([
     ['none', []],
     ['two', ['Host: app.test', 'Host: app.test']],
@@ -167,7 +167,7 @@ describe('refuses a Host that is missing, repeated or no authority', () => {
   });
 });
 
-describe('refuses a malformed chunked body, and ends the request nowhere', () => {
+describe('a malformed chunked body is refused, and never complete upstream', () => {
   it.each([
     ['a signed size', '+5\r\nhello\r\n'],
     ['a negative size', '-5\r\nhello\r\n'],
@@ -204,7 +204,7 @@ describe('refuses a malformed chunked body, and ends the request nowhere', () =>
 it.each([
   ['head', message('POST / HTTP/1.1', ['Host: app.test', 'Content-Length: 5', CHUNKED], LAST_CHUNK)],
   ['body', `${request('POST', '/', [CHUNKED])}nonsense\r\n`],
-])('closes the connection of its own accord after refusing a %s', async (_, bytes) => {
+])('the sidecar closes the connection after refusing a %s', async (_, bytes) => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ upstream });
   const client = await sidecar.connect();
@@ -214,7 +214,7 @@ it.each([
   expect(await client.closed()).toBe('end');
 });
 
-describe('accepts what is legal', () => {
+describe('a valid request is accepted', () => {
   it.each([
     ['chunked in another case', request('POST', '/', ['Transfer-Encoding: ChunKed'], undefined), 'hello'],
     ['spaces around chunked', request('POST', '/', ['Transfer-Encoding:   chunked ']), 'hello'],
@@ -227,7 +227,7 @@ describe('accepts what is legal', () => {
     expect((await upstream.requests[0]?.body())?.text).toBe(body);
   });
 
-  it('in every spelling, and passes it on in one', async () => {
+  it('in every spelling of chunked coding, and forwarded in one', async () => {
     const doubled = 'HTTP/1.1 200 OK\r\nContent-Length: 04\r\nContent-Length: 4\r\n\r\nfine';
     const upstream = await startUpstream(answering(doubled));
     const sidecar = await startSidecar({ upstream });
@@ -252,7 +252,7 @@ describe('accepts what is legal', () => {
     expect(upstream.text).toContain('\r\n\r\n4\r\nbody\r\n0\r\n\r\n');
   });
 
-  it('a request in any segmentation', async () => {
+  it('in any segmentation', async () => {
     const upstream = await startUpstream(answering(ok('fine')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -276,7 +276,7 @@ describe('accepts what is legal', () => {
   });
 });
 
-describe('bytes of another protocol are refused with their first line', () => {
+describe('bytes of another protocol are refused at their first line', () => {
   it.each([
     ['HTTP/0.9', 'GET /\r\n'],
     ['SSH', 'SSH-2.0-OpenSSH_9.2\r\n'],

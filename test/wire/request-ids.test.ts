@@ -20,8 +20,8 @@ function failureLine(sidecar: Sidecar): FailureLine {
   return found;
 }
 
-describe('an answer of the sidecar’s own names the request', () => {
-  it('as the app named it, and the log does, too', async () => {
+describe('an error of the sidecar has a request id', () => {
+  it('that the app sent, and the log has it too', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -31,7 +31,7 @@ describe('an answer of the sidecar’s own names the request', () => {
     expect(failureLine(sidecar).requestId).toBe('order-4711/2');
   });
 
-  it('by an id that is made, where the app gave none', async () => {
+  it('that is generated if the app sent none', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -48,7 +48,7 @@ describe('an answer of the sidecar’s own names the request', () => {
     ['with a space', ['X-Request-Id: a b']],
     ['empty', ['X-Request-Id:']],
     ['given twice', ['X-Request-Id: a', 'X-Request-Id: b']],
-  ])('by an id that is made, where that of the app is %s', async (_, fields) => {
+  ])('that is generated if the app’s is %s', async (_, fields) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
 
@@ -57,7 +57,7 @@ describe('an answer of the sidecar’s own names the request', () => {
     expect(answer.head.values('x-request-id')).toEqual([expect.stringMatching(MADE)]);
   });
 
-  it('over HTTP/2', async () => {
+  it('over HTTP/2 too', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
     const client = await connectHttp2(sidecar);
@@ -69,7 +69,7 @@ describe('an answer of the sidecar’s own names the request', () => {
   });
 });
 
-it('an answer of the upstream, and what the upstream gets, are as they were', async () => {
+it('request ids change neither an answer of the upstream nor the request it gets', async () => {
   const upstream = await startUpstream(answering(ok('x')));
   const sidecar = await startSidecar({ upstream });
 
@@ -81,8 +81,8 @@ it('an answer of the upstream, and what the upstream gets, are as they were', as
   expect(head.value('traceparent')).toBeUndefined();
 });
 
-describe('of a request that failed the log says', () => {
-  it('its method, route, upstream, status, time and reason, and never its path', async () => {
+describe('the log line of a failed request has', () => {
+  it('method, route, upstream, status, duration and reason, but no path', async () => {
     const upstream = await startUpstream((arrived) => arrived.connection.destroy());
     const sidecar = await startSidecar({ upstream });
 
@@ -102,7 +102,7 @@ describe('of a request that failed the log says', () => {
     expect(JSON.stringify(line)).not.toContain('secret');
   });
 
-  it('the trace that the app says it belongs to', async () => {
+  it('the trace id that the app sent', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
     const [traceId, spanId] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
@@ -112,7 +112,7 @@ describe('of a request that failed the log says', () => {
     expect(failureLine(sidecar)).toMatchObject({ traceId, spanId });
   });
 
-  it('that a drain whose time was up has cut it, and what the app got until then', async () => {
+  it('that it was cut at the end of draining, and the status that the app got', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const [waiting, reading] = await Promise.all([sidecar.connect(), sidecar.connect()]);
@@ -132,7 +132,7 @@ describe('of a request that failed the log says', () => {
     ]);
   });
 
-  it('at most ten times in ten seconds, and then how often it was left out', async () => {
+  it('a limit of ten in ten seconds, then a count of those left out', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
     const client = await sidecar.connect();
@@ -142,7 +142,7 @@ describe('of a request that failed the log says', () => {
     expect(sidecar.logLines.filter((line) => line.includes('"request not completed"'))).toHaveLength(10);
   });
 
-  it('no more often where upstreams break answers off that began with many statuses', async () => {
+  it('the same limit when upstreams break off answers with many statuses', async () => {
     let status = 200;
     const upstream = await startUpstream((arrived) => {
       arrived.connection.send(message(`HTTP/1.1 ${status++} Some`, ['Content-Length: 9'], 'half'));

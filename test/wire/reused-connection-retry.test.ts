@@ -20,7 +20,7 @@ async function startWarm(...scripts: Script[]): Promise<{ upstream: RawUpstream;
   return { upstream, client };
 }
 
-describe('a reused connection that dies before any answer byte', () => {
+describe('a request whose reused connection closes before any byte of the answer', () => {
   it.each([
     ['GET', get('/'), 'got '],
     ['DELETE', request('DELETE', '/'), 'got '],
@@ -31,7 +31,7 @@ describe('a reused connection that dies before any answer byte', () => {
       'got small',
     ],
     ['POST with an Idempotency-Key', post('/', 'small body', 'Idempotency-Key: "1"'), 'got small body'],
-  ])('is replaced once for %s', async (_, bytes, body) => {
+  ])('is sent again once if it is %s', async (_, bytes, body) => {
     const { upstream, client } = await startWarm(async (arrived) => {
       await arrived.body();
       arrived.connection.destroy();
@@ -52,7 +52,7 @@ describe('a reused connection that dies before any answer byte', () => {
     ['PATCH', request('PATCH', '/', [], 'small body')],
     ['a method not known to be idempotent', request('LINK', '/')],
     ['PUT with a body too large to keep', request('PUT', '/', [], 'x'.repeat(100))],
-  ])('is not for %s', async (_, bytes) => {
+  ])('is not sent again if it is %s', async (_, bytes) => {
     const { upstream, client } = await startWarm(die, answering(ok('must not be reached')));
 
     expectProblem(await client.send(bytes).response(), 'upstream_protocol_error');
@@ -60,7 +60,7 @@ describe('a reused connection that dies before any answer byte', () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  it('is replaced no more than once', async () => {
+  it('is sent again only once', async () => {
     const { upstream, client } = await startWarm(die, die, answering(ok('must not be reached')));
 
     expectProblem(await client.send(get('/')).response(), 'upstream_protocol_error');
@@ -69,8 +69,8 @@ describe('a reused connection that dies before any answer byte', () => {
   });
 });
 
-describe('no retry', () => {
-  it('of a request on a fresh connection', async () => {
+describe('a request is not sent again', () => {
+  it('on a new connection', async () => {
     const upstream = await startUpstream(inTurn(die, answering(ok('must not be reached'))));
     const sidecar = await startSidecar({ upstream });
 
@@ -80,7 +80,7 @@ describe('no retry', () => {
   });
 
   it.each(['HTTP/1.1 200', 'HTTP/1.1 103 Early Hints\r\n\r\n'])(
-    'once the answer has begun with %j',
+    'once its answer has begun with %j',
     async (bytes) => {
       const { upstream, client } = await startWarm(
         (arrived) => {

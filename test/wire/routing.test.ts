@@ -52,7 +52,7 @@ describe('a path prefix matches whole segments', () => {
   });
 });
 
-describe('the first route that matches wins', () => {
+describe('the first matching route is used', () => {
   it.each([
     ['app.test', '/a/x', 'one'],
     ['APP.Test', '/a', 'one'],
@@ -78,7 +78,7 @@ describe('the first route that matches wins', () => {
   });
 });
 
-describe('the path sent upstream', () => {
+describe('the path sent upstream is built from prefix and base path', () => {
   it.each([
     [{ pathPrefix: '/' }, '', false, '/x?y=1', '/x?y=1'],
     [{ pathPrefix: '/' }, '/v2', false, '/x?y=1', '/v2/x?y=1'],
@@ -111,7 +111,7 @@ describe('the path sent upstream', () => {
   });
 });
 
-describe('a target that could mean two things is refused', () => {
+describe('an ambiguous request target is refused', () => {
   it.each([
     '/a/../b',
     '/..',
@@ -154,14 +154,14 @@ describe('a target that could mean two things is refused', () => {
   });
 });
 
-describe('other forms of the target', () => {
-  it('asterisk-form reaches the upstream of OPTIONS', async () => {
+describe('other forms of the request target', () => {
+  it('in asterisk-form OPTIONS reaches the upstream', async () => {
     const { upstream, sidecar } = await start({});
 
     expect(await targetSent(upstream, sidecar.exchange(request('OPTIONS', '*')))).toBe('*');
   });
 
-  it('asterisk-form with another method is refused', async () => {
+  it('in asterisk-form other methods are refused', async () => {
     const { upstream, sidecar } = await start({});
 
     expectProblem(await sidecar.exchange(get('*')), 'bad_request');
@@ -173,7 +173,7 @@ describe('other forms of the target', () => {
     ['absolute-form of https', get('https://app.test/x')],
     ['absolute-form that differs from Host', get('http://169.254.169.254/latest')],
     ['CONNECT', message('CONNECT app.test:443 HTTP/1.1', ['Host: app.test:443'])],
-  ])('%s is refused: this is no forward proxy', async (_, bytes) => {
+  ])('%s are refused when there is no forward proxy', async (_, bytes) => {
     const { upstream, sidecar } = await start({});
 
     expectProblem(await sidecar.exchange(bytes), 'destination_not_allowed');

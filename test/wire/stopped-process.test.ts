@@ -6,7 +6,7 @@ import { startSidecar } from './sidecar.ts';
 
 const BOUND_MS = 60_000;
 
-describe('what came in time while the sidecar was stopped is not called too late', () => {
+describe('what arrived in time while the process was stopped does not time out', () => {
   it('the rest of a head', async () => {
     const upstream = await startUpstream(answering(ok('in time')));
     const clock = new ShiftedClock();

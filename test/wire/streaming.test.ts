@@ -3,11 +3,11 @@ import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './message
 import { startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-describe('bytes pass as they come', () => {
+describe('bytes are passed on as they come', () => {
   it.each([
     ['chunked', [CHUNKED], chunk],
     ['until the end of the connection', [], (data: string) => data],
-  ])('server-sent events, %s', async (_, fields, frame) => {
+  ])('for server-sent events, %s', async (_, fields, frame) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -22,7 +22,7 @@ describe('bytes pass as they come', () => {
     }
   });
 
-  it('an answer of known length', async () => {
+  it('for an answer of known length', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -39,7 +39,7 @@ describe('bytes pass as they come', () => {
   it.each([
     ['chunked', [CHUNKED], chunk, LAST_CHUNK],
     ['of known length', ['Content-Length: 6'], (data: string) => data, ''],
-  ])('an upload, %s', async (_, fields, frame, end) => {
+  ])('for an upload, %s', async (_, fields, frame, end) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -57,7 +57,7 @@ describe('bytes pass as they come', () => {
     expect((await client.response()).body).toBe('done');
   });
 
-  it('a conversation: each side waits for the other', async () => {
+  it('for a conversation in which each side waits for the other', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();

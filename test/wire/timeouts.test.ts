@@ -12,7 +12,7 @@ const SHORT_MS = 150;
 const LONGER_MS = 3 * SHORT_MS;
 
 describe('an upstream that takes too long', () => {
-  it('to make a connection is answered 504', async () => {
+  it('to accept a connection is answered 504', async () => {
     // TCP is accepted, the TLS handshake never begins.
     const upstream = await startUpstream(undefined, 'plain');
     const route = { upstream: { protocol: 'https' }, timeouts: { connectMs: SHORT_MS } } as const;
@@ -27,7 +27,7 @@ describe('an upstream that takes too long', () => {
     ['a request without a body', get('/')],
     ['a request with a body', request('POST', '/', [], 'body')],
     ['an upgrade', get('/', 'Connection: Upgrade', 'Upgrade: raw')],
-  ])('to answer %s is answered 504, and its connection is closed', async (_, bytes) => {
+  ])('to answer %s gets 504, and its connection is closed', async (_, bytes) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: SHORT_MS } } });
 
@@ -37,7 +37,7 @@ describe('an upstream that takes too long', () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it("is given its time from the request's last byte, not from its first", async () => {
+  it('is timed from the last byte of the request, not from its first', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream(answering(ok('in time')));
     const sidecar = await startSidecar({ upstream, clock, route: { timeouts: { responseMs: SHORT_MS } } });
@@ -51,7 +51,7 @@ describe('an upstream that takes too long', () => {
     expect(await client.response()).toMatchObject({ status: 200, body: 'in time' });
   });
 
-  it('amid its answer is cut off', async () => {
+  it('amid its answer has it cut', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('hello')));
     });
@@ -69,7 +69,7 @@ describe('an upstream that takes too long', () => {
 });
 
 describe('an app that takes too long', () => {
-  it('amid its upload is answered 408, and the upstream sees no clean end', async () => {
+  it('amid its upload gets 408, and the upstream does not take the body for complete', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
       upstream,
@@ -129,7 +129,7 @@ describe('an app that takes too long', () => {
     await (await sidecar.connect()).closed();
   });
 
-  it('with its next request is disconnected, without a word', async () => {
+  it('with its next request is disconnected without an answer', async () => {
     const upstream = await startUpstream(answering(ok('first')));
     const sidecar = await startSidecar({ upstream, limits: { keepAliveTimeoutMs: SHORT_MS } });
     const client = await sidecar.connect();
@@ -141,7 +141,7 @@ describe('an app that takes too long', () => {
 });
 
 describe('no timeout cuts', () => {
-  it('a request that goes on for long', async () => {
+  it('a request that goes on for a long time', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream(async (arrived) => {
       await arrived.body();
@@ -161,7 +161,7 @@ describe('no timeout cuts', () => {
     expect((await client.response()).body).toBe('at last');
   });
 
-  it('a body or a tunnel in which something moves, in one direction only', async () => {
+  it('a body or tunnel in which bytes move in only one direction', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, clock, route: { timeouts: { idleMs: SHORT_MS } } });
@@ -204,7 +204,7 @@ describe('no timeout cuts', () => {
   });
 });
 
-it('a tunnel in which nothing moves is cut off on both sides', async () => {
+it('a tunnel in which nothing moves is closed on both sides', async () => {
   const upstream = await startUpstream();
   const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: SHORT_MS } } });
   const client = await sidecar.connect();

@@ -32,7 +32,7 @@ describe('an upstream behind TLS', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('is asked for and checked by `serverName` when that is set', async () => {
+  it('is requested and verified by tls.serverName if that is set', async () => {
     const named = selfSigned('api.example.test');
     const asked = Promise.withResolvers<string>();
     const upstream = await startUpstream(answering(ok('private')), {
@@ -53,7 +53,7 @@ describe('an upstream behind TLS', () => {
     expect(await asked.promise).toBe('api.example.test');
   });
 
-  it('is shown the client certificate', async () => {
+  it('gets the client certificate', async () => {
     const identity = selfSigned('client.example.test');
     const upstream = await startUpstream(answering(ok('private')), {
       ...TRUSTED,
@@ -69,7 +69,7 @@ describe('an upstream behind TLS', () => {
     expect((await sidecar.exchange(get('/'))).body).toBe('private');
   });
 
-  it('is not made to shake hands in full for every connection', async () => {
+  it('resumes sessions instead of making a full handshake for every connection', async () => {
     const resumed: boolean[] = [];
     const upstream = await startUpstream((arrived) => {
       resumed.push((arrived.connection.socket as TLSSocket).isSessionReused());
@@ -86,7 +86,7 @@ describe('an upstream behind TLS', () => {
     expect(resumed).toEqual([false, true, true]);
   });
 
-  it('that breaks off amid an answer leaves the app no clean end', async () => {
+  it('that breaks off amid an answer leaves the app with an incomplete answer', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('hello')));
       arrived.connection.end();
@@ -102,7 +102,7 @@ describe('an upstream behind TLS', () => {
   });
 });
 
-describe('an answer that ends with its connection, over TLS', () => {
+describe('an answer that ends with its TLS connection', () => {
   const BODY = 'x'.repeat(50_000);
   const OPEN_ENDED = message('HTTP/1.1 200 OK', [], BODY);
 
@@ -122,7 +122,7 @@ describe('an answer that ends with its connection, over TLS', () => {
 
   const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
 
-  it.each(VERSIONS)('is whole when the upstream says that it ends: %s', async (version) => {
+  it.each(VERSIONS)('is complete after close_notify: %s', async (version) => {
     const sidecar = await start(version, 'end');
     const client = await sidecar.connect();
 
@@ -132,7 +132,7 @@ describe('an answer that ends with its connection, over TLS', () => {
 
   it.each(
     VERSIONS.flatMap((version) => (['destroy', 'reset'] as const).map((end) => [version, end] as const)),
-  )('is cut for the app when anyone can have ended it: %s, by %s', async (version, end) => {
+  )('is cut for the app without close_notify: %s, by %s', async (version, end) => {
     const sidecar = await start(version, end);
     const client = await sidecar.connect();
 
@@ -144,7 +144,7 @@ describe('an answer that ends with its connection, over TLS', () => {
     expect(await sidecar.metric('proxy_errors_total', { error: 'upstream_protocol_error' })).toBe(1);
   });
 
-  it('is whole when the app was too slow for it', async () => {
+  it('is complete when the app read it too slowly', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.answer(message('HTTP/1.1 200 OK', []));
       arrived.connection.socket.end(Buffer.alloc(LARGE_BYTES, 'x'));
@@ -168,7 +168,7 @@ describe('an answer that ends with its connection, over TLS', () => {
   });
 });
 
-describe('connections made under a trust that has been replaced', () => {
+describe('after the trusted certificates changed, existing connections', () => {
   /** How often the files are looked at. */
   const LOOK_MS = 10_000;
 
@@ -191,7 +191,7 @@ describe('connections made under a trust that has been replaced', () => {
     return { upstream, sidecar, replaceTrust };
   }
 
-  it('carry no further request when they were idle', async () => {
+  it('carry no further request if they were idle', async () => {
     const { upstream, sidecar, replaceTrust } = await start();
     const first = sidecar.exchange(get('/1'));
     (await upstream.request()).answer(ok('first'));
@@ -206,7 +206,7 @@ describe('connections made under a trust that has been replaced', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('carry no further request when they were busy, and end the one that they carried', async () => {
+  it('carry no further request if they were busy, and close after the one they carry', async () => {
     const { upstream, sidecar, replaceTrust } = await start();
     const first = sidecar.exchange(get('/1'));
     const arrived = await upstream.request();
@@ -223,8 +223,8 @@ describe('connections made under a trust that has been replaced', () => {
   });
 });
 
-describe('no token goes to an upstream that cannot prove who it is', () => {
-  it('an unknown issuer', async () => {
+describe('no token is sent to an upstream that cannot prove its identity', () => {
+  it('because of an unknown issuer', async () => {
     const upstream = await startUpstream(answering(ok()), OTHER);
     const caFile = await temporaryFile('ca.crt', TRUSTED.cert);
     const sidecar = await startSidecar({ upstream, route: { tls: { caFile } } });
@@ -233,7 +233,7 @@ describe('no token goes to an upstream that cannot prove who it is', () => {
     expect(upstream.text).toBe('');
   });
 
-  it("an issuer that only the test knows, with the system's trust", async () => {
+  it('because the system’s trust does not include the issuer', async () => {
     const upstream = await startUpstream(answering(ok()), TRUSTED);
     const sidecar = await startSidecar({ upstream });
 
@@ -244,7 +244,7 @@ describe('no token goes to an upstream that cannot prove who it is', () => {
   it.each([
     ['another name', 'wrong.example.test', {}],
     ['not the name in `serverName`', '127.0.0.1', { serverName: 'api.example.test' }],
-  ])('a certificate of %s', async (_, name, tls) => {
+  ])('because of a certificate of %s', async (_, name, tls) => {
     const certificate = selfSigned(name);
     const upstream = await startUpstream(answering(ok()), certificate);
     const caFile = await temporaryFile('ca.crt', certificate.cert);
@@ -254,7 +254,7 @@ describe('no token goes to an upstream that cannot prove who it is', () => {
     expect(upstream.text).toBe('');
   });
 
-  it('one that does not speak TLS', async () => {
+  it('because it does not speak TLS', async () => {
     const upstream = await startUpstream(undefined, 'plain');
     const sidecar = await startSidecar({ upstream, route: { upstream: { protocol: 'https' } } });
     const client = await sidecar.connect();

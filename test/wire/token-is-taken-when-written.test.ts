@@ -26,8 +26,8 @@ const THIRD = 'Bearer wire-token-3';
 describe.each([
   ['GET', get('/')],
   ['POST', post('/', 'body')],
-])('a token that ends while the connection is being made is not sent: %s', (_, bytes) => {
-  it('a new one is', async () => {
+])('a token that expires while the connection is being made is not sent: %s', (_, bytes) => {
+  it('a new one is requested and sent', async () => {
     const upstream = await startUpstream(answering(ok('fine')));
     const bearer = new Fleeting([undefined], async () => SECOND);
     const sidecar = await startSidecar({ upstream, bearer });
@@ -38,7 +38,7 @@ describe.each([
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('one that was renewed meanwhile is', async () => {
+  it('one renewed meanwhile is sent', async () => {
     const upstream = await startUpstream(answering(ok('fine')));
     const sidecar = await startSidecar({ upstream, bearer: new Fleeting([SECOND]) });
 
@@ -47,7 +47,7 @@ describe.each([
     expect(upstream.requests.map(({ head }) => head.values('authorization'))).toEqual([[SECOND]]);
   });
 
-  it('without another one nothing is', async () => {
+  it('without another token nothing is sent', async () => {
     const upstream = await startUpstream(answering(ok('must not be reached')));
     const sidecar = await startSidecar({ upstream, bearer: new Fleeting([undefined]) });
 
@@ -57,7 +57,7 @@ describe.each([
     await sidecar.idle();
   });
 
-  it('without another one the request goes alone, where the route says so', async () => {
+  it('without another token the request is sent without one if the route allows it', async () => {
     const upstream = await startUpstream(answering(ok('public')));
     const sidecar = await startSidecar({
       upstream,
@@ -71,7 +71,7 @@ describe.each([
   });
 });
 
-it('a token that ends while a replay waits for its connection is not sent', async () => {
+it('a token that expires while a replay waits for its connection is not sent', async () => {
   const upstream = await startUpstream(
     inTurn(answering(answer(401, '', 'Connection: close')), answering(ok('fine'))),
   );
@@ -92,7 +92,7 @@ it('a token that ends while a replay waits for its connection is not sent', asyn
   expect(upstream.requests.map(({ head }) => head.values('authorization'))).toEqual([[FIRST], [THIRD]]);
 });
 
-it('a token that ends before a lost request is sent again is not sent', async () => {
+it('a token that expires before a lost request is sent again is not sent', async () => {
   const bearer = new FakeBearer({ obtain: async () => SECOND });
   const upstream = await startUpstream(
     inTurn(
@@ -114,7 +114,7 @@ it('a token that ends before a lost request is sent again is not sent', async ()
   expect(sent).toEqual([FIRST, FIRST, SECOND]);
 });
 
-it.each(['TRACE', 'trace'])('%s carries no token, and waits for none', async (method) => {
+it.each(['TRACE', 'trace'])('%s carries no token and waits for none', async (method) => {
   const upstream = await startUpstream(answering(ok('echo')));
   const bearer = new FakeBearer({ obtain: async () => SECOND });
   const sidecar = await startSidecar({ upstream, bearer });

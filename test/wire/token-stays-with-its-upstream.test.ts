@@ -4,7 +4,7 @@ import { answer, get, ok, request } from './messages.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-it('TRACE, whose answer repeats the request, carries no token, its own or ours', async () => {
+it('TRACE, whose answer repeats the request, carries neither the app’s token nor the sidecar’s', async () => {
   const upstream = await startUpstream(answering(ok('traced')));
   const sidecar = await startSidecar({ upstream });
 

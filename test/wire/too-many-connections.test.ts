@@ -19,8 +19,8 @@ async function start() {
 const warnings = ({ logLines }: Sidecar) =>
   logLines.filter((line) => line.includes('connections refused')).map((line) => JSON.parse(line));
 
-describe('a connection too many', () => {
-  it('is answered before it asks, counted, and closed', async () => {
+describe('a connection over the limit', () => {
+  it('is answered 503 before its request, counted, and closed', async () => {
     const { sidecar } = await start();
     const refused = await sidecar.connect();
     const answer = await refused.response();
@@ -33,7 +33,7 @@ describe('a connection too many', () => {
     expect(warnings(sidecar)).toMatchObject([{ level: 'warn', connections: 1 }]);
   });
 
-  it('is read for a second, so that its answer arrives, and then closed', async () => {
+  it('is read for a second so that the answer arrives, and then closed', async () => {
     const { clock, sidecar } = await start();
     const before = clock.pendingTimers;
     const refused = await sidecar.connect();
@@ -59,7 +59,7 @@ describe('a connection too many', () => {
     await until(() => clock.pendingTimers === before);
   });
 
-  it('of many at once is closed without a word, until one of them has gone', async () => {
+  it('of many at once is closed without an answer until one of the others has closed', async () => {
     const { sidecar } = await start();
     const told = [];
     for (let number = 0; number < 16; number++) {
@@ -79,7 +79,7 @@ describe('a connection too many', () => {
     });
   });
 
-  it('is warned of once, and again after there was room', async () => {
+  it('is logged once, and again after there was room', async () => {
     const { sidecar, first } = await start();
     for (let number = 0; number < 3; number++) {
       expectProblem(await (await sidecar.connect()).response(), 'overloaded');

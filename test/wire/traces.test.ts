@@ -53,8 +53,8 @@ const described = ({ name, kind, attributes, status }: ReadableSpan) => ({
   status: status.code,
 });
 
-describe('a request leaves', () => {
-  it('a span of the server and one of the client, described as the conventions have it', async () => {
+describe('a traced request', () => {
+  it('has a server span and a client span with the attributes of the conventions', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const traced = await startTraced({ upstream });
 
@@ -99,7 +99,7 @@ describe('a request leaves', () => {
     expect(text).not.toContain(FIRST);
   });
 
-  it('spans of the trace of the app, and the upstream is told of the span that asks it', async () => {
+  it('continues the trace of the app, and the upstream gets the id of the client span', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const traced = await startTraced({ upstream });
 
@@ -116,7 +116,7 @@ describe('a request leaves', () => {
   it.each([
     ['obtained', { held: undefined, obtain: async () => FIRST }, answering(ok('x'))],
     ['replaced', { replace: async () => SECOND }, inTurn(answering(answer(401)), answering(ok('x')))],
-  ])('a span that is linked to the grant that it waited for: a token is %s', async (_, script, serve) => {
+  ])('has a span linked to the token request that it waited for: a token is %s', async (_, script, serve) => {
     const grant = { traceId: TRACE, spanId: PARENT, sampled: true };
     const upstream = await startUpstream(serve);
     const traced = await startTraced({ upstream, bearer: new FakeBearer({ ...script, grant }) });
@@ -129,7 +129,7 @@ describe('a request leaves', () => {
     expect(server?.spanContext().traceId).not.toBe(TRACE);
   });
 
-  it('a span without a link, where a token is held', async () => {
+  it('has a span without a link if a token was held', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const grant = { traceId: TRACE, spanId: PARENT, sampled: true };
     const traced = await startTraced({ upstream, bearer: new FakeBearer({ grant }) });
@@ -139,7 +139,7 @@ describe('a request leaves', () => {
     for (const { links } of await traced.spans()) expect(links).toEqual([]);
   });
 
-  it('a trace of its own, without the state of another, where what the app says is not valid', async () => {
+  it('begins a new trace without tracestate if the app’s traceparent is invalid', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const traced = await startTraced({ upstream });
 
@@ -152,7 +152,7 @@ describe('a request leaves', () => {
     expect(head.value('tracestate')).toBeUndefined();
   });
 
-  it('nothing but the passed trace, where the app does not keep it', async () => {
+  it('has no span if the app’s trace is not sampled, and the trace is passed on', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const traced = await startTraced({ upstream });
 
@@ -163,7 +163,7 @@ describe('a request leaves', () => {
     expect(head.value('traceparent')).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
   });
 
-  it('a span for each time that it is sent, counted', async () => {
+  it('has a numbered client span for each attempt', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('x'))));
     const traced = await startTraced({ upstream, bearer: renewable() });
 
@@ -178,7 +178,7 @@ describe('a request leaves', () => {
     expect(told).toEqual(clients.map((span) => span.spanContext().spanId));
   });
 
-  it('by HTTP/2 the same', async () => {
+  it('over HTTP/2 has the same spans', async () => {
     const upstream = await startUpstream(answering(ok('x')));
     const traced = await startTraced({ upstream });
     const client = await connectHttp2(traced.sidecar);
@@ -192,7 +192,7 @@ describe('a request leaves', () => {
   it.each([
     ['14', 'UNAVAILABLE', SpanStatusCode.ERROR],
     ['5', undefined, SpanStatusCode.UNSET],
-  ])('a call that ended with the gRPC status %s as %s', async (status, type, code) => {
+  ])('that ended with the gRPC status %s is marked as %s', async (status, type, code) => {
     const upstream = await startHttp2(({ stream }) => {
       stream.respond({ ':status': 200, 'grpc-status': status }, { endStream: true });
     });
@@ -212,7 +212,7 @@ describe('a request leaves', () => {
     expect(server?.status.code).toBe(code);
   });
 
-  it('an upstream’s own 499 as the answer that it is', async () => {
+  it('that the upstream itself answered with 499 is an ordinary answer', async () => {
     const upstream = await startUpstream(answering(answer(499)));
     const traced = await startTraced({ upstream });
 
@@ -224,7 +224,7 @@ describe('a request leaves', () => {
     expect(server?.status.code).toBe(SpanStatusCode.UNSET);
   });
 
-  it('that the app left before there was an answer', async () => {
+  it('that the app abandoned before the answer says so', async () => {
     const upstream = await startUpstream();
     const traced = await startTraced({ upstream });
     const client = await traced.sidecar.connect();
@@ -238,7 +238,7 @@ describe('a request leaves', () => {
     expect(server?.attributes['error.type']).toBe('client_closed_request');
   });
 
-  it('the proxy’s own code, where that refused it', async () => {
+  it('that the sidecar refused has the error code', async () => {
     const upstream = await startUpstream();
     const traced = await startTraced({ upstream, bearer: withoutToken() });
 
@@ -254,7 +254,7 @@ describe('a request leaves', () => {
     expect(refused.head.value('x-request-id')).toBeDefined();
   });
 
-  it('how the upstream failed', async () => {
+  it('says how the upstream failed', async () => {
     const upstream = await startUpstream((arrived) => arrived.connection.destroy());
     const traced = await startTraced({ upstream });
 
@@ -268,7 +268,7 @@ describe('a request leaves', () => {
   });
 });
 
-it('spans are left out as the standard variables say', async () => {
+it('traces are sampled as the standard environment variables say', async () => {
   const upstream = await startUpstream(answering(ok('x')));
   const traced = await startTraced({ upstream }, { OTEL_TRACES_SAMPLER: 'always_off' });
 
@@ -277,7 +277,7 @@ it('spans are left out as the standard variables say', async () => {
   expect(await traced.spans()).toEqual([]);
 });
 
-it('durations name a trace that shows where the time went', async () => {
+it('duration histograms have exemplars with a trace id', async () => {
   const upstream = await startUpstream(answering(ok('x')));
   const traced = await startTraced({ upstream });
 

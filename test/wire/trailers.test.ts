@@ -42,7 +42,7 @@ describe('trailers', () => {
     'Transfer-Encoding: chunked',
     'Host: other.test',
     'Authorization: Basic YTpi',
-  ])('that would frame, route or authorise a request do not pass (%s)', async (field) => {
+  ])('that would change framing, routing or authorisation are not forwarded (%s)', async (field) => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
 
@@ -52,7 +52,7 @@ describe('trailers', () => {
     expect(trailerSection.toLowerCase()).not.toContain(field.toLowerCase());
   });
 
-  it("of an answer that claim to be the sidecar's do not pass", async () => {
+  it('of an answer that imitate the sidecar’s own fields are not forwarded', async () => {
     const body = `${chunk('data')}0\r\nToken-Sidecar-Error: bad_request\r\n\r\n`;
     const upstream = await startUpstream(answering(message('HTTP/1.1 200 OK', [CHUNKED], body)));
     const sidecar = await startSidecar({ upstream });

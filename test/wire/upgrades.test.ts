@@ -33,7 +33,7 @@ describe('an upgrade', () => {
     ['by GET', get('/exec', ...SPDY), 'SPDY/3.1'],
     ['nominated in a list', get('/', 'Connection: keep-alive, upgrade', 'Upgrade: raw/1'), 'raw/1'],
     ['to one of several protocols', get('/', 'Upgrade: a/1, b', 'connection: UPGRADE'), 'a/1, b'],
-  ])('%s takes the token along', async (_, bytes, protocol) => {
+  ])('%s carries the token', async (_, bytes, protocol) => {
     const upstream = await startUpstream((arrived) => arrived.answer(SWITCHED));
     const sidecar = await startSidecar({ upstream });
 
@@ -53,7 +53,7 @@ describe('an upgrade', () => {
   it.each([
     ['alone', 'h2c', undefined],
     ['in capitals, before another', 'H2C, raw/1', 'raw/1'],
-  ])('is never to HTTP/2, offered %s', async (_, offered, passed) => {
+  ])('to HTTP/2 is never offered to the upstream: %s', async (_, offered, passed) => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('by HTTP/1.1')));
     const sidecar = await startSidecar({ upstream });
     const fields = [`Upgrade: ${offered}`, 'HTTP2-Settings: AAMAAABkAAQAAP__'];
@@ -69,7 +69,7 @@ describe('an upgrade', () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  it('passes every byte, both ways', async () => {
+  it('passes every byte in both directions', async () => {
     const { client, far } = await openTunnel();
     const bytes = String.fromCharCode(...Array(256).keys()).repeat(1000);
 
@@ -80,7 +80,7 @@ describe('an upgrade', () => {
     expect(await client.received.exactly(bytes.length)).toBe(bytes);
   });
 
-  it('passes bytes that came glued to the heads', async () => {
+  it('passes bytes that came together with the heads', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -95,21 +95,24 @@ describe('an upgrade', () => {
     expect(client.received.text.endsWith('\r\n\r\nearly from the upstream')).toBe(true);
   });
 
-  it.each(['app', 'upstream'] as const)('half-closed by the %s still passes the other way', async (who) => {
-    const { client, far } = await openTunnel();
-    const [ends, goesOn] = who === 'app' ? [client, far] : [far, client];
+  it.each(['app', 'upstream'] as const)(
+    'half-closed by the %s still passes the other direction',
+    async (who) => {
+      const { client, far } = await openTunnel();
+      const [ends, goesOn] = who === 'app' ? [client, far] : [far, client];
 
-    ends.send('last words');
-    ends.end();
-    expect(await goesOn.received.rest()).toBe('last words');
-    goesOn.send('still here');
-    await ends.received.contains('still here');
-    goesOn.end();
+      ends.send('last words');
+      ends.end();
+      expect(await goesOn.received.rest()).toBe('last words');
+      goesOn.send('still here');
+      await ends.received.contains('still here');
+      goesOn.end();
 
-    expect(await ends.closed()).toBe('end');
-  });
+      expect(await ends.closed()).toBe('end');
+    },
+  );
 
-  it('passes on the end of an app that ended its side before the 101', async () => {
+  it('passes on the half-close of an app that half-closed before the 101', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -127,7 +130,7 @@ describe('an upgrade', () => {
     expect(await client.received.rest()).toBe('bye');
   });
 
-  it.each(['app', 'upstream'] as const)('whose %s is killed ends on the other side', async (who) => {
+  it.each(['app', 'upstream'] as const)('whose %s is killed is closed on the other side', async (who) => {
     const { client, far, sidecar } = await openTunnel();
     const [killed, other] = who === 'app' ? [client, far] : [far, client];
 
@@ -139,7 +142,7 @@ describe('an upgrade', () => {
     await sidecar.idle();
   });
 
-  it('is counted once, with 101, when it ends', async () => {
+  it('is counted once with 101 when it ends', async () => {
     const { client, far, sidecar } = await openTunnel();
     expect(await sidecar.metric('proxy_requests_in_flight')).toBe(1);
 
@@ -151,12 +154,12 @@ describe('an upgrade', () => {
   });
 });
 
-describe('an upgrade that the upstream does not grant', () => {
+describe('an upgrade that the upstream refuses', () => {
   it.each([
     ['refused', answer(403, 'no'), 403],
     ['ignored', ok('plain'), 200],
     ['answered 426', answer(426, 'other protocol', 'Upgrade: other', 'Connection: Upgrade'), 426],
-  ])('%s: the answer passes, and the connection goes on', async (_, bytes, status) => {
+  ])('with %s is answered, and the connection goes on', async (_, bytes, status) => {
     const upstream = await startUpstream(inTurn(answering(bytes), answering(ok('next'))));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -166,7 +169,7 @@ describe('an upgrade that the upstream does not grant', () => {
     expect((await client.send(get('/next')).response()).body).toBe('next');
   });
 
-  it('never lets bytes behind the head through as they are', async () => {
+  it('never lets bytes after the head through unparsed', async () => {
     const upstream = await startUpstream(answering(ok('not granted')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();

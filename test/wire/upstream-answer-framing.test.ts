@@ -4,7 +4,7 @@ import { expectProblem } from './problem.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
-describe('an answer passes whole', () => {
+describe('an answer is passed on whole', () => {
   it.each([
     ['of a known length', ok('hello'), 'hello'],
     ['empty', ok(''), ''],
@@ -42,7 +42,7 @@ describe('an answer passes whole', () => {
     }
   });
 
-  it('delimited by the end of the connection', async () => {
+  it('if it is delimited by the end of the connection', async () => {
     const upstream = await startUpstream((request) => {
       request.answer(message('HTTP/1.1 200 OK', [], 'until the '));
       request.connection.send('end');
@@ -64,7 +64,7 @@ describe('an answer passes whole', () => {
     expect(await sidecar.exchange(get('/'))).toMatchObject({ status: 200, body: 'abc' });
   });
 
-  it('after interim answers, which pass too', async () => {
+  it('after interim answers, which are passed on too', async () => {
     const hints = message('HTTP/1.1 103 Early Hints', ['Link: </a.css>; rel=preload']);
     const upstream = await startUpstream(
       answering(`${hints}${message('HTTP/1.1 102 Processing', [])}${ok('final')}`),
@@ -83,7 +83,7 @@ describe('interim answers to one request', () => {
   const hints = (count: number): string =>
     message('HTTP/1.1 103 Early Hints', ['Link: </a.css>']).repeat(count);
 
-  it('are 64 at most', async () => {
+  it('may be up to 64', async () => {
     const sidecar = await startSidecar({
       upstream: await startUpstream(answering(`${hints(64)}${ok('final')}`)),
     });
@@ -91,7 +91,7 @@ describe('interim answers to one request', () => {
     expect([answer.body, answer.interim.length]).toEqual(['final', 64]);
   });
 
-  it('become 502 beyond that', async () => {
+  it('above 64 lead to 502', async () => {
     const sidecar = await startSidecar({ upstream: await startUpstream(answering(hints(65))) });
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
@@ -100,7 +100,7 @@ describe('interim answers to one request', () => {
   it.each([
     [1, 'pass'],
     [2, 'become 502'],
-  ])('of 100 KB each: %i %s', async (count, outcome) => {
+  ])('of 100 KB each lead to: %i %s', async (count, outcome) => {
     const large = message('HTTP/1.1 103 Early Hints', [`Link: <${'a'.repeat(100_000)}>`]).repeat(count);
     const sidecar = await startSidecar({
       upstream: await startUpstream(answering(`${large}${ok('final')}`)),
@@ -111,7 +111,7 @@ describe('interim answers to one request', () => {
   });
 });
 
-describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
+describe('an invalid HTTP/1.1 answer leads to 502', () => {
   const field = (...lines: string[]): string => message('HTTP/1.1 200 OK', lines, 'hello');
   it.each([
     ['garbage', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
@@ -133,7 +133,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     ['NUL in a value', field('X: a\0', 'Content-Length: 5')],
     ['no colon', field('nonsense', 'Content-Length: 5')],
     [
-      'a switch of protocols that nobody asked for',
+      'a 101 without an offer',
       message('HTTP/1.1 101 Switching Protocols', ['Upgrade: x', 'Connection: upgrade']),
     ],
   ])('%s', async (_, bytes) => {
@@ -143,7 +143,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
 
-  it('frames of HTTP/2, with what to set', async () => {
+  it('such as frames of HTTP/2, with the setting to change', async () => {
     const upstream = await startUpstream(answering('\0\0\0\x04\0\0\0\0\0'));
     const sidecar = await startSidecar({ upstream });
 
@@ -157,7 +157,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     ['nothing', ''],
     ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le'],
     ['an interim answer alone', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
-  ])('%s and then the end', async (_, bytes) => {
+  ])('such as %s followed by the end', async (_, bytes) => {
     const upstream = await startUpstream((request) => {
       request.answer(bytes);
       request.connection.end();
@@ -167,7 +167,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
 
-  it('a head without end is cut', async () => {
+  it('such as an endless head, which is cut', async () => {
     const upstream = await startUpstream((request) => {
       request.answer('HTTP/1.1 200 OK\r\n');
       const pour = (): void => {
@@ -183,7 +183,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
   });
 });
 
-describe('an answer that breaks off has no clean end', () => {
+describe('an answer that breaks off is visibly incomplete', () => {
   it.each([
     ['short of its Content-Length', message('HTTP/1.1 200 OK', ['Content-Length: 10'], 'hello')],
     ['before the last chunk', message('HTTP/1.1 200 OK', [CHUNKED], chunk('hello'))],
@@ -212,7 +212,7 @@ describe('an answer that breaks off has no clean end', () => {
     ['a signed chunk size', `${chunk('hello')}+0\r\n\r\n`],
     ['a bare LF', `${chunk('hello')}0\n\n`],
     ['a malformed trailer', `${chunk('hello')}0\r\nX : y\r\n\r\n`],
-  ])('at %s', async (_, body) => {
+  ])('when it is cut at %s', async (_, body) => {
     const upstream = await startUpstream(answering(message('HTTP/1.1 200 OK', [CHUNKED], body)));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -239,7 +239,7 @@ describe('an answer that breaks off has no clean end', () => {
   });
 });
 
-describe('a 204 that announces a body passes without it, on a connection that carries no other', () => {
+describe('a 204 that declares a body is passed on without it, and its connection is not reused', () => {
   it.each([
     ['in chunks, and has none', message('HTTP/1.1 204 No Content', [CHUNKED])],
     ['in chunks, and has an empty one', message('HTTP/1.1 204 No Content', [CHUNKED], LAST_CHUNK)],
@@ -261,7 +261,7 @@ describe('a 204 that announces a body passes without it, on a connection that ca
   });
 });
 
-describe("bytes beyond an answer's end are never taken for the next answer", () => {
+describe('bytes after the end of an answer are never taken for the next answer', () => {
   it.each([
     ['another answer', ok('forged')],
     ['garbage', 'forged garbage\r\n\r\n'],

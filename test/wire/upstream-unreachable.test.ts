@@ -8,7 +8,7 @@ it.each<[string, RouteOverrides]>([
   ['that refuses the connection', {}],
   ['that refuses the connection, over TLS', { upstream: { protocol: 'https' } }],
   ['whose name does not resolve', { upstream: { host: 'nowhere.invalid' } }],
-])('an upstream %s is answered 502, each time', async (_, route) => {
+])('an upstream %s is answered 502 each time', async (_, route) => {
   const address = { host: '127.0.0.1', port: await refusingPort() };
   const sidecar = await startSidecar({ routes: [routeTo({ address }, route)] });
 

@@ -36,7 +36,7 @@ function open(sidecar: Sidecar, path = '/chat?room=1'): WebSocket {
 }
 
 describe('a WebSocket', () => {
-  it('opens with the token, and messages pass both ways', async () => {
+  it('opens with the token and passes messages in both directions', async () => {
     const upstream = await startWebSocketServer();
     const sidecar = await startSidecar({ routes: [routeTo(upstream)] });
     const socket = open(sidecar);
@@ -70,7 +70,7 @@ describe('a WebSocket', () => {
     await sidecar.idle();
   });
 
-  it("that the server refuses gets the server's answer", async () => {
+  it('that the server refuses gets the server’s answer', async () => {
     const upstream = await startWebSocketServer(() => false);
     const sidecar = await startSidecar({ routes: [routeTo(upstream)] });
 

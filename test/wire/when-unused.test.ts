@@ -19,14 +19,14 @@ function waiting(sidecar: Sidecar) {
   return wait;
 }
 
-it('a sidecar that no app is connected to is unused at once', async () => {
+it('a graceful stop ends at once when no app is connected', async () => {
   const { clock, sidecar } = await start();
   const before = clock.pendingTimers;
   await sidecar.proxy.whenUnused(60_000);
   expect(clock.pendingTimers).toBe(before);
 });
 
-it('one that apps are connected to is unused when the last has gone, and serves until then', async () => {
+it('a graceful stop serves connected apps until the last has left', async () => {
   const { sidecar } = await start();
   const [one, other] = [await sidecar.connect(), await sidecar.connect()];
   await one.send(get('/')).response();
@@ -41,7 +41,7 @@ it('one that apps are connected to is unused when the last has gone, and serves 
   await wait.ended;
 });
 
-it('the wait has a bound, after which it serves on', async () => {
+it('a graceful stop waits up to a limit and serves on afterwards', async () => {
   const { clock, sidecar } = await start();
   const client = await sidecar.connect();
   await client.send(get('/')).response();

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 /** As many octets as a TLS record has at most (RFC 8446 §5.1). */
 const RECORD = Buffer.alloc(16_384, 'r');
 
-it('an answer that pauses after a whole record waits for nothing', async () => {
+it('an answer that pauses at the end of a TLS record is passed on at once', async () => {
   const upstream = await startUpstream((arrived) => {
     arrived.answer(message('HTTP/1.1 200 OK', ['Content-Length: 1000000']));
   });
@@ -25,7 +25,7 @@ it('an answer that pauses after a whole record waits for nothing', async () => {
   }
 });
 
-it('an answer that breaks off after a whole record is passed on so far', async () => {
+it('an answer that breaks off at the end of a TLS record is passed on as far as it came', async () => {
   const upstream = await startUpstream((arrived) => {
     arrived.answer(message('HTTP/1.1 200 OK', ['Content-Length: 1000000']));
     arrived.connection.send(Buffer.concat([RECORD, RECORD]));
@@ -41,7 +41,7 @@ it('an answer that breaks off after a whole record is passed on so far', async (
   expect(body).toHaveLength(2 * RECORD.length);
 });
 
-it('a refusal whose head is larger than a record, and that pauses after a whole one, is passed on when no other token comes', async () => {
+it('a 401 with a head larger than a TLS record, pausing at a record’s end, is passed on if no other token comes', async () => {
   const head = message('HTTP/1.1 401 No', ['Content-Length: 1000000', `X-Large: ${'x'.repeat(20_000)}`]);
   const upstream = await startUpstream((arrived) => {
     // Over TLS these leave as records of which the last but one is whole: all of them come in one read.

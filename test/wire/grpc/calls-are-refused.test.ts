@@ -5,7 +5,7 @@ import { routeTo, startSidecar } from '../sidecar.ts';
 import { openChannel } from './channel.ts';
 import { echo, sidecarBefore, startService } from './service.ts';
 
-it('without a token, with the time to try again', async () => {
+it('a gRPC call without a token gets UNAVAILABLE with the time to retry', async () => {
   const service = await startService(echo);
   const sidecar = await sidecarBefore(service, { bearer: withoutToken() });
 
@@ -26,7 +26,7 @@ it('without a token, with the time to try again', async () => {
   expect(await sidecar.metric('proxy_errors_total', { route: 'api', error: 'token_unavailable' })).toBe(1);
 });
 
-it('for want of a route, while it still sends: the stream ends without an error, the others go on', async () => {
+it('a gRPC call without a route is answered while it still sends; other streams go on', async () => {
   const service = await startService(echo);
   const sidecar = await sidecarBefore(service, { route: { match: { pathPrefix: '/shop.Orders' } } });
   const channel = await openChannel(sidecar);
@@ -40,14 +40,14 @@ it('for want of a route, while it still sends: the stream ends without an error,
   expect(await sidecar.metric('proxy_grpc_calls_total', { route: 'none', grpc_status: '12' })).toBe(1);
 });
 
-it('where the upstream cannot be reached', async () => {
+it('a gRPC call to an unreachable upstream gets UNAVAILABLE', async () => {
   const nobody = { host: '127.0.0.1', port: 1 };
   const sidecar = await startSidecar({ routes: [routeTo({ address: nobody }, { protocol: 'h2c' })] });
   const { trailers } = await (await openChannel(sidecar)).unary('one');
   expect(trailers).toMatchObject({ 'grpc-status': '14', 'token-sidecar-error': 'upstream_unreachable' });
 });
 
-it('and the log has the statuses that the client got', async () => {
+it('the log has the gRPC statuses that clients got', async () => {
   const nobody = { host: '127.0.0.1', port: 1 };
   const sidecar = await startSidecar({ routes: [routeTo({ address: nobody }, { protocol: 'h2c' })] });
 
@@ -57,7 +57,7 @@ it('and the log has the statuses that the client got', async () => {
   expect(JSON.parse(line)).toMatchObject({ error: 'upstream_unreachable', status: 200, grpcStatus: 14 });
 });
 
-it('where the route speaks HTTP/1.1, which is the configuration to mend: the log says so', async () => {
+it('a gRPC call to a route with protocol http1 fails, and the log says which setting to change', async () => {
   const service = await startService(echo);
   const sidecar = await sidecarBefore(service, { route: { protocol: 'http1' } });
 
@@ -78,14 +78,14 @@ it('where the route speaks HTTP/1.1, which is the configuration to mend: the log
   });
 });
 
-it('where the answer comes too late', async () => {
+it('a gRPC call whose answer comes too late gets DEADLINE_EXCEEDED', async () => {
   const service = await startService(() => {});
   const sidecar = await sidecarBefore(service, { route: { timeouts: { responseMs: 50 } } });
   const { trailers } = await (await openChannel(sidecar)).unary('one');
   expect(trailers).toMatchObject({ 'grpc-status': '4', 'token-sidecar-error': 'upstream_timeout' });
 });
 
-it('with more than a request may be, amid its messages', async () => {
+it('a gRPC call with a request larger than allowed gets RESOURCE_EXHAUSTED amid its messages', async () => {
   const service = await startService((call) => void call.stream.resume());
   const sidecar = await sidecarBefore(service, { limits: { requestBodyBytes: 1000 } });
   const call = (await openChannel(sidecar)).call().send('x'.repeat(600)).send('x'.repeat(600));
@@ -94,7 +94,7 @@ it('with more than a request may be, amid its messages', async () => {
   expect(resetBy).toBe(0);
 });
 
-it('with a head that is too large, or a path', async () => {
+it('a gRPC call with too large a head or path gets RESOURCE_EXHAUSTED', async () => {
   const service = await startService(echo);
   const channel = await openChannel(
     await sidecarBefore(service, { limits: { headerBytes: 2000, targetBytes: 100 } }),
@@ -105,7 +105,7 @@ it('with a head that is too large, or a path', async () => {
   expect(path.trailers).toMatchObject({ 'grpc-status': '8', 'token-sidecar-error': 'uri_too_long' });
 });
 
-it('gRPC-Web and other HTTP/2 requests get a problem', async () => {
+it('gRPC-Web and other HTTP/2 requests get a problem, not a gRPC status', async () => {
   const service = await startService(echo);
   const channel = await openChannel(await sidecarBefore(service, { bearer: withoutToken() }));
   for (const type of ['application/grpc-web+proto', 'application/json']) {
@@ -114,7 +114,7 @@ it('gRPC-Web and other HTTP/2 requests get a problem', async () => {
   }
 });
 
-it('by no status of the sidecar where the answer has begun: the stream is reset', async () => {
+it('a gRPC call that fails after its answer began is reset without a status of the sidecar', async () => {
   const service = await startService((call) => {
     call.begin().send('some');
     call.stream.on('data', () => call.stream.session?.destroy());

@@ -8,7 +8,7 @@ import { echo, type ServedCall, sidecarBefore, startService } from './service.ts
 
 const { NGHTTP2_CANCEL } = constants;
 
-it('a call gets its token, and its answer comes whole', async () => {
+it('a gRPC call gets its token, and its answer arrives whole', async () => {
   const service = await startService(echo);
   const sidecar = await sidecarBefore(service);
   const channel = await openChannel(sidecar);
@@ -25,7 +25,7 @@ it('a call gets its token, and its answer comes whole', async () => {
   expect(await sidecar.metric('proxy_requests_by_protocol_total', protocols)).toBe(1);
 });
 
-it('metadata passes both ways as it came: binary, repeated, deadlines, encodings, te', async () => {
+it('gRPC metadata passes unchanged in both directions: binary, repeated, deadlines, encodings, te', async () => {
   const binary = ['AAEC/w', '3q2+7w=='];
   const service = await startService(async (call) => {
     await call.messages();
@@ -69,7 +69,7 @@ it('metadata passes both ways as it came: binary, repeated, deadlines, encodings
   expect(trailers['token-sidecar-error']).toBeUndefined();
 });
 
-it('what the upstream speaks is known once it was asked', async () => {
+it('the protocol of the upstream is known after the first gRPC call', async () => {
   const service = await startService(echo);
   const sidecar = await sidecarBefore(service, overTls ? { route: { protocol: 'auto' } } : {});
   // In clear text nobody is asked: the route says it.
@@ -78,7 +78,7 @@ it('what the upstream speaks is known once it was asked', async () => {
   expect([...sidecar.proxy.spoken()]).toEqual([['api', 'h2']]);
 });
 
-it('messages go both ways while both sides still talk', async () => {
+it('gRPC messages pass in both directions while both sides still send', async () => {
   const service = await startService((call) => {
     call.begin();
     call.stream.on('data', (piece: Buffer) => call.stream.write(piece));
@@ -94,7 +94,7 @@ it('messages go both ways while both sides still talk', async () => {
   expect(trailers['grpc-status']).toBe('0');
 });
 
-it('an answer of trailers alone arrives as one', async () => {
+it('a gRPC answer of trailers only arrives as such', async () => {
   const service = await startService((call) => call.refuse(5, 'no%20such order'));
   const sidecar = await sidecarBefore(service);
   const channel = await openChannel(sidecar);
@@ -108,7 +108,7 @@ it('an answer of trailers alone arrives as one', async () => {
 });
 
 it.each(['before the answer', 'amid the answer'])(
-  'a client that cancels %s cancels at the service',
+  'a gRPC client that cancels %s cancels at the service',
   async (when) => {
     const arrived = Promise.withResolvers<ServedCall>();
     const service = await startService((call) => arrived.resolve(call));
@@ -131,7 +131,7 @@ it.each(['before the answer', 'amid the answer'])(
   },
 );
 
-it('a service that cancels amid its answer, as when the deadline has passed, is heard to', async () => {
+it('a gRPC service that cancels amid its answer, as at a deadline, cancels at the client', async () => {
   const service = await startService((call) => {
     call.begin().send('some');
     call.stream.on('data', () => call.stream.close(NGHTTP2_CANCEL));
@@ -144,7 +144,7 @@ it('a service that cancels amid its answer, as when the deadline has passed, is 
   expect(trailers).toEqual({});
 });
 
-it('a service that cancels before its answer is told of as gRPC has it: CANCELLED', async () => {
+it('a gRPC service that cancels before its answer gives the client CANCELLED', async () => {
   const service = await startService((call) => call.stream.close(NGHTTP2_CANCEL));
   const sidecar = await sidecarBefore(service);
   const { trailersOnly, trailers } = await (await openChannel(sidecar)).unary('one');

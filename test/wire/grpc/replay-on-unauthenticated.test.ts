@@ -9,8 +9,8 @@ function picky(call: ServedCall): void | Promise<void> {
   return call.authorization === SECOND ? echo(call) : call.refuse(16);
 }
 
-describe('trailers alone that say UNAUTHENTICATED', () => {
-  it('are followed by one replay with another token, of which the app sees nothing', async () => {
+describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
+  it('is not shown to the app: the call is sent again once with another token', async () => {
     const service = await startService(picky);
     const bearer = renewable();
     const sidecar = await sidecarBefore(service, { bearer });
@@ -29,7 +29,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect(await sidecar.metric('proxy_grpc_calls_total', { grpc_status: '0' })).toBe(1);
   });
 
-  it('are passed on, as they are, where the other token is refused too', async () => {
+  it('is passed on when the other token is refused too', async () => {
     const service = await startService((call) => call.refuse(16, 'who are you'));
     const bearer = renewable();
     const sidecar = await sidecarBefore(service, { bearer });
@@ -45,7 +45,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect(await sidecar.metric('proxy_replays_total', { result: 'failure' })).toBe(1);
   });
 
-  it('are passed on, as they are, where there is no other token', async () => {
+  it('is passed on when there is no other token', async () => {
     const service = await startService(picky);
     const sidecar = await sidecarBefore(service, { bearer: new FakeBearer() });
     const { trailersOnly, trailers } = await (await openChannel(sidecar)).unary('one');
@@ -53,7 +53,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect(service.calls).toHaveLength(1);
   });
 
-  it('are followed by a replay while the call still sends: what it has sent, then what it sends', async () => {
+  it('is followed by a replay of what was sent while the call still sends', async () => {
     const service = await startService((call) => {
       if (call.authorization !== SECOND) {
         call.stream.once('data', () => call.refuse(16));
@@ -73,7 +73,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect(service.calls).toHaveLength(2);
   });
 
-  it('come too late for a call that has sent more than is kept, in time for the next', async () => {
+  it('is passed on when the call sent more than is kept, and the next call has a new token', async () => {
     const service = await startService((call) => {
       if (call.authorization === SECOND) return echo(call);
       call.stream.once('end', () => call.refuse(16)).resume();
@@ -86,7 +86,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect(service.calls.map(({ authorization }) => authorization)).toEqual([FIRST, SECOND]);
   });
 
-  it('are nothing to a route that does not want it', async () => {
+  it('is passed on when the route has retryOn401: false', async () => {
     const service = await startService(picky);
     const bearer = renewable();
     const channel = await openChannel(await sidecarBefore(service, { bearer, route: { retryOn401: false } }));
@@ -94,7 +94,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
     expect([bearer.refused, service.calls.length]).toEqual([[], 1]);
   });
 
-  it('touch no other call: a stream that runs meanwhile goes on with its token', async () => {
+  it('does not affect other calls: an open stream keeps its token', async () => {
     const renewed = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ replace: () => renewed.promise });
     const streams: ServedCall[] = [];
@@ -125,7 +125,7 @@ describe('trailers alone that say UNAUTHENTICATED', () => {
   });
 });
 
-describe('trailers after messages that say UNAUTHENTICATED', () => {
+describe('gRPC trailers with UNAUTHENTICATED after messages', () => {
   it('are passed on, and the next call has another token', async () => {
     const service = await startService(async (call) => {
       await call.messages();
@@ -150,7 +150,7 @@ describe('trailers after messages that say UNAUTHENTICATED', () => {
   });
 });
 
-it('an HTTP 401 from what stands before the service is replayed as ever', async () => {
+it('a 401 from a proxy in front of a gRPC service is replayed like any other', async () => {
   const service = await startService((call) => {
     if (call.authorization === SECOND) return echo(call);
     call.stream.respond({ ':status': 401, 'content-type': 'text/plain' });

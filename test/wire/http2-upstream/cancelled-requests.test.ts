@@ -19,7 +19,7 @@ const answerShort: Answering = ({ stream, headers }) => {
   if (headers[':path'] === '/lasting') stream.respond({ ':status': 200 });
 };
 
-it('every other request is answered, on few further connections, while one app cancels three times what the server allows', async () => {
+it('while one app cancels three times as many requests as the server allows, all others are answered on few extra connections', async () => {
   const upstream = await startHttp2(answerShort, {}, LIKE_NETTY);
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
   const hasty = await connectHttp2(sidecar);

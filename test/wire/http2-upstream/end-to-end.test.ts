@@ -58,8 +58,8 @@ async function call(session: ClientHttp2Session, fields: OutgoingHttpHeaders, bo
   return { head, body: Buffer.concat(pieces).toString('latin1'), trailers, code: stream.rstCode ?? 0 };
 }
 
-describe('a gRPC call, HTTP/2 on both sides', () => {
-  it('has its messages and its status passed, and the token', async () => {
+describe('a gRPC call over HTTP/2 on both sides', () => {
+  it('gets the token, and its messages and status pass', async () => {
     const { upstream, app } = await start(async ({ stream, body }) => {
       const { text } = await body();
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
@@ -74,7 +74,7 @@ describe('a gRPC call, HTTP/2 on both sides', () => {
     expect(upstream.arrived[0]?.headers).toMatchObject({ authorization: FIRST, te: 'trailers' });
   });
 
-  it('may answer before it is asked, and go on both ways', async () => {
+  it('may be answered before the request ends, and both sides go on', async () => {
     const { app } = await start(({ stream }) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
@@ -98,7 +98,7 @@ describe('a gRPC call, HTTP/2 on both sides', () => {
     expect(said.join('')).toBe('bye');
   });
 
-  it('that is refused by trailers alone is sent again with another token', async () => {
+  it('that is refused by trailers only is sent again with another token', async () => {
     const bearer = new FakeBearer({ replace: async () => SECOND });
     const { upstream, app } = await start(({ stream, headers }) => {
       const status = headers.authorization === SECOND ? '0' : '16';
@@ -116,7 +116,7 @@ describe('a gRPC call, HTTP/2 on both sides', () => {
   });
 
   it.each([CODE.CANCEL, CODE.REFUSED_STREAM, 0x2])(
-    'that the upstream resets with %i is reset for the app',
+    'that the upstream resets with code %i is reset for the app',
     async (code) => {
       const upstream = await startFrames();
       const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
@@ -132,7 +132,7 @@ describe('a gRPC call, HTTP/2 on both sides', () => {
     },
   );
 
-  it('that the app cancels is cancelled upstream, and others go on', async () => {
+  it('that the app cancels is cancelled upstream, and other calls go on', async () => {
     const { upstream, app } = await start(async ({ stream, headers, body }) => {
       if (headers['x-wait'] !== undefined) return;
       await body();
@@ -153,7 +153,7 @@ describe('a gRPC call, HTTP/2 on both sides', () => {
   });
 });
 
-it('many at once share one connection on each side, whatever their size', async () => {
+it('many simultaneous calls of any size share one connection on each side', async () => {
   const { upstream, app } = await start(async ({ stream, headers, body }) => {
     const { text } = await body();
     stream.respond({ ':status': 200, 'x-path': String(headers[':path']) });

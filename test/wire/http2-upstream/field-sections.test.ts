@@ -21,7 +21,7 @@ async function start(mostBytes = MAX_BYTES) {
   return { upstream, sidecar, connection };
 }
 
-it('a request with more fields than the upstream takes is answered, and nothing of it leaves', async () => {
+it('a request with more fields than the upstream accepts is answered with an error, and none of it is sent', async () => {
   const { upstream, sidecar, connection } = await start();
 
   const response = await sidecar.exchange(get('/big', `X-Big: ${'b'.repeat(MAX_BYTES)}`));
@@ -37,13 +37,13 @@ it('a request with more fields than the upstream takes is answered, and nothing 
   expect(upstream.connections).toHaveLength(1);
 });
 
-it('the token counts, and each field 32 octets more', async () => {
+it('the token and an overhead of 32 octets a field count towards the upstream’s limit of fields', async () => {
   const { sidecar } = await start(200);
   const response = await sidecar.exchange(get('/'));
   expectProblem(response, 'headers_too_large');
 });
 
-it('gRPC is told so by its status', async () => {
+it('a gRPC call with more fields than the upstream accepts gets a gRPC status', async () => {
   const { sidecar, connection } = await start();
   const client = await connectHttp2(sidecar);
   const fields = ['content-type', 'application/grpc', 'te', 'trailers', 'x-big', 'b'.repeat(MAX_BYTES)];
@@ -57,7 +57,7 @@ it('gRPC is told so by its status', async () => {
   expect(connection.all(TYPE.HEADERS)).toHaveLength(1);
 });
 
-it('trailers that are too large end their request by a reset, and its connection goes on', async () => {
+it('trailers that are too large reset their request, and the connection goes on', async () => {
   const { sidecar, connection } = await start();
   const client = await sidecar.connect();
   client.send(message('POST /upload HTTP/1.1', ['Host: app.test', 'Transfer-Encoding: chunked']));

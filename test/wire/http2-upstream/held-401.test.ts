@@ -43,8 +43,8 @@ async function ended(connection: FrameConnection, streamId: number): Promise<voi
   await until(() => connection.all(TYPE.DATA).some((frame) => frame.streamId === streamId && ends(frame)));
 }
 
-describe('while a 401 is held and part of the body waits for a window', () => {
-  it('an upstream that resets the stream and opens the window costs nobody anything', async () => {
+describe('while a 401 is held and part of the body waits for the flow-control window', () => {
+  it('the upstream may reset the stream and open the window, and every request is served', async () => {
     const { sidecar, connection, replace } = await start(WINDOW_BYTES);
     const bodies = ['x', 'y'].map((letter) => letter.repeat(40_000));
     const answers: Promise<{ body: string }>[] = [];
@@ -75,7 +75,7 @@ describe('while a 401 is held and part of the body waits for a window', () => {
     for (const answer of answers) expect(await answer).toMatchObject({ status: 200, body: 'served' });
   });
 
-  it('a connection that dies is replaced by another one', async () => {
+  it('a connection that dies is replaced by another', async () => {
     const { upstream, sidecar, bearer, connection, replace } = await start(1024, [INITIAL_WINDOW_SIZE, 10]);
     const answer = sidecar.exchange(post('/', 'abcdefghijklmnop'));
     const { streamId } = await connection.next(TYPE.HEADERS);
@@ -95,7 +95,7 @@ describe('while a 401 is held and part of the body waits for a window', () => {
     expect(await answer).toMatchObject({ status: 200, body: 'served' });
   });
 
-  it('an app with more to send stays on hold when the window opens: its body is sent again whole', async () => {
+  it('the app stays paused when the window opens, and its body is sent again whole', async () => {
     const { sidecar, connection, replace } = await start(1024, [INITIAL_WINDOW_SIZE, 10]);
     const client = await sidecar.connect();
     client.send(message('POST / HTTP/1.1', ['Host: app.test', CHUNKED], chunk('a'.repeat(20))));
@@ -120,7 +120,7 @@ describe('while a 401 is held and part of the body waits for a window', () => {
     expect(await client.response()).toMatchObject({ status: 200, body: 'served' });
   });
 
-  it('the same app goes on where it was when the 401 is its answer after all', async () => {
+  it('the app continues where it was if no other token comes', async () => {
     const { sidecar, connection, replace } = await start(1024, [INITIAL_WINDOW_SIZE, 10]);
     const client = await sidecar.connect();
     client.send(message('POST / HTTP/1.1', ['Host: app.test', CHUNKED], chunk('a'.repeat(20))));
@@ -138,7 +138,7 @@ describe('while a 401 is held and part of the body waits for a window', () => {
     expect(await connection.data(streamId, 21)).toBe(`${'a'.repeat(20)}b`);
   });
 
-  it('the wait for a token is not the upstream’s: timeouts.idle does not run', async () => {
+  it('timeouts.idle does not run while the sidecar waits for a token', async () => {
     const { sidecar, clock, connection, replace } = await start(1024, [INITIAL_WINDOW_SIZE, 10]);
     const client = await sidecar.connect();
     client.send(message('POST / HTTP/1.1', ['Host: app.test', 'Content-Length: 40'], 'a'.repeat(20)));
@@ -158,8 +158,8 @@ describe('while a 401 is held and part of the body waits for a window', () => {
   });
 });
 
-describe('a held 401 that the upstream takes back', () => {
-  it('is passed on as far as it came, and the request not sent again', async () => {
+describe('a held 401 that the upstream resets', () => {
+  it('is passed on as far as it came, and the request is not sent again', async () => {
     const { upstream, sidecar, connection, replace } = await start(1024);
     const client = await sidecar.connect();
     client.send(get('/'));

@@ -28,8 +28,8 @@ async function serve(connection: FrameConnection): Promise<void> {
   for (;;) connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'x');
 }
 
-describe('the number of streams that an upstream allows', () => {
-  it('is what one connection carries; a further one is made for more, and used again', async () => {
+describe('SETTINGS_MAX_CONCURRENT_STREAMS of an upstream', () => {
+  it('limits one connection; a second one is opened for more requests and reused', async () => {
     const { upstream, sidecar } = await start([MAX_CONCURRENT_STREAMS, 1]);
     const first = sidecar.exchange(get('/1'));
     const one = await upstream.connection();
@@ -51,7 +51,7 @@ describe('the number of streams that an upstream allows', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('may become lower, which holds from then on', async () => {
+  it('may be lowered, and is respected from then on', async () => {
     const { upstream, sidecar } = await start([MAX_CONCURRENT_STREAMS, 10]);
     const clients = await Promise.all([1, 2, 3].map(() => sidecar.connect()));
     for (const client of clients) client.send(get('/'));
@@ -77,8 +77,8 @@ describe('the number of streams that an upstream allows', () => {
   });
 });
 
-describe('the windows of an upstream', () => {
-  it('stop one body and no other, and are used as they open', async () => {
+describe('the flow-control window of an upstream', () => {
+  it('holds one body back without affecting others, and is used as it opens', async () => {
     const { upstream, sidecar } = await start([INITIAL_WINDOW_SIZE, 10]);
     const slow = sidecar.exchange(post('/slow', 'abcdefghijklmnopqrstuvwxyz'));
     const connection = await upstream.connection();
@@ -102,7 +102,7 @@ describe('the windows of an upstream', () => {
     ).toHaveLength(1);
   });
 
-  it('are kept to once they are known, in pieces of what is allowed', async () => {
+  it('is respected once known, and the body is sent in pieces of the allowed size', async () => {
     const { upstream, sidecar } = await start([INITIAL_WINDOW_SIZE, 10]);
     const warm = sidecar.exchange(get('/'));
     const connection = await upstream.connection();
@@ -120,7 +120,7 @@ describe('the windows of an upstream', () => {
     expect((await answer).body).toBe('whole');
   });
 
-  it('are used by an upload that GOAWAY names, whose connection then ends', async () => {
+  it('is used by an upload covered by GOAWAY, whose connection closes afterwards', async () => {
     const { upstream, sidecar } = await start([INITIAL_WINDOW_SIZE, 2 ** 31 - 1]);
     const body = 'x'.repeat(100_000);
     const upload = sidecar.exchange(post('/', body));
@@ -139,7 +139,7 @@ describe('the windows of an upstream', () => {
     await connection.closed();
   });
 
-  it('that stay shut stop the app, too, whatever it has to send', async () => {
+  it('that stays shut pauses the app', async () => {
     const { upstream, sidecar } = await start();
     const client = await sidecar.connect();
     const bytes = 64 * 1024 * 1024;
@@ -165,7 +165,7 @@ describe('the windows of an upstream', () => {
   });
 });
 
-describe('an upstream that breaks rules', () => {
+describe('an upstream that breaks a rule of HTTP/2', () => {
   it.each([
     [
       'a push',
@@ -175,7 +175,7 @@ describe('an upstream that breaks rules', () => {
     ],
     ['data before an answer', () => dataFrame(1, 'x', false), 'data came before', TYPE.RST_STREAM],
     [
-      'a frame on a stream that nobody opened',
+      'a frame on a stream that is not open',
       () => dataFrame(99, 'x', false),
       'has not been opened',
       TYPE.GOAWAY,
@@ -186,7 +186,7 @@ describe('an upstream that breaks rules', () => {
       'adds nothing',
       TYPE.GOAWAY,
     ],
-  ])('by %s is told, and its request fails', async (_, bytes, text, said) => {
+  ])('by %s gets an error code, and its request fails', async (_, bytes, text, said) => {
     const { upstream, sidecar } = await start();
     const client = await sidecar.connect();
     client.send(get('/'));
@@ -202,7 +202,7 @@ describe('an upstream that breaks rules', () => {
     expect(payload.readUInt32BE(payload.length - 4)).not.toBe(CODE.NO_ERROR);
   });
 
-  it('by more data than the window of an app that does not read allows, has that answer cut', async () => {
+  it('by sending more data than the window allows to an app that does not read has that answer cut', async () => {
     const { upstream, sidecar } = await start();
     const client = await sidecar.connect();
     client.socket.pause();
@@ -230,7 +230,7 @@ describe('an upstream that breaks rules', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('in a length, has its answer refused, and the connection goes on', async () => {
+  it('by a wrong length has the answer refused, and the connection goes on', async () => {
     const { upstream, sidecar } = await start();
     const first = sidecar.exchange(get('/'));
     const connection = await upstream.connection();

@@ -23,7 +23,7 @@ function markOf({ payload }: Pick<Frame, 'payload'>, name: string): number | und
   return payload[at - 2];
 }
 
-it('what may be in no table on its way keeps that mark, both ways (RFC 7541 §6.2.3)', async () => {
+it('a field marked as never indexed keeps that mark in both directions (RFC 7541 §6.2.3)', async () => {
   const upstream = await startFrames();
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
   const client = await connectHttp2(sidecar);

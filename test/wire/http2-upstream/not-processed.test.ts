@@ -29,7 +29,7 @@ const REQUESTS = [
   ['POST', post('/', 'body'), 'body'],
 ] as const;
 
-it('a GET that an upstream resets because others asked too much goes to another connection, as do later requests', async () => {
+it('a GET reset with ENHANCE_YOUR_CALM uses another connection, as do later requests', async () => {
   const { upstream, sidecar } = await start();
   const answer = sidecar.exchange(get('/'));
   const [first, streamId] = await asked(upstream);
@@ -46,9 +46,9 @@ it('a GET that an upstream resets because others asked too much goes to another 
 });
 
 describe.each(REQUESTS)(
-  '%s that the upstream has not looked at goes to another connection',
+  '%s that the upstream did not process is sent on another connection',
   (_, bytes, body) => {
-    it('when it was refused', async () => {
+    it('after REFUSED_STREAM', async () => {
       const { upstream, sidecar } = await start();
       const answer = sidecar.exchange(bytes);
       const [first, streamId] = await asked(upstream);
@@ -61,7 +61,7 @@ describe.each(REQUESTS)(
       expect(await answer).toMatchObject({ status: 200, body: 'served' });
     });
 
-    it('when GOAWAY says so, while an earlier one is answered where it is', async () => {
+    it('after GOAWAY, while an earlier request is answered on the old connection', async () => {
       const { upstream, sidecar } = await start();
       const early = sidecar.exchange(get('/early'));
       const [first, earlyId] = await asked(upstream);
@@ -82,7 +82,7 @@ describe.each(REQUESTS)(
   },
 );
 
-describe('a request that was refused is not sent again', () => {
+describe('a request that was refused with REFUSED_STREAM is not sent again', () => {
   it('more than once', async () => {
     const { upstream, sidecar } = await start();
     const answer = sidecar.exchange(get('/'));
@@ -96,7 +96,7 @@ describe('a request that was refused is not sent again', () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  it('when its body was too large to keep', async () => {
+  it('if its body was too large to keep', async () => {
     const { upstream, sidecar } = await start(2);
     const answer = sidecar.exchange(post('/', 'too large'));
     const [connection, streamId] = await asked(upstream);
@@ -107,7 +107,7 @@ describe('a request that was refused is not sent again', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it.each([CODE.CANCEL, CODE.NO_ERROR, 0x2, 0xbeef])('when the code says anything else: %i', async (code) => {
+  it.each([CODE.CANCEL, CODE.NO_ERROR, 0x2, 0xbeef])('if the code is a different one: %i', async (code) => {
     const { upstream, sidecar } = await start();
     const answer = sidecar.exchange(get('/'));
     const [connection, streamId] = await asked(upstream);
@@ -121,14 +121,14 @@ describe('a request that was refused is not sent again', () => {
   });
 });
 
-describe('a request whose answer has begun is not sent again, whatever the upstream says of it', () => {
+describe('a request whose answer has begun is not sent again', () => {
   it.each([
     [
       'REFUSED_STREAM',
       (connection: FrameConnection, id: number) => connection.reset(id, CODE.REFUSED_STREAM),
     ],
     ['GOAWAY', (connection: FrameConnection) => connection.goaway(0, CODE.NO_ERROR)],
-  ])('by %s: the app sees that the answer is not whole', async (_, takeBack) => {
+  ])('after %s: the app sees that the answer is incomplete', async (_, takeBack) => {
     const { upstream, sidecar } = await start();
     const client = await sidecar.connect();
     client.send(get('/'));
@@ -145,7 +145,7 @@ describe('a request whose answer has begun is not sent again, whatever the upstr
   });
 });
 
-describe('a connection that dies with requests on it', () => {
+describe('a connection that breaks with requests on it', () => {
   /** Upstream and sidecar between which one request has passed. */
   async function startWarm() {
     const { upstream, sidecar } = await start();
@@ -156,7 +156,7 @@ describe('a connection that dies with requests on it', () => {
     return { upstream, sidecar, connection };
   }
 
-  it('has those sent again that may be sent twice, and the others fail', async () => {
+  it('has the repeatable ones sent again, and the others fail', async () => {
     const { upstream, sidecar, connection } = await startWarm();
     const read = sidecar.exchange(get('/'));
     await connection.next(TYPE.HEADERS);
@@ -171,7 +171,7 @@ describe('a connection that dies with requests on it', () => {
     expect((await read).body).toBe('again');
   });
 
-  it('has none sent again whose answer has begun: the app sees that it is not whole', async () => {
+  it('has none sent again whose answer has begun: the app sees that it is incomplete', async () => {
     const { upstream, sidecar, connection } = await startWarm();
     const client = await sidecar.connect();
     client.send(get('/'));
@@ -186,7 +186,7 @@ describe('a connection that dies with requests on it', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('fails a request on a new one, whatever its method', async () => {
+  it('and was new fails its requests whatever their method', async () => {
     const { upstream, sidecar } = await start();
     const answer = sidecar.exchange(get('/'));
     const [connection] = await asked(upstream);
@@ -197,7 +197,7 @@ describe('a connection that dies with requests on it', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('by GOAWAY of everything says why', async () => {
+  it('by a GOAWAY that covers no stream gives the reason in the error', async () => {
     const { upstream, sidecar } = await start();
     const answer = sidecar.exchange(post('/', 'x'));
     const [connection, streamId] = await asked(upstream);

@@ -28,7 +28,7 @@ function givenBack(client: RawHttp2Client, streamId: number): number {
   return updates.reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0);
 }
 
-it('an upload passes while others that stall hold more than half of the window of the app’s connection', async () => {
+it('an upload continues while stalled uploads hold more than half of the window of the app’s connection', async () => {
   const stalled = 60;
   const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });
@@ -65,7 +65,7 @@ it('an upload passes while others that stall hold more than half of the window o
   expect((await client.answer(upload)).body).toBe('whole');
 });
 
-it('an upload goes on though another that stalls has taken what was left of that window', async () => {
+it('an upload continues although a stalled one took the rest of the window of the app’s connection', async () => {
   const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
   const connectionWindowBytes = 128 * 1024;
   const http2 = { maxStreams: 100, streamWindowBytes: 64 * 1024, connectionWindowBytes };
@@ -103,7 +103,7 @@ it('an upload goes on though another that stalls has taken what was left of that
   expect((await client.answer(upload)).body).toBe('whole');
 });
 
-it('answers that are malformed fail for themselves, however many they are', async () => {
+it('any number of malformed answers fail alone, and the connection stays open', async () => {
   const upstream = await startFrames();
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
   const client = await connectHttp2(sidecar);
@@ -168,7 +168,7 @@ async function asked(connection: FrameConnection, count: number): Promise<number
   return streams;
 }
 
-it('a request goes out on another connection while apps that do not read hold all of one', async () => {
+it('a request uses another connection while apps that do not read fill one', async () => {
   const upstream = await startFrames();
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });
   await askAndDoNotRead(sidecar);
@@ -183,7 +183,7 @@ it('a request goes out on another connection while apps that do not read hold al
   expect((await client.answer(request)).body).toBe('at once');
 });
 
-it('apps that do not read are not given one connection after another to hold', async () => {
+it('apps that do not read fill at most four connections of a route', async () => {
   const most = 4;
   const upstream = await startFrames();
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });

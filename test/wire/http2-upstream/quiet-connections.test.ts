@@ -24,8 +24,8 @@ async function startWarm() {
   return { clock, upstream, sidecar, connection };
 }
 
-describe.each(['advance', 'suspend'] as const)('after 20 s without a word (%s)', (pass) => {
-  it('a connection has to answer PING before another request is sent on it', async () => {
+describe.each(['advance', 'suspend'] as const)('after 20 s without a frame (%s)', (pass) => {
+  it('a connection has to answer PING before it gets another request', async () => {
     const { clock, upstream, sidecar, connection } = await startWarm();
     clock[pass](20_000);
 
@@ -39,7 +39,7 @@ describe.each(['advance', 'suspend'] as const)('after 20 s without a word (%s)',
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('one that does not is given up, and another is made', async () => {
+  it('a connection that does not answer PING is given up and replaced', async () => {
     const { clock, upstream, sidecar, connection } = await startWarm();
     clock[pass](20_000);
     const answer = sidecar.exchange(post('/', 'x'));
@@ -54,7 +54,7 @@ describe.each(['advance', 'suspend'] as const)('after 20 s without a word (%s)',
   });
 });
 
-it('an idle connection is closed with GOAWAY before a minute has passed', async () => {
+it('an idle connection is closed with GOAWAY within a minute', async () => {
   const { clock, connection } = await startWarm();
 
   clock.advance(56_000);
@@ -64,7 +64,7 @@ it('an idle connection is closed with GOAWAY before a minute has passed', async 
   await connection.closed();
 });
 
-it('no request is begun on an old one, and what is on it ends in peace', async () => {
+it('an old connection gets no new request and finishes those it has', async () => {
   const { clock, upstream, sidecar, connection } = await startWarm();
   const old = sidecar.exchange(get('/old'));
   const { streamId } = await connection.next(TYPE.HEADERS);
@@ -80,7 +80,7 @@ it('no request is begun on an old one, and what is on it ends in peace', async (
   await connection.closed();
 });
 
-it('an idle one that ended meanwhile is not lent', async () => {
+it('an idle connection that ended meanwhile is not used', async () => {
   const { clock, upstream, sidecar, connection } = await startWarm();
   clock.advance(500);
   connection.goaway(1, CODE.NO_ERROR);

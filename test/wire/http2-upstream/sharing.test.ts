@@ -9,7 +9,7 @@ import { CODE, startFrames, TYPE } from './frame-upstream.ts';
 import { type Answering, HTTP2, startHttp2 } from './node-upstream.ts';
 
 describe('an app that does not read its answer', () => {
-  it('stops the upstream of that answer, and no other answer of the same connection', async () => {
+  it('holds back that answer and no other on the same upstream connection', async () => {
     let written = 0;
     const upstream = await startHttp2(({ stream, headers }) => {
       stream.respond({ ':status': 200 });
@@ -47,7 +47,7 @@ describe('an app that does not read its answer', () => {
 });
 
 describe('an app that leaves', () => {
-  it('has its request reset with CANCEL, and the connection goes on', async () => {
+  it('has its request reset with CANCEL, and the upstream connection goes on', async () => {
     const upstream = await startFrames();
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
     const client = await sidecar.connect();
@@ -65,8 +65,8 @@ describe('an app that leaves', () => {
   });
 });
 
-describe('an answer that is broken off', () => {
-  it('by RST_STREAM amid it is cut for the app', async () => {
+describe('an answer that the upstream breaks off', () => {
+  it('with RST_STREAM is cut for the app', async () => {
     const upstream = await startFrames();
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
     const client = await sidecar.connect();
@@ -81,7 +81,7 @@ describe('an answer that is broken off', () => {
     await expect(client.body(head)).rejects.toThrow();
   });
 
-  it('by RST_STREAM(NO_ERROR) after its end is whole, though the request is not', async () => {
+  it('with RST_STREAM(NO_ERROR) after its end is complete although the request is not', async () => {
     const upstream = await startFrames();
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
     const client = await sidecar.connect();
@@ -96,7 +96,7 @@ describe('an answer that is broken off', () => {
   });
 });
 
-describe('a 401', () => {
+describe('a 401 over HTTP/2', () => {
   const guarded: Answering = async ({ stream, headers, body }) => {
     const { text } = await body();
     if (headers.authorization === FIRST) {
@@ -108,7 +108,7 @@ describe('a 401', () => {
     stream.end(`${text} by ${headers.authorization === SECOND ? 'the second' : 'another'}`);
   };
 
-  it('is answered by another token on the same connection, while others are served', async () => {
+  it('is retried with another token on the same connection, while other requests are served', async () => {
     const renewal = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ replace: () => renewal.promise });
     const upstream = await startHttp2((arrived) =>
@@ -127,7 +127,7 @@ describe('a 401', () => {
     expect(upstream.connections()).toBe(1);
   });
 
-  it('is passed on whole where there is no other token', async () => {
+  it('is passed on whole when there is no other token', async () => {
     const renewal = Promise.withResolvers<undefined>();
     const bearer = new FakeBearer({ replace: () => renewal.promise });
     const upstream = await startHttp2(guarded);
@@ -141,7 +141,7 @@ describe('a 401', () => {
     expect((await answer).body.length).toBe(100_000);
   });
 
-  it('that the upstream breaks off while the token is renewed is a failure, unless another token comes', async () => {
+  it('that the upstream resets during the renewal is a failure, unless another token comes', async () => {
     const renewal = Promise.withResolvers<undefined>();
     const bearer = new FakeBearer({ replace: () => renewal.promise });
     const upstream = await startFrames();
@@ -165,7 +165,7 @@ describe('a 401', () => {
   });
 });
 
-describe('bounds in time hold for each request', () => {
+describe('timeouts apply to each request on a shared connection', () => {
   const BOUND_MS = 60_000;
 
   async function start() {
@@ -176,7 +176,7 @@ describe('bounds in time hold for each request', () => {
     return { clock, upstream, sidecar };
   }
 
-  it('of an answer that does not come: that request alone fails', async () => {
+  it('when its answer does not come, that request alone fails', async () => {
     const { clock, upstream, sidecar } = await start();
     const late = sidecar.exchange(get('/late'));
     const connection = await upstream.connection();
@@ -198,7 +198,7 @@ describe('bounds in time hold for each request', () => {
     expect((await next).body).toBe('next');
   });
 
-  it('of an answer that stops: it is cut', async () => {
+  it('when its answer stops, it is cut', async () => {
     const { clock, upstream, sidecar } = await start();
     const client = await sidecar.connect();
     client.send(get('/'));
@@ -214,9 +214,9 @@ describe('bounds in time hold for each request', () => {
   });
 
   it.each([
-    ['of a request that stops: the app is told', 100, 'some', 'request_timeout'],
+    ['when a request stops, the app gets 408', 100, 'some', 'request_timeout'],
     [
-      'of an upstream whose windows stay shut: it is the one that is slow',
+      'when the upstream’s window stays shut, the app gets 504',
       100_000,
       'x'.repeat(100_000),
       'upstream_timeout',

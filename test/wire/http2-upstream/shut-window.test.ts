@@ -15,7 +15,7 @@ function taken(connection: FrameConnection): number {
   return connection.all(TYPE.DATA).reduce((sum, { payload }) => sum + payload.length, 0);
 }
 
-it('one upload that its upstream does not take stops no request that begins two seconds later', async () => {
+it('an upload stalled by its upstream stops no request that begins two seconds later', async () => {
   const clock = new ShiftedClock();
   const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 2 ** 31 - 1]));
   const sidecar = await startSidecar({

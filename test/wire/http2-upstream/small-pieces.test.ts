@@ -38,7 +38,7 @@ function framesOf(connection: FrameConnection, streamId: number): number {
   return connection.all(TYPE.DATA).filter((frame) => frame.streamId === streamId).length;
 }
 
-it('a body of small pieces that waits for a window is kept, and sent, together', async () => {
+it('a body of small pieces that waits for a window is sent in few frames', async () => {
   const { sidecar, connection } = await start(
     await startFrames((connecting) => connecting.settings([INITIAL_WINDOW_SIZE, 0])),
   );
@@ -55,7 +55,7 @@ it('a body of small pieces that waits for a window is kept, and sent, together',
   expect((await answer).body).toBe('served');
 });
 
-it('a body of small pieces that is sent again is sent together', async () => {
+it('a body of small pieces that is sent again is sent in few frames', async () => {
   const { sidecar, connection } = await start(
     await startFrames(),
     new FakeBearer({ replace: async () => SECOND }),
@@ -73,7 +73,7 @@ it('a body of small pieces that is sent again is sent together', async () => {
   expect((await answer).body).toBe('served');
 });
 
-it('an answer of small pieces that was held is passed on together', async () => {
+it('an answer of small pieces that was held is passed on in few pieces', async () => {
   const replaced = Promise.withResolvers<undefined>();
   const bearer = new FakeBearer({ replace: () => replaced.promise });
   const { sidecar, connection } = await start(await startFrames(), bearer);

@@ -70,7 +70,7 @@ function whole(connection: FrameConnection): Promise<void> {
   );
 }
 
-it('a request is not queued behind what an upstream does not read, and after two seconds goes elsewhere', async () => {
+it('a request does not wait behind unread data for more than two seconds before it uses another connection', async () => {
   const { clock, upstream, sidecar, connection, client, streamId } = await startStuck();
   const fresh = await sidecar.connect();
   fresh.send(get('/fresh'));
@@ -88,7 +88,7 @@ it('a request is not queued behind what an upstream does not read, and after two
   expect((await client.response()).body).toBe('whole');
 });
 
-it('what was cancelled stays in no socket beyond what it had room for', async () => {
+it('cancelled requests do not accumulate in the socket buffer of an upstream that does not read', async () => {
   const { clock, sidecar, connection } = await startStuck();
   const heard = connection.all(TYPE.PING).length;
   const big = `X-Big: ${'b'.repeat(HEAD_BYTES)}`;
@@ -110,7 +110,7 @@ it('what was cancelled stays in no socket beyond what it had room for', async ()
   expect(connection.all(TYPE.HEADERS)).toHaveLength(2);
 });
 
-it('an upload goes on though PING could not leave behind it, and its connection carries nothing else', async () => {
+it('an upload continues although PING was stuck behind it, and its connection gets no other request', async () => {
   const stuck = await startStuck();
   const { upstream, sidecar, connection, client, streamId } = stuck;
   await pass(stuck, 11);

@@ -20,8 +20,8 @@ const echo: Answering = async ({ stream, headers, body }) => {
   stream.end(`got ${text}`);
 };
 
-describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
-  it('goes out with its target, authority and token, without what belongs to its own connection', async () => {
+describe('an HTTP/1.1 request to an HTTP/2 upstream', () => {
+  it('has its target, authority and token, and none of its connection’s own fields', async () => {
     const { upstream, sidecar } = await start(respond('hello'));
 
     const answer = await sidecar.exchange(
@@ -55,7 +55,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     expect(names.filter((name) => name === 'authorization')).toHaveLength(1);
   });
 
-  it('goes so to a host of the forward proxy whose entry says that it does', async () => {
+  it('is translated for a host of the forward proxy with protocol h2', async () => {
     const upstream = await startHttp2(respond('hello'));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, { protocol: HTTP2 }) });
     const { authority } = upstream;
@@ -77,7 +77,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     ],
     ['in chunks', request('PUT', '/', [CHUNKED]) + chunk('three') + LAST_CHUNK, 'got three'],
     ['of nothing', request('POST', '/', ['Content-Length: 0']), 'got '],
-  ])('brings its body %s, and gets the answer with its trailers', async (_, bytes, body) => {
+  ])('has its body passed %s and gets the answer with its trailers', async (_, bytes, body) => {
     const { sidecar } = await start(echo);
 
     const answer = await sidecar.exchange(bytes);
@@ -87,7 +87,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     expect(answer.trailers.value('x-seen')).toBe(bytes.includes('X-Mark: seen') ? 'seen' : 'undefined');
   });
 
-  it('goes with others on one connection, one after another and at once', async () => {
+  it('shares one connection with others, both in sequence and at once', async () => {
     const { upstream, sidecar } = await start(respond('x'));
     await sidecar.exchange(get('/first'));
 
@@ -100,7 +100,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     expect(upstream.connections()).toBe(1);
   });
 
-  it('has a body that is larger than every window passed both ways', async () => {
+  it('may have a body larger than every window in both directions', async () => {
     const { sidecar } = await start(async ({ stream, body }) => {
       const { text } = await body();
       stream.respond({ ':status': 200 });
@@ -118,7 +118,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     ['HEAD', 200],
     ['GET', 204],
     ['GET', 304],
-  ])('gets the answer without a body to %s with %i', async (method, status) => {
+  ])('gets an answer without a body to %s with %i', async (method, status) => {
     const { sidecar } = await start(({ stream }) => {
       stream.respond({ ':status': status, ...(method === 'HEAD' ? { 'content-length': 5 } : {}) });
       stream.end();
@@ -131,7 +131,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     }
   });
 
-  it('gets an empty answer whose end the app sees', async () => {
+  it('gets an empty answer and sees its end', async () => {
     const { sidecar } = await start(({ stream }) => stream.respond({ ':status': 200 }, { endStream: true }));
     const client = await sidecar.connect();
 
@@ -140,7 +140,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     }
   });
 
-  it('gets informational answers, and 100 where it asks for that', async () => {
+  it('gets interim answers, and 100 if it asked for that', async () => {
     const { sidecar } = await start(async ({ stream, headers, body }) => {
       stream.additionalHeaders({ ':status': 103, link: '</x>; rel=preload' });
       expect(headers['expect']).toBe('100-continue');
@@ -157,7 +157,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     expect(await client.send('body').response()).toMatchObject({ status: 201, body: 'body' });
   });
 
-  it('is refused clearly where it wants to become a WebSocket, and the connection goes on', async () => {
+  it('for a WebSocket is refused with a clear error, and the connection goes on', async () => {
     const { upstream, sidecar } = await start(respond('x'));
     await sidecar.exchange(get('/first'));
 
@@ -171,7 +171,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
     expect(upstream.connections()).toBe(1);
   });
 
-  it('that offers another protocol stays what it is', async () => {
+  it('that offers another protocol than WebSocket is sent as an ordinary request', async () => {
     const { upstream, sidecar } = await start(respond('x'));
 
     const answer = await sidecar.exchange(
@@ -183,8 +183,8 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
   });
 });
 
-describe('an answer of HTTP/2', () => {
-  it('brings no trailer that could be taken for a field of the head', async () => {
+describe('an HTTP/2 answer to an HTTP/1.1 request', () => {
+  it('has no trailers that could be taken for fields of the head', async () => {
     const { sidecar } = await start(({ stream }) => {
       stream.respond({ ':status': 200 }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'set-cookie': 'a=1', 'x-fine': '1' }));
@@ -197,7 +197,7 @@ describe('an answer of HTTP/2', () => {
     expect(trailers.value('set-cookie')).toBeUndefined();
   });
 
-  it('before the request is whole ends it: the upstream is told, and the connection goes on', async () => {
+  it('that comes before the request is complete ends the request, and the connection goes on', async () => {
     const { upstream, sidecar } = await start(({ stream }) => {
       stream.respond({ ':status': 413 }, { endStream: true });
     });

@@ -37,9 +37,9 @@ function each(connection: FrameConnection, heed: (streamId: number) => void): vo
   })().catch(() => {});
 }
 
-describe('a refused request for which another connection is being made', () => {
+describe('while a refused request waits for another connection to be made', () => {
   // Without TLS a connection stands though nobody answers.
-  it.runIf(overTls)('stops no other, though that does not come to stand', async () => {
+  it.runIf(overTls)('other requests go on even if that connection is never established', async () => {
     const { front, sidecar, connection } = await startBusy();
     front.hold();
     const client = await sidecar.connect();
@@ -55,7 +55,7 @@ describe('a refused request for which another connection is being made', () => {
     expect((await fresh).body).toBe('fresh');
   });
 
-  it('goes back to the one that stands where that fails', async () => {
+  it('it returns to the old connection if the new one fails', async () => {
     const { upstream, front, sidecar, connection } = await startBusy();
     await front.close();
     const refused = sidecar.exchange(get('/refused'));
@@ -68,7 +68,7 @@ describe('a refused request for which another connection is being made', () => {
   });
 });
 
-it('an upstream that refuses again and again gets one connection more, and not one for each request', async () => {
+it('an upstream that keeps refusing streams gets one more connection, not one per request', async () => {
   const { upstream, sidecar, connection } = await startBusy();
   each(connection, (streamId) => connection.reset(streamId, CODE.REFUSED_STREAM));
   void upstream.connection().then((second) => each(second, (streamId) => second.answer(streamId, 'ok')));
@@ -80,7 +80,7 @@ it('an upstream that refuses again and again gets one connection more, and not o
   expect(upstream.connections).toHaveLength(2);
 });
 
-it.runIf(overTls)('who waits for room has it as soon as the upstream allows more', async () => {
+it.runIf(overTls)('a waiting request is sent as soon as the upstream allows more streams', async () => {
   const { front, sidecar, connection } = await startBusy([MAX_CONCURRENT_STREAMS, 1]);
   front.hold();
   const client = await sidecar.connect();
@@ -93,8 +93,8 @@ it.runIf(overTls)('who waits for room has it as soon as the upstream allows more
   expect((await client.response()).body).toBe('second');
 });
 
-describe('an upstream that allows no stream', () => {
-  it('gets no further connection; requests wait for it to allow one', async () => {
+describe('an upstream that allows no streams', () => {
+  it('gets no further connection; requests wait until it allows one', async () => {
     const { upstream, sidecar, connection } = await startBusy();
     connection.settings([MAX_CONCURRENT_STREAMS, 0]);
     connection.send(frame(TYPE.PING, 0, 0, Buffer.alloc(8)));
@@ -111,7 +111,7 @@ describe('an upstream that allows no stream', () => {
     expect(upstream.connections).toHaveLength(1);
   });
 
-  it('from the start is not asked again before the wait has ended', async () => {
+  it('from the start is not tried again before the waiting time has ended', async () => {
     const upstream = await startFrames((connection) => {
       connection.settings([MAX_CONCURRENT_STREAMS, 0]);
       each(connection, (streamId) => connection.reset(streamId, CODE.REFUSED_STREAM));
@@ -126,7 +126,7 @@ describe('an upstream that allows no stream', () => {
   });
 });
 
-it('a part of SETTINGS is no leave to send more than is taken for allowed', async () => {
+it('a partly received SETTINGS frame does not raise the number of streams', async () => {
   const whole = frame(TYPE.SETTINGS, 0, 0, Buffer.from([0, MAX_CONCURRENT_STREAMS, 0, 0, 0, 1]));
   const upstream = await startFrames((connection) => {
     connection.acknowledges = false;

@@ -13,8 +13,8 @@ import { startSidecar } from '../sidecar.ts';
 import { type FrameConnection, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2, loopbackCertificate, startHttp2 } from './node-upstream.ts';
 
-describe('an upstream that does not speak HTTP/2', () => {
-  it('is named, and what may be right', async () => {
+describe('with protocol h2, an upstream that does not speak HTTP/2', () => {
+  it('is named in the error together with the setting to change', async () => {
     const upstream = await startUpstream(answering(ok('HTTP/1.1')));
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
 
@@ -38,14 +38,14 @@ describe('an upstream that does not speak HTTP/2', () => {
   it.each([
     ['garbage', Buffer.from('garbage that is no frame of HTTP/2')],
     ['nothing but a frame that is not SETTINGS', Buffer.from(`000008060000000000${'00'.repeat(8)}`, 'hex')],
-  ])('but %s fails the request', async (_, bytes) => {
+  ])('but answers with %s fails the request', async (_, bytes) => {
     const upstream = await startFrames((connection) => connection.send(bytes));
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
 
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
 
-  it('and says nothing at all has its time', async () => {
+  it('and sends nothing has its time to answer', async () => {
     const server = createServer((socket) => socket.on('error', () => {}));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -104,11 +104,11 @@ async function startLikeGo(onHttp1?: (socket: Socket) => void) {
   return { address: { host: '127.0.0.1', port }, protocol: 'https' as const, caFile };
 }
 
-describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app of HTTP/1.1', () => {
+describe.runIf(overTls)('an upstream that speaks only HTTP/2, with an HTTP/1.1 app,', () => {
   it.each([
     ['GET', get('/'), ''],
     ['POST', post('/', 'body'), 'body'],
-  ])('answers with protocol: auto, too: %s', async (method, bytes, body) => {
+  ])('works with protocol: auto: %s', async (method, bytes, body) => {
     const upstream = await startHttp2(async (arrived) => {
       arrived.stream.end(`${arrived.headers[':method']} ${(await arrived.body()).text}`);
     });
@@ -121,7 +121,7 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
     expect(upstream.connections()).toBe(2);
   });
 
-  it('gets an upload whole that began before it was known', async () => {
+  it('gets an upload whole that began before its protocol was known', async () => {
     const upload = 'x'.repeat(5_000_000);
     const upstream = await startHttp2(async (arrived) => {
       arrived.stream.end(`${(await arrived.body()).text.length}`);
@@ -133,7 +133,7 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
     expect([answer.status, answer.body]).toEqual([200, `${upload.length}`]);
   });
 
-  it('is found out once it has closed without an answer, having let HTTP/1.1 in', async () => {
+  it('is recognised after it accepted HTTP/1.1 and closed without an answer', async () => {
     const upstream = await startLikeGo();
     const sidecar = await startSidecar({ upstream });
 
@@ -141,7 +141,7 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
     for (let times = 0; times < 2; times++) expect((await sidecar.exchange(get('/'))).body).toBe('fine');
   });
 
-  it('or seems to, and speaks HTTP/1.1 as well, has WebSockets opened by that', async () => {
+  it('as it first seemed, but HTTP/1.1 too, is sent WebSockets by HTTP/1.1', async () => {
     const upstream = await startLikeGo(answersUpgrade);
     const sidecar = await startSidecar({ upstream });
 
@@ -153,7 +153,7 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
     expect(answer.status).toBe(101);
   });
 
-  it('and one of HTTP/1.1 that closes goes on with that', async () => {
+  it('is told apart from an HTTP/1.1 upstream that closes, which goes on with HTTP/1.1', async () => {
     const upstream = await startUpstream(
       inTurn((arrived) => arrived.connection.end(), answering(ok('fine'))),
     );
@@ -167,7 +167,7 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
   });
 });
 
-it('an upstream that nobody listens at is unreachable, for all that wait', async () => {
+it('every waiting request fails with upstream_unreachable when nothing listens', async () => {
   const upstream = {
     address: { host: '127.0.0.1', port: await refusingPort() },
     protocol: overTls ? ('https' as const) : ('http' as const),
@@ -179,8 +179,8 @@ it('an upstream that nobody listens at is unreachable, for all that wait', async
   for (const answer of answers) expectProblem(answer, 'upstream_unreachable');
 });
 
-describe('what is sent', () => {
-  it('begins with the preface, refuses pushes, and has the token never indexed and in no table', async () => {
+describe('an HTTP/2 connection to an upstream', () => {
+  it('begins with the preface, disables push, and never indexes the token', async () => {
     const upstream = await startFrames();
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
 

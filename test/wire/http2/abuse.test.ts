@@ -39,7 +39,7 @@ async function start(options: ClientOptions = {}) {
   return { upstream, sidecar, clock, client: await connectHttp2(sidecar, options) };
 }
 
-describe('a connection is ended, and counted, that floods with', () => {
+describe('a connection is closed and counted that floods with', () => {
   const CONTINUATIONS = [
     frame(Type.HEADERS, Flag.END_STREAM, 1, GET),
     ...ids(60).map(() => frame(Type.CONTINUATION, 0, 1)),
@@ -96,7 +96,7 @@ describe('a connection is ended, and counted, that floods with', () => {
     ['priorities', 'ignored_frame_flood', ids(4000).map((id) => frame(Type.PRIORITY, 0, id, '\0\0\0\0\x10'))],
     ['frames of unknown types', 'ignored_frame_flood', ids(4000).map(() => frame(0x42, 0, 0))],
     [
-      'PING answers that nobody asked for',
+      'unexpected PING acknowledgements',
       'ignored_frame_flood',
       ids(4000).map(() => ping('12345678', Flag.ACK)),
     ],
@@ -117,8 +117,8 @@ describe('a connection is ended, and counted, that floods with', () => {
   });
 });
 
-describe('resets of streams', () => {
-  it('are not paid for by answers of the sidecar’s own', async () => {
+describe('stream resets by the app', () => {
+  it('are not offset by the sidecar’s own answers', async () => {
     const { sidecar, client } = await start();
     const own = writeBlock(requestFields('OPTIONS', '/', 'max-forwards', '0'));
     const pairs = ids(1500).flatMap((at) => [
@@ -132,7 +132,7 @@ describe('resets of streams', () => {
     expect(await sidecar.metric('proxy_http2_abuse_total', { kind: 'reset_flood' })).toBe(1);
   });
 
-  it('are paid for by answers of upstreams', async () => {
+  it('are offset by answers of upstreams', async () => {
     const { client } = await start();
     // More than a thousand, and no time passes that would allow them.
     for (let batch = 0; batch < 11; batch++) {
@@ -149,7 +149,7 @@ describe('resets of streams', () => {
   });
 });
 
-describe('a connection is ended that breaks', () => {
+describe('a connection is closed that breaks a rule', () => {
   it.each<[string, number, Buffer[]]>([
     ['the connection’s window', Code.FLOW_CONTROL_ERROR, [windowUpdate(0, 2 ** 31 - 1)]],
     [
@@ -186,8 +186,8 @@ describe('a connection is ended that breaks', () => {
   });
 });
 
-describe('what one connection may take', () => {
-  it('a field section that unfolds to megabytes is not unfolded, and the others go on', async () => {
+describe('one connection', () => {
+  it('cannot make the sidecar expand a compressed field section to megabytes, and other streams go on', async () => {
     const { client } = await start();
     const name = Buffer.from([0x40, 0x01, 0x78]);
     const value = Buffer.concat([Buffer.from([0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'y')]);
@@ -198,7 +198,7 @@ describe('what one connection may take', () => {
     expect((await client.answer(3)).body).toBe('served');
   });
 
-  it('a thousand streams that are opened and left are as many as are allowed', async () => {
+  it('that opens and resets a thousand streams holds no more than the allowed number', async () => {
     const { sidecar, client } = await start();
     client.send(...ids(1000).map((id) => request(id, false)));
     await client.until(() => client.frames.filter(({ type }) => type === Type.RST_STREAM).length === 900);
@@ -208,7 +208,7 @@ describe('what one connection may take', () => {
     expect((await sidecar.exchange(get('/fence'))).body).toBe('served');
   });
 
-  it('a body that waits for its token is the window, and more ends the stream', async () => {
+  it('may send one window of a body that waits for its token; more resets the stream', async () => {
     const upstream = await startUpstream();
     const asked = Promise.withResolvers<void>();
     const bearer = new FakeBearer({
@@ -232,7 +232,7 @@ describe('what one connection may take', () => {
     await sidecar.idle();
   });
 
-  it('an answer that the app makes no room for is given up in time', async () => {
+  it('that opens no window for an answer has it reset in time', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('hello')));
     const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: 100 } } });
     const client = await connectHttp2(sidecar, { settings: [[Setting.INITIAL_WINDOW_SIZE, 0]] });
@@ -242,7 +242,7 @@ describe('what one connection may take', () => {
     await sidecar.idle();
   });
 
-  it('an answer that the app makes room for octet by octet is whole', async () => {
+  it('that opens the window octet by octet gets the answer whole', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('hello')));
     const sidecar = await startSidecar({ upstream });
     const client: RawHttp2Client = await connectHttp2(sidecar, {

@@ -75,8 +75,8 @@ async function downloading(options: ClientOptions) {
   return { upstream, sidecar, client, stream, arrived, download };
 }
 
-describe('an answer', () => {
-  it('is held back upstream by the stream’s window, and the other streams are not', async () => {
+describe('an HTTP/2 answer', () => {
+  it('is held back by the window of its stream, and other streams are not', async () => {
     const { client, stream, arrived, download } = await downloading({ updatesWindows: false });
     const { socket } = arrived.connection;
     await client.until(() => client.dataBytes === 65_535);
@@ -95,7 +95,7 @@ describe('an answer', () => {
     expect(client.soFar(stream).body.length).toBe(TOTAL);
   });
 
-  it('is held back upstream by an app that does not read its connection', async () => {
+  it('is held back at the upstream when the app does not read its connection', async () => {
     const window = [Setting.INITIAL_WINDOW_SIZE, 2 ** 30] as const;
     const { client, stream, arrived, download } = await downloading({
       settings: [window],
@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect(client.dataBytes).toBe(TOTAL);
   });
 
-  it('shares the connection’s window with the others, frame by frame', async () => {
+  it('shares the connection window with others frame by frame', async () => {
     const upstream = await startUpstream();
     const sidecar = await startPatient(upstream);
     const client = await connectHttp2(sidecar, {
@@ -178,8 +178,8 @@ class Upload {
   }
 }
 
-describe('a request body', () => {
-  it('is held back by an upstream that does not read, and the other streams are not', async () => {
+describe('an HTTP/2 request body', () => {
+  it('is held back by an upstream that does not read, and other streams are not', async () => {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/other') {
         void arrived.body().then(({ text }) => arrived.answer(ok(String(text.length))));
@@ -224,8 +224,8 @@ describe('a request body', () => {
   });
 });
 
-describe('an app that asks and does not read', () => {
-  it('is not listened to any more, and then gets all its answers', async () => {
+describe('an HTTP/2 app that sends requests and does not read', () => {
+  it('is not read from any more, and gets all its answers once it reads', async () => {
     const upstream = await startUpstream((arrived) => arrived.answer(ok('', `X: ${'y'.repeat(60_000)}`)));
     const sidecar = await startPatient(upstream);
     const client = await connectHttp2(sidecar, { answers: false });

@@ -59,7 +59,7 @@ async function startResetting(code: number): Promise<{ address: ListenAddress }>
 }
 
 describe('HTTP/2 on both sides', () => {
-  it('passes heads, bodies and trailers both ways, with the token', async () => {
+  it('passes heads, bodies and trailers in both directions with the token', async () => {
     const { upstream, client } = await start(echo);
     const stream = client.post('/a?b', 'te', 'trailers', 'cookie', 'a=1', 'cookie', 'b=2');
     client.data(stream, 'hello ').data(stream, 'world').headers(stream, ['x-mark', 'kept'], true);
@@ -78,7 +78,7 @@ describe('HTTP/2 on both sides', () => {
     });
   });
 
-  it('passes an answer that is its trailers alone as one frame', async () => {
+  it('passes an answer of trailers only as one frame', async () => {
     const { client } = await start(({ stream }) => {
       stream.respond({ ':status': 200, 'grpc-status': '5' }, { endStream: true });
     });
@@ -91,7 +91,7 @@ describe('HTTP/2 on both sides', () => {
     );
   });
 
-  it('passes many bodies that are larger than any window at once', async () => {
+  it('passes many simultaneous bodies larger than any window', async () => {
     const { client } = await start(echo);
     const length = 300_000;
     const streams = Array.from({ length: 10 }, () => client.post('/'));
@@ -118,7 +118,7 @@ describe('HTTP/2 on both sides', () => {
     }
   });
 
-  it('is a conversation where both sides speak in turn', async () => {
+  it('allows both sides to take turns', async () => {
     const { client } = await start(({ stream }) => {
       stream.respond({ ':status': 200 });
       stream.on('data', (data: Buffer) => stream.write(`re: ${data.toString()};`));
@@ -142,7 +142,7 @@ describe('HTTP/2 on both sides', () => {
     ['ENHANCE_YOUR_CALM', Code.ENHANCE_YOUR_CALM, Code.ENHANCE_YOUR_CALM],
     ['PROTOCOL_ERROR', Code.PROTOCOL_ERROR, Code.INTERNAL_ERROR],
     ['NO_ERROR', Code.NO_ERROR, Code.INTERNAL_ERROR],
-  ])('an upstream’s %s amid its answer resets the app’s stream', async (_, code, expected) => {
+  ])('resets the stream of the app with the same code after the upstream’s %s', async (_, code, expected) => {
     const upstream = await startResetting(code);
     const sidecar = await startSidecar({ routes: [routeTo(upstream, { protocol: 'h2c' })] });
     const client = await connectHttp2(sidecar);
@@ -152,7 +152,7 @@ describe('HTTP/2 on both sides', () => {
     await client.fence();
   });
 
-  it('an app’s reset is passed on to the upstream, and the others go on', async () => {
+  it('passes a reset by the app to the upstream, and other streams go on', async () => {
     const { upstream, sidecar, client } = await start(({ stream, headers, ...request }) => {
       if (headers[':path'] === '/other') return respond('other')({ stream, headers, ...request });
       stream.respond({ ':status': 200 });

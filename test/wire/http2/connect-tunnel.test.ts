@@ -19,7 +19,7 @@ async function tunnelling() {
 }
 
 describe('CONNECT over HTTP/2', () => {
-  it('makes a stream a tunnel, and every byte passes both ways', async () => {
+  it('makes the stream a tunnel that passes every byte in both directions', async () => {
     const { upstream, client, connect } = await tunnelling();
     const stream = connect();
     client.data(stream, HEAD);
@@ -33,7 +33,7 @@ describe('CONNECT over HTTP/2', () => {
     await arrived.connection.received.contains('more');
   });
 
-  it('shares its connection with others', async () => {
+  it('shares its connection with other streams', async () => {
     const { upstream, client, connect } = await tunnelling();
     const streams = [connect(), connect()];
     for (const [index, stream] of streams.entries()) client.data(stream, HEAD.replace('/ ', `/${index} `));
@@ -42,7 +42,7 @@ describe('CONNECT over HTTP/2', () => {
     await client.until(() => streams.every((stream, index) => client.soFar(stream).body === `/${index}`));
   });
 
-  it('ends each direction by itself', async () => {
+  it('ends each direction independently', async () => {
     const { upstream, sidecar, client, connect } = await tunnelling();
     const stream = connect();
     client.data(stream, HEAD);
@@ -57,7 +57,7 @@ describe('CONNECT over HTTP/2', () => {
     expect(await sidecar.metric('proxy_requests_total', { method: 'CONNECT', code: '200' })).toBe(1);
   });
 
-  it('that the upstream ends first is ended for the app, which may go on', async () => {
+  it('ends the stream towards the app when the upstream ends first, and the app may go on', async () => {
     const { upstream, client, connect } = await tunnelling();
     const stream = connect();
     client.data(stream, HEAD);
@@ -69,7 +69,7 @@ describe('CONNECT over HTTP/2', () => {
     await arrived.connection.received.contains('and more');
   });
 
-  it('that the app resets is cut upstream', async () => {
+  it('closes the upstream connection when the app resets the stream', async () => {
     const { upstream, sidecar, client, connect } = await tunnelling();
     const stream = connect();
     client.data(stream, HEAD);
@@ -79,7 +79,7 @@ describe('CONNECT over HTTP/2', () => {
     await sidecar.idle();
   });
 
-  it('that the upstream cuts is reset', async () => {
+  it('resets the stream when the upstream resets its connection', async () => {
     const { upstream, sidecar, client, connect } = await tunnelling();
     const stream = connect();
     client.data(stream, HEAD);
@@ -90,7 +90,7 @@ describe('CONNECT over HTTP/2', () => {
     await client.fence();
   });
 
-  it('whose app leaves is closed upstream', async () => {
+  it('closes the upstream connection when the app disconnects', async () => {
     const { upstream, sidecar, client, connect } = await tunnelling();
     client.data(connect(), HEAD);
     const arrived = await upstream.request();
@@ -99,7 +99,7 @@ describe('CONNECT over HTTP/2', () => {
     await sidecar.idle();
   });
 
-  it('in which nothing moves is cut', async () => {
+  it('is cut when nothing moves', async () => {
     const upstream = await startUpstream(async () => undefined, 'plain');
     const timeouts = { connectMs: 10_000, responseMs: 10_000, idleMs: 100 };
     const sidecar = await startSidecar({
@@ -115,7 +115,7 @@ describe('CONNECT over HTTP/2', () => {
     await arrived.connection.closed();
   });
 
-  it('is bytes alone: fields in it reset it', async () => {
+  it('allows only DATA: HEADERS reset it', async () => {
     const { client, connect } = await tunnelling();
     const stream = connect();
     await client.head(stream);
@@ -123,7 +123,7 @@ describe('CONNECT over HTTP/2', () => {
     expect(await client.resetCode(stream)).toBe(Code.PROTOCOL_ERROR);
   });
 
-  it('that cannot be reached is 502', async () => {
+  it('is answered 502 when the host cannot be reached', async () => {
     const gone = { address: { host: '127.0.0.1', port: 1 } };
     const sidecar = await startSidecar({ forwardProxy: forwardTo(gone, {}, { connect: 'tunnel' }) });
     const client = await connectHttp2(sidecar);
@@ -143,7 +143,7 @@ describe('CONNECT over HTTP/2', () => {
     expect(upstream.connections).toHaveLength(0);
   });
 
-  it('to a path or with a scheme is malformed', async () => {
+  it('with a path or scheme is malformed', async () => {
     const { client, upstream } = await tunnelling();
     const stream = client.request(
       [':method', 'CONNECT', ':authority', upstream.authority, ':scheme', 'http', ':path', '/'],

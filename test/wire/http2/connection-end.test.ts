@@ -12,8 +12,8 @@ import { connectHttp2, type RawHttp2Client, requestFields } from './raw-http2-cl
 const HIGHEST = 2 ** 31 - 1;
 const LONG_MS = 15_000;
 
-describe('draining', () => {
-  it('is announced, and then said with the last stream; what is in flight finishes', async () => {
+describe('draining an HTTP/2 connection', () => {
+  it('sends two GOAWAY frames, the last with the final stream, and lets requests in flight finish', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -37,7 +37,7 @@ describe('draining', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('answers requests that cross with the announcement, and refuses those after the last word', async () => {
+  it('answers requests that cross the first GOAWAY and refuses those after the last', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     // Its PING goes unanswered until the test answers it.
@@ -65,7 +65,7 @@ describe('draining', () => {
     expect(upstream.targets).toEqual(['/served']);
   });
 
-  it('waits no longer than a second for an app that does not answer', async () => {
+  it('waits at most a second for an app that does not acknowledge', async () => {
     const clock = new ManualClock();
     const sidecar = await startSidecar({ clock });
     const client = await connectHttp2(sidecar, { answers: false });
@@ -81,7 +81,7 @@ describe('draining', () => {
     await drained;
   });
 
-  it('ends with idle connections of either version', async () => {
+  it('closes idle connections of both versions', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -93,7 +93,7 @@ describe('draining', () => {
     expect([await client.closed(), await other.closed()]).toEqual(['end', 'end']);
   });
 
-  it('cuts what is left when its time is up', async () => {
+  it('cuts the remaining requests when its time is up', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -106,7 +106,7 @@ describe('draining', () => {
   });
 });
 
-describe('an app that still reads its last answer, as slowly as it does,', () => {
+describe('an app that reads its last answer slowly', () => {
   const MIB = 1024 * 1024;
   const SIZE_BYTES = 8 * MIB;
 
@@ -130,7 +130,7 @@ describe('an app that still reads its last answer, as slowly as it does,', () =>
   }
 
   it.each(['by draining', 'by the app’s GOAWAY', 'by the app’s end'])(
-    'gets it whole as the connection ends %s',
+    'gets it whole when the connection ends %s',
     async (how) => {
       // One that has ended its side can make no more room.
       const { sidecar, client, stream } = await start(
@@ -146,8 +146,8 @@ describe('an app that still reads its last answer, as slowly as it does,', () =>
   );
 });
 
-describe('an app that does not say that it has read its last answer', () => {
-  it('is waited for no longer than the route’s idle time', async () => {
+describe('an app that does not acknowledge its last answer', () => {
+  it('is waited for no longer than the idle timeout of the route', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream(answering(ok('small')));
     const sidecar = await startSidecar({
@@ -170,7 +170,7 @@ describe('an app that does not say that it has read its last answer', () => {
   });
 });
 
-describe('a connection without a request', () => {
+describe('an HTTP/2 connection without a request', () => {
   /** The sidecar's time runs as the test says. */
   async function start() {
     const clock = new ManualClock();
@@ -193,7 +193,7 @@ describe('a connection without a request', () => {
     expect(await client.closed()).toBe('end');
   }
 
-  it('is ended after the time for a first one', async () => {
+  it('is closed when the first request does not come in time', async () => {
     const { clock, client } = await start();
     await clock.advance(4999);
     expect(client.goaways).toEqual([]);
@@ -201,7 +201,7 @@ describe('a connection without a request', () => {
     await expectEnded(client);
   });
 
-  it('after its last is kept for another, however it pings', async () => {
+  it('is closed when the next request does not come in time, whatever it pings', async () => {
     const { clock, client } = await start();
     await client.answer(client.get('/'));
     for (let passed = 0; passed < 50_000; passed += 10_000) {
@@ -217,7 +217,7 @@ describe('a connection without a request', () => {
     await expectEnded(client);
   });
 
-  it('but with part of one is ended sooner', async () => {
+  it('with part of a request is closed sooner', async () => {
     const { clock, client } = await start();
     await client.answer(client.get('/'));
     const head = frame(
@@ -237,7 +237,7 @@ describe('a connection without a request', () => {
     await expectEndedAmid(client);
   });
 
-  it('but with part of one is ended by when that part came, not an earlier one', async () => {
+  it('with part of a request is timed from when that part came', async () => {
     const clock = new ManualClock();
     const upstream = await startUpstream();
     const sidecar = await startSidecar({
@@ -278,7 +278,7 @@ describe('a connection without a request', () => {
     await client.until(() => client.goaways.length > 0, 'GOAWAY');
   }
 
-  it('is told from one with a stream that is quiet', async () => {
+  it('is told apart from one with a quiet stream', async () => {
     const { clock, client, upstream } = await start();
     const stream = client.post('/');
     await upstream.request();
@@ -290,7 +290,7 @@ describe('a connection without a request', () => {
   });
 });
 
-describe('an app that', () => {
+describe('an HTTP/2 app that', () => {
   async function start() {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/fence') arrived.answer(ok());
@@ -306,7 +306,7 @@ describe('an app that', () => {
     }
   }
 
-  it('ends its side gets the answers to what it asked whole, and what was not whole is aborted', async () => {
+  it('half-closes gets complete answers to complete requests, and incomplete requests are aborted', async () => {
     const { upstream, sidecar, client } = await start();
     const whole = client.get('/whole');
     const asked = await arrival(upstream, '/whole');
@@ -326,7 +326,7 @@ describe('an app that', () => {
   });
 
   it.each(['destroy', 'resetAndDestroy'] as const)(
-    'leaves by %s has all its upstream requests aborted',
+    'disconnects by %s has all its upstream requests aborted',
     async (how) => {
       const { upstream, sidecar, client } = await start();
       client.get('/1');
@@ -338,7 +338,7 @@ describe('an app that', () => {
     },
   );
 
-  it('ends its side, and leaves later, has its upstream request aborted', async () => {
+  it('half-closes and disconnects later has its upstream request aborted', async () => {
     const { upstream, sidecar, client } = await start();
     client.get('/');
     const arrived = await arrival(upstream, '/');
@@ -349,7 +349,7 @@ describe('an app that', () => {
     await sidecar.idle();
   });
 
-  it('ends its side with nothing asked is closed', async () => {
+  it('half-closes without a request is disconnected', async () => {
     const { client } = await start();
     await client.fence();
     client.socket.end();
@@ -357,8 +357,8 @@ describe('an app that', () => {
   });
 });
 
-describe('a stream on which nothing moves for the route’s idle time', () => {
-  it('is answered 408 where the request did not go on, and the connection is left', async () => {
+describe('an HTTP/2 stream on which nothing moves for the idle timeout of the route', () => {
+  it('gets 408 if the request stopped, and the connection goes on', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: 100 } } });
     const client = await connectHttp2(sidecar);
@@ -369,7 +369,7 @@ describe('a stream on which nothing moves for the route’s idle time', () => {
     await client.fence();
   });
 
-  it('amid its answer is reset, and the connection is left', async () => {
+  it('is reset amid its answer, and the connection goes on', async () => {
     const upstream = await startUpstream((arrived) => {
       arrived.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('some')));
     });
@@ -381,7 +381,7 @@ describe('a stream on which nothing moves for the route’s idle time', () => {
     await client.fence();
   });
 
-  it('and has no answer yet is answered 504', async () => {
+  it('gets 504 if there is no answer yet', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: 100 } } });
     const client = await connectHttp2(sidecar);

@@ -30,7 +30,7 @@ async function ask(client: ClientHttp2Session, headers: OutgoingHttpHeaders, bod
   return { head, body: await text(stream), trailers };
 }
 
-it('Node’s own client gets its answers, many at once, with bodies larger than any window', async () => {
+it('Node’s own HTTP/2 client gets many simultaneous answers larger than any window', async () => {
   const upstream = await startUpstream(async (arrived) => {
     const { text: body } = await arrived.body();
     const echoed = body.length === 0 ? '' : chunk(body);
@@ -58,7 +58,7 @@ it('Node’s own client gets its answers, many at once, with bodies larger than 
   expect(upstream.requests.every(({ head }) => head.value('authorization') === FIRST)).toBe(true);
 });
 
-it('Node’s own client, whose HPACK has a table, is understood again and again', async () => {
+it('Node’s own HTTP/2 client is understood while it uses the dynamic table of HPACK', async () => {
   const upstream = await startUpstream((arrived) => arrived.answer(ok(arrived.head.value('x-same') ?? '')));
   const sidecar = await startSidecar({ upstream });
   const client = await session(sidecar);

@@ -16,7 +16,7 @@ const SILENT = { answers: false, updatesWindows: false };
 const GET = frame(Type.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, 1, writeBlock(requestFields('GET', '/')));
 
 describe('the first octets of a connection', () => {
-  it('tell HTTP/2 from HTTP/1.1 on one port', async () => {
+  it('distinguish HTTP/2 from HTTP/1.1 on one port', async () => {
     const upstream = await startUpstream(answering(ok('both')));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -24,7 +24,7 @@ describe('the first octets of a connection', () => {
     expect((await sidecar.exchange(get('/'))).body).toBe('both');
   });
 
-  it('may come one by one, and with them all that follows', async () => {
+  it('may come one by one, like all that follow', async () => {
     const upstream = await startUpstream(answering(ok('slowly')));
     const sidecar = await startSidecar({ upstream });
     const client = new RawHttp2Client((await sidecar.connect()).socket, SILENT);
@@ -35,7 +35,7 @@ describe('the first octets of a connection', () => {
     expect((await client.answer(1)).body).toBe('slowly');
   });
 
-  it('and all the others may be cut anywhere', async () => {
+  it('and the rest may be split anywhere', async () => {
     const upstream = await startUpstream(async (arrived) => arrived.answer(ok((await arrived.body()).text)));
     const sidecar = await startSidecar({ upstream });
     const post = writeBlock(requestFields('POST', '/', 'content-length', '12'));
@@ -67,7 +67,7 @@ describe('the first octets of a connection', () => {
     );
   });
 
-  it('that are almost the preface are no request of any version', async () => {
+  it('that resemble the preface are not a request of either version', async () => {
     const sidecar = await startSidecar({});
     for (const at of [0, 4, 14, 18, 23]) {
       const wrong = Buffer.from(PREFACE);
@@ -81,7 +81,7 @@ describe('the first octets of a connection', () => {
     }
   });
 
-  it('that are a beginning of the preface, and then nothing, are given up in time', async () => {
+  it('that are part of the preface followed by silence time out', async () => {
     const clock = new ManualClock();
     const sidecar = await startSidecar({ clock, limits: { headerTimeoutMs: 50 } });
     const client = await sidecar.connect();
@@ -92,14 +92,14 @@ describe('the first octets of a connection', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('that are a beginning of the preface, and then the end, are nothing', async () => {
+  it('that are part of the preface followed by the end are ignored', async () => {
     const sidecar = await startSidecar({});
     const client = await sidecar.connect();
     client.send(PREFACE.subarray(0, 10)).end();
     expect(await client.closed()).toBe('end');
   });
 
-  it('must be followed by SETTINGS', async () => {
+  it('must be the preface followed by SETTINGS', async () => {
     const sidecar = await startSidecar({});
     const client = new RawHttp2Client((await sidecar.connect()).socket, SILENT);
     client.send(PREFACE, GET);
@@ -107,7 +107,7 @@ describe('the first octets of a connection', () => {
     expect(client.goaways.map(({ code }) => code)).toEqual([Code.PROTOCOL_ERROR]);
   });
 
-  it('offer by Upgrade what is not taken', async () => {
+  it('with Upgrade: h2c are an HTTP/1.1 request whose offer is not accepted', async () => {
     const upstream = await startUpstream(answering(ok('still HTTP/1.1')));
     const sidecar = await startSidecar({ upstream });
     const client = await sidecar.connect();
@@ -121,8 +121,8 @@ describe('the first octets of a connection', () => {
   });
 });
 
-describe('the sidecar’s own SETTINGS', () => {
-  it('say what it bounds, and announce neither pushes nor extended CONNECT', async () => {
+describe('the SETTINGS of the sidecar', () => {
+  it('state its limits and announce neither push nor extended CONNECT', async () => {
     const limits = { http2: { maxStreams: 7, streamWindowBytes: 65_536, connectionWindowBytes: 131_072 } };
     const sidecar = await startSidecar({ limits });
     const client = await connectHttp2(sidecar);

@@ -21,14 +21,14 @@ async function startWaiting(settings: Parameters<typeof startSidecar>[0] = {}) {
   return { sidecar, client, refused };
 }
 
-describe('a refused request whose answer waits for the connection’s window', () => {
-  it('is answered once there is room', async () => {
+describe('a refused HTTP/2 request whose answer waits for the connection window', () => {
+  it('is answered once the window opens', async () => {
     const { client, refused } = await startWaiting();
     client.send(windowUpdate(0, WINDOW_BYTES));
     expectHttp2Problem(await client.answer(refused), 'uri_too_long');
   });
 
-  it('and is reset is not sent the rest when there is room', async () => {
+  it('and that the app resets is not answered afterwards', async () => {
     const { sidecar, client, refused } = await startWaiting();
     client.send(reset(refused, Code.CANCEL), windowUpdate(0, WINDOW_BYTES));
     await client.fence();
@@ -37,7 +37,7 @@ describe('a refused request whose answer waits for the connection’s window', (
     expect((await sidecar.exchange(get('/other'))).status).toBe(200);
   });
 
-  it('and is malformed after its end is not sent the rest either', async () => {
+  it('and that proves malformed after its end is not answered afterwards', async () => {
     const { client, refused } = await startWaiting();
     client.data(refused, 'after its end');
     expect(await client.resetCode(refused)).toBe(Code.STREAM_CLOSED);
@@ -46,7 +46,7 @@ describe('a refused request whose answer waits for the connection’s window', (
     expect((await client.answer(client.get('/next'))).status).toBe(200);
   });
 
-  it('is given up after the time for a head, and no more of it is sent then', async () => {
+  it('is given up when the header timeout has passed, and no more is sent', async () => {
     const clock = new ManualClock();
     const { client, refused } = await startWaiting({ clock, limits: { headerTimeoutMs: 5000 } });
     await clock.advance(5000);
@@ -56,7 +56,7 @@ describe('a refused request whose answer waits for the connection’s window', (
     expect((await client.answer(client.get('/next'))).status).toBe(200);
   });
 
-  it('is waited for by the end of the connection', async () => {
+  it('delays the end of the connection', async () => {
     const { sidecar, client, refused } = await startWaiting();
     const drained = sidecar.proxy.drain(15_000);
     await client.until(() => client.goaways.length === 2, 'two GOAWAY');
@@ -67,7 +67,7 @@ describe('a refused request whose answer waits for the connection’s window', (
     await drained;
   });
 
-  it('of an app that has ended its side is waited for', async () => {
+  it('is answered although the app half-closed', async () => {
     const { sidecar, client, refused } = await startWaiting();
     client.socket.end(windowUpdate(0, WINDOW_BYTES));
     expectHttp2Problem(await client.answer(refused), 'uri_too_long');
@@ -88,7 +88,7 @@ it.each([
   expect(client.frames.filter(({ type }) => type === Type.DATA)).toEqual([]);
 });
 
-describe('a fault of the sidecar’s own while it reads', () => {
+describe('an internal fault while the sidecar reads from one connection', () => {
   /** A clock that cannot tell the time, once. */
   class BrokenClock extends ManualClock {
     broken = false;
@@ -100,7 +100,7 @@ describe('a fault of the sidecar’s own while it reads', () => {
     }
   }
 
-  it('costs that connection, and no other', async () => {
+  it('closes that connection and no other', async () => {
     const clock = new BrokenClock();
     const upstream = await startUpstream(answering(ok('served')));
     const sidecar = await startSidecar({ upstream, clock });

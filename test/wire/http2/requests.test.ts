@@ -8,7 +8,7 @@ import { expectHttp2Problem } from './problem.ts';
 import { connectHttp2, requestFields } from './raw-http2-client.ts';
 
 describe('a request over HTTP/2', () => {
-  it('goes upstream with the token, Host and the path, and its answer comes back', async () => {
+  it('is sent upstream with the token, Host and path, and its answer is returned', async () => {
     const upstream = await startUpstream(answering(ok('hello', 'X-Mixed-Case: 1')));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -31,7 +31,7 @@ describe('a request over HTTP/2', () => {
     );
   });
 
-  it('that has a body leaves with the length that was declared', async () => {
+  it('with a body is forwarded with the declared Content-Length', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -44,7 +44,7 @@ describe('a request over HTTP/2', () => {
     expect((await arrived.body()).text).toBe('helloworld');
   });
 
-  it('that declares no length leaves in chunks, with its trailers', async () => {
+  it('without a declared length is forwarded chunked with its trailers', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -62,7 +62,7 @@ describe('a request over HTTP/2', () => {
     expect(body.trailers.value('authorization')).toBeUndefined();
   });
 
-  it('whose method anticipates a body and has none says so', async () => {
+  it('without a body is forwarded with Content-Length: 0 if its method usually has one', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -70,7 +70,7 @@ describe('a request over HTTP/2', () => {
     expect((await upstream.request()).head.values('content-length')).toEqual(['0']);
   });
 
-  it('has its cookies joined', async () => {
+  it('has its cookie fields joined', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -89,7 +89,7 @@ describe('a request over HTTP/2', () => {
     expect((await upstream.request()).head.values('host')).toEqual([upstream.authority]);
   });
 
-  it('is one of many on its connection, answered in whatever order the answers come', async () => {
+  it('is one of many on a connection, answered in any order', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -107,7 +107,7 @@ describe('a request over HTTP/2', () => {
 });
 
 describe('an answer over HTTP/2', () => {
-  it('in chunks comes as it is sent, with its trailers', async () => {
+  it('that is chunked upstream arrives as it is sent, with its trailers', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -125,7 +125,7 @@ describe('an answer over HTTP/2', () => {
     expect(got.trailers?.fields).toEqual(['x-sum', '7']);
   });
 
-  it('has nothing of the upstream connection', async () => {
+  it('has no connection-specific fields', async () => {
     const fields = ['Connection: keep-alive, X-Hop', 'Keep-Alive: timeout=5', 'X-Hop: 1', 'Upgrade: h2c'];
     const upstream = await startUpstream(answering(ok('', ...fields)));
     const sidecar = await startSidecar({ upstream });
@@ -138,7 +138,7 @@ describe('an answer over HTTP/2', () => {
     ['to HEAD', 'HEAD', message('HTTP/1.1 200 OK', ['Content-Length: 100']), ['content-length', '100']],
     ['204', 'GET', message('HTTP/1.1 204 No Content', []), []],
     ['304', 'GET', message('HTTP/1.1 304 Not Modified', ['Content-Length: 5']), ['content-length', '5']],
-  ])('%s is one frame', async (_, method, bytes, fields) => {
+  ])('for %s is one frame', async (_, method, bytes, fields) => {
     const upstream = await startUpstream(answering(bytes));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -148,7 +148,7 @@ describe('an answer over HTTP/2', () => {
     expect(client.frames.filter(({ streamId }) => streamId === stream)).toHaveLength(1);
   });
 
-  it('is preceded by the informational ones', async () => {
+  it('is preceded by the interim ones', async () => {
     const hints = message('HTTP/1.1 103 Early Hints', ['Link: </a>', 'Connection: x']);
     const upstream = await startUpstream(answering(hints + ok('done')));
     const sidecar = await startSidecar({ upstream });
@@ -158,7 +158,7 @@ describe('an answer over HTTP/2', () => {
     expect(got.body).toBe('done');
   });
 
-  it('100 comes only where it was asked for', async () => {
+  it('includes 100 only if it was asked for', async () => {
     const upstream = await startUpstream(async (arrived) => {
       arrived.answer('HTTP/1.1 100 Continue\r\n\r\n');
       await arrived.body();
@@ -177,8 +177,8 @@ describe('an answer over HTTP/2', () => {
   });
 });
 
-describe('the rules of every request', () => {
-  it('a refused token is renewed, and the request sent again', async () => {
+describe('over HTTP/2, as over HTTP/1.1,', () => {
+  it('a request with a refused token is sent again with a new one', async () => {
     const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('in'))));
     const sidecar = await startSidecar({ upstream, bearer: renewable() });
     const client = await connectHttp2(sidecar);
@@ -190,7 +190,7 @@ describe('the rules of every request', () => {
     expect((await upstream.requests[1]?.body())?.text).toBe('again');
   });
 
-  it('fails closed without a token', async () => {
+  it('a request without a token gets 503', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
     const client = await connectHttp2(sidecar);
@@ -201,7 +201,7 @@ describe('the rules of every request', () => {
   it.each([
     ['replaced', 'replace', [FIRST]],
     ['kept', 'keep', ['Bearer own']],
-  ] as const)('the app’s own authorization is %s', async (_, existingAuthorization, expected) => {
+  ] as const)('the app’s own Authorization is %s', async (_, existingAuthorization, expected) => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, route: { existingAuthorization } });
     const client = await connectHttp2(sidecar);
@@ -209,7 +209,7 @@ describe('the rules of every request', () => {
     expect((await upstream.request()).head.values('authorization')).toEqual(expected);
   });
 
-  it('the app’s own authorization is refused', async () => {
+  it('the app’s own Authorization is refused', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, route: { existingAuthorization: 'reject' } });
     const client = await connectHttp2(sidecar);
@@ -217,7 +217,7 @@ describe('the rules of every request', () => {
     expectHttp2Problem(got, 'authorization_not_allowed');
   });
 
-  it('the first route that matches host and path is taken, and none is 404', async () => {
+  it('the first route that matches host and path is used, and no match is 404', async () => {
     const [one, two] = [await startUpstream(answering(ok('one'))), await startUpstream(answering(ok('two')))];
     const sidecar = await startSidecar({
       routes: [
@@ -232,14 +232,14 @@ describe('the rules of every request', () => {
     expectHttp2Problem(await client.answer(client.get('/x')), 'route_not_found');
   });
 
-  it('a request that has passed here is a loop', async () => {
+  it('a request that passed this sidecar before is a loop', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream, instanceId: 'me' });
     const client = await connectHttp2(sidecar);
     expectHttp2Problem(await client.answer(client.get('/', 'token-sidecar-hop', 'me')), 'loop_detected');
   });
 
-  it('too many in flight are refused, however few connections they share', async () => {
+  it('the limit of requests in flight counts streams, not connections', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, limits: { maxInFlight: 2 } });
     const client = await connectHttp2(sidecar);
@@ -248,7 +248,7 @@ describe('the rules of every request', () => {
     expectHttp2Problem(await client.answer(client.get('/3')), 'overloaded');
   });
 
-  it('an own answer to an unfinished request ends it, and says that nothing was wrong', async () => {
+  it('an error to an incomplete request ends it with RST_STREAM(NO_ERROR)', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ routes: [routeTo(upstream, { match: { pathPrefix: '/a' } })] });
     const client = await connectHttp2(sidecar);
@@ -261,7 +261,7 @@ describe('the rules of every request', () => {
     expect(client.goaways).toEqual([]);
   });
 
-  it('a body that is too large is refused, known before or not', async () => {
+  it('a body that is too large is refused, whether its length was declared or not', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, limits: { requestBodyBytes: 5 } });
     const client = await connectHttp2(sidecar);
@@ -273,7 +273,7 @@ describe('the rules of every request', () => {
     await upstream.connections.at(-1)?.closed();
   });
 
-  it('a head that is too large, or has too long a path, is refused, and the others go on', async () => {
+  it('too large a head or path is refused, and other streams go on', async () => {
     const upstream = await startUpstream(answering(ok('fine')));
     const sidecar = await startSidecar({ upstream, limits: { headerBytes: 2000, targetBytes: 1000 } });
     const client = await connectHttp2(sidecar);

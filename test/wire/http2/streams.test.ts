@@ -7,11 +7,11 @@ import { Code, Flag, frame, goaway, reset, Type } from './frames.ts';
 import { expectHttp2Problem } from './problem.ts';
 import { connectHttp2, requestFields } from './raw-http2-client.ts';
 
-describe('a stream that the app resets', () => {
+describe('an HTTP/2 stream that the app resets', () => {
   it.each([
     ['before the answer', ''],
     ['amid the answer', message('HTTP/1.1 200 OK', [CHUNKED], chunk('some'))],
-  ])('%s has its upstream request aborted, and the others go on', async (_, begun) => {
+  ])('%s has its upstream request aborted, and other streams go on', async (_, begun) => {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/other') arrived.answer(ok('other'));
     });
@@ -32,7 +32,7 @@ describe('a stream that the app resets', () => {
     await sidecar.idle();
   });
 
-  it('amid its body: the upstream sees no clean end of it', async () => {
+  it('amid its body leaves the upstream with an incomplete body', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -49,8 +49,8 @@ describe('a stream that the app resets', () => {
   });
 });
 
-describe('an upstream that breaks off', () => {
-  it('amid the answer has the stream reset, and no other', async () => {
+describe('an upstream of HTTP/1.1 that breaks off', () => {
+  it('amid the answer resets that HTTP/2 stream and no other', async () => {
     const upstream = await startUpstream((arrived) => {
       if (arrived.head.target === '/other') arrived.answer(ok('other'));
     });
@@ -68,14 +68,14 @@ describe('an upstream that breaks off', () => {
     expect((await client.answer(client.get('/other'))).body).toBe('other');
   });
 
-  it('before an answer is told by an answer', async () => {
+  it('before the answer is answered 502 over HTTP/2', async () => {
     const upstream = await startUpstream((arrived) => arrived.connection.reset());
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
     expectHttp2Problem(await client.answer(client.get('/')), 'upstream_protocol_error');
   });
 
-  it('amid the request’s body is told by an answer, and the rest is not wanted', async () => {
+  it('amid the request body is answered 502 over HTTP/2, and the rest of the body is not wanted', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -90,8 +90,8 @@ describe('an upstream that breaks off', () => {
   });
 });
 
-describe('an answer that comes before the request has ended', () => {
-  it('is passed, and the rest of the request is not wanted', async () => {
+describe('an HTTP/2 answer that begins before the request has ended', () => {
+  it('is passed on, and the rest of the request is not wanted', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -105,7 +105,7 @@ describe('an answer that comes before the request has ended', () => {
     expect(await client.resetCode(stream)).toBe(Code.NO_ERROR);
   });
 
-  it('may be a conversation', async () => {
+  it('allows both sides to go on', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -122,8 +122,8 @@ describe('an answer that comes before the request has ended', () => {
   });
 });
 
-describe('streams beyond those that are allowed', () => {
-  it('are refused, to be tried again, and those that are open go on', async () => {
+describe('streams beyond SETTINGS_MAX_CONCURRENT_STREAMS', () => {
+  it('get REFUSED_STREAM, and open streams go on', async () => {
     const upstream = await startUpstream();
     const http2 = { maxStreams: 2, streamWindowBytes: 65_536, connectionWindowBytes: 65_536 };
     const sidecar = await startSidecar({ upstream, limits: { http2 } });
@@ -141,7 +141,7 @@ describe('streams beyond those that are allowed', () => {
   });
 });
 
-describe('a request that is malformed', () => {
+describe('a malformed HTTP/2 request', () => {
   it.each<[string, string[]]>([
     ['a name in upper case', requestFields('GET', '/', 'X-Upper', '1')],
     ['a field of the connection', requestFields('GET', '/', 'connection', 'close')],
@@ -169,7 +169,7 @@ describe('a request that is malformed', () => {
   it.each([
     ['shorter', '10', 'short'],
     ['longer', '3', 'longer'],
-  ])('by a body %s than its length is reset, and never whole upstream', async (_, length, body) => {
+  ])('with a body %s than its length is reset, and never complete upstream', async (_, length, body) => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -181,8 +181,8 @@ describe('a request that is malformed', () => {
   });
 });
 
-describe('what HTTP/2 has besides requests', () => {
-  it('PING is answered, with what it holds', async () => {
+describe('of the other frames of HTTP/2,', () => {
+  it('PING is answered with its payload', async () => {
     const sidecar = await startSidecar({});
     const client = await connectHttp2(sidecar);
     client.send(frame(Type.PING, 0, 0, 'whatever'));
@@ -190,7 +190,7 @@ describe('what HTTP/2 has besides requests', () => {
     expect([answered.flags, answered.payload.toString()]).toEqual([Flag.ACK, 'whatever']);
   });
 
-  it('priorities and frames of unknown types are of no account', async () => {
+  it('PRIORITY and frames of unknown types are ignored', async () => {
     const upstream = await startUpstream(answering(ok('fine')));
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -204,7 +204,7 @@ describe('what HTTP/2 has besides requests', () => {
     expect((await client.answer(1)).body).toBe('fine');
   });
 
-  it('the app’s GOAWAY lets its streams end, and then the connection', async () => {
+  it('GOAWAY from the app lets its streams end, and then the connection', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });
     const client = await connectHttp2(sidecar);
@@ -217,7 +217,7 @@ describe('what HTTP/2 has besides requests', () => {
     expect(await client.closed()).toBe('end');
   });
 
-  it('PUSH_PROMISE is nothing that an app may send', async () => {
+  it('PUSH_PROMISE from the app is a connection error', async () => {
     const sidecar = await startSidecar({});
     const client = await connectHttp2(sidecar);
     client.send(frame(Type.PUSH_PROMISE, Flag.END_HEADERS, 1, '\0\0\0\x02'));
