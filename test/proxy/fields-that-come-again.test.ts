@@ -180,7 +180,7 @@ function requestLeaves(fields: Fields, one: OneRequest): unknown {
   };
 }
 
-test('in long sequences of requests, what comes again leaves as it would the first time', () => {
+test('in long random sequences, a repeated request is forwarded as it was the first time', () => {
   fc.assert(
     fc.property(sequenceOf(oneRequest), (sequence) => {
       const arrays = known(REQUESTS);
@@ -225,7 +225,7 @@ function answerLeaves(given: Fields, one: OneAnswer): unknown {
   };
 }
 
-test('in long sequences of answers, what comes again leaves as it would the first time', () => {
+test('in long random sequences, a repeated answer is forwarded as it was the first time', () => {
   fc.assert(
     fc.property(sequenceOf(oneAnswer), (sequence) => {
       const arrays = known(ANSWERS);

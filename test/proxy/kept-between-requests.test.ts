@@ -51,12 +51,12 @@ const sourcesNamed = (rows: readonly (readonly string[])[]): readonly string[] =
     'src/proxy',
   );
 
-test('the record of what is kept between requests names each file of the data path that keeps something, and no other', () => {
+test('decision 28 names each file of the data path that keeps something between requests, and no other', () => {
   const keeping = sourcesIn(['src/proxy', 'src/gateway'], KEEPS);
   expect(sourcesNamed(inDataPath).toSorted()).toEqual(keeping.toSorted());
 });
 
-test('the record of what is kept between requests names each other file that makes a bounded map or a pool, and only files that are there', () => {
+test('decision 28 names each other file that makes a bounded map or a pool, and only existing files', () => {
   const named = sourcesNamed([...inDataPath, ...others]);
   const keeping = sourcesIn(['src'], KEEPS_ELSEWHERE).filter(
     (file) => !NOT_ELSEWHERE.some((start) => file.startsWith(start)),
@@ -66,7 +66,7 @@ test('the record of what is kept between requests names each other file that mak
 });
 
 test.each([...inDataPath, ...others])(
-  'the record of what is kept between requests is whole for %s, and names a test that is there',
+  'the table of decision 28 is complete for %s, and names an existing test',
   (...cells) => {
     expect(cells).toHaveLength(5);
     const tests = namesIn([cells.at(-1)], 'test/proxy');

@@ -61,7 +61,7 @@ describe('proxy metrics', () => {
     expect(Number(sum?.split(' ').at(-1))).toBeCloseTo(120.0024);
   });
 
-  it('go on counting after they were read', async () => {
+  it('continue counting after they were read', async () => {
     const route = metrics.forRoute('api');
     const line = 'token_sidecar_proxy_requests_total{route="api",method="POST",code="503"}';
     route.refused(asked('POST'), 503, 1);
@@ -71,7 +71,7 @@ describe('proxy metrics', () => {
     expect(await lines()).toContain(`${line} 2`);
   });
 
-  it('do not let clients invent label values', async () => {
+  it('have no label values that clients can choose', async () => {
     for (const method of ['get', 'PROPFIND', 'X"}']) {
       metrics.forRoute('none').refused(asked(method), 404, 1);
     }
@@ -81,7 +81,7 @@ describe('proxy metrics', () => {
   });
 
   it.each(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])(
-    'name the method %s',
+    'label the method %s',
     async (method) => {
       metrics.forRoute('api').refused(asked(method), 204, 1);
       expect(await lines()).toContain(
@@ -90,7 +90,7 @@ describe('proxy metrics', () => {
     },
   );
 
-  it('tell by which versions of HTTP requests came and left, beside what is told of them anyway', async () => {
+  it('count requests by version of HTTP from the app and to the upstream', async () => {
     const route = metrics.forRoute('api');
     const name = 'token_sidecar_proxy_requests_by_protocol_total';
     const series = async () => (await lines()).filter((line) => line.startsWith(`${name}{`)).sort();
@@ -124,7 +124,7 @@ describe('proxy metrics', () => {
     );
   });
 
-  it('tell how gRPC calls ended, in no more words than gRPC has', async () => {
+  it('count gRPC calls by status, with only the codes of gRPC', async () => {
     const route = metrics.forRoute('api');
     const name = 'token_sidecar_proxy_grpc_calls_total';
     const series = async () => (await lines()).filter((line) => line.startsWith(`${name}{`));
@@ -143,7 +143,7 @@ describe('proxy metrics', () => {
     expect(await series()).toContain(`${name}{route="api",grpc_status="0"} 3`);
   });
 
-  it('tell the totals of each route', () => {
+  it('have totals for each route', () => {
     const [api, other] = [metrics.forRoute('api'), metrics.forRoute('other')];
     for (let request = 0; request < 3; request++) api.started();
     api.ended(asked('GET'), 200, 1, 'http1');
@@ -158,7 +158,7 @@ describe('proxy metrics', () => {
     });
   });
 
-  it('tell statuses, durations, errors and refused tokens of a route, also between scrapes', async () => {
+  it('have statuses, durations, errors and refused tokens of a route between scrapes', async () => {
     const api = metrics.forRoute('api');
     const request = (status: number, durationMs: number): void => {
       api.started();
@@ -197,7 +197,7 @@ describe('proxy metrics', () => {
     expect(after.join()).not.toContain('error="internal"');
   });
 
-  it('know durations by the class of the status, and classes that have occurred', async () => {
+  it('have durations by status class, only for classes that occurred', async () => {
     const route = metrics.forRoute('api');
     for (const status of [101, 200, 204, 404, 499, 502]) {
       route.started();
@@ -213,7 +213,7 @@ describe('proxy metrics', () => {
     ]);
   });
 
-  it('know the upstream’s own time, and what connections to it cost', async () => {
+  it('have the upstream’s own time and the cost of its connections', async () => {
     const route = metrics.forRoute('api');
     metrics.forRoute('idle');
     route.upstreamAnswered(30);
@@ -232,7 +232,7 @@ describe('proxy metrics', () => {
     expect(after.join()).not.toMatch(/upstream_(duration|connections|tls)\w+\{[^}]*idle/);
   });
 
-  it('stand at zero before anything happens', async () => {
+  it('are 0 before anything happens', async () => {
     metrics.forRoute('api');
     const before = await lines();
     expect(before).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 0');
@@ -241,7 +241,7 @@ describe('proxy metrics', () => {
     }
   });
 
-  it('have nothing of upstreams for requests that no route matched: none is asked', async () => {
+  it('have no upstream series for requests without a route', async () => {
     metrics.forRoute('none').refused(asked('GET'), 404, 1);
     const after = (await lines()).join('\n');
     expect(after).toContain('token_sidecar_proxy_requests_total{route="none",method="GET",code="404"} 1');

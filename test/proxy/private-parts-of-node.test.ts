@@ -34,12 +34,12 @@ const SOCKETS = [
   ['keeps its handle elsewhere', withoutHandle],
 ] as const;
 
-it('this Node keeps its read buffer where it is looked for', () => {
+it('this version of Node keeps its read buffer where the sidecar looks for it', () => {
   expect(sharesAcceptedReads).toBe(true);
 });
 
-describe.each(SOCKETS)('an accepted connection of a Node that %s', (_, of) => {
-  it('is read in order, stops while it is paused, and ends', async () => {
+describe.each(SOCKETS)('an accepted connection on a Node that %s', (_, of) => {
+  it('is read in order, stops while paused, and ends', async () => {
     const { app, socket } = await accepted();
     let text = '';
     let onTaken = (): void => {};
@@ -104,7 +104,7 @@ describe('the end of a TLS connection', () => {
     return seen.look;
   }
 
-  it('is told to be said, or cut', async () => {
+  it('is known to be by close_notify or cut', async () => {
     expect(await atTheEnd(true, sawCloseNotify)).toBe(true);
     expect(await atTheEnd(false, sawCloseNotify)).toBe(false);
   });
@@ -114,7 +114,7 @@ describe('the end of a TLS connection', () => {
     ['a closed one', null],
     ['one without the connection beneath', {}],
     ['a connection beneath that is not read so', { _parent: {} }],
-  ])('passes for said on a Node whose sockets have %s', async (_, handle) => {
+  ])('counts as close_notify on a Node whose sockets have %s', async (_, handle) => {
     const elsewhere = (socket: Socket): Socket => Object.create(socket, { _handle: { value: handle } });
 
     expect(await atTheEnd(false, (socket) => sawCloseNotify(elsewhere(socket)))).toBe(true);

@@ -11,7 +11,7 @@ import { forwardTo, routeTo, type SidecarSettings, startSidecar } from '../wire/
 
 const REPLACED = 8;
 
-it('what a configuration held, tokens among it, is let go when another has taken its place', async () => {
+it('a replaced configuration and its tokens are released from memory', async () => {
   const collect = garbageCollector();
   const upstream = await startUpstream(answering(ok('hello')), undefined);
   const forwardProxy = forwardTo(upstream);
@@ -44,7 +44,7 @@ it('what a configuration held, tokens among it, is let go when another has taken
   expect(kept).toEqual([...Array.from({ length: REPLACED }, () => false), true]);
 });
 
-it('a configuration of many routes is opened bit by bit, and those that stay keep their connections', async () => {
+it('a configuration of many routes is opened in parts, and unchanged routes keep their connections', async () => {
   const upstream = await startUpstream(answering(ok('hello')), undefined);
   const routes = Array.from({ length: 500 }, (_, index) => ({
     ...routeTo(upstream),

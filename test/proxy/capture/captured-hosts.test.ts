@@ -88,8 +88,8 @@ async function capturing(upstream: Upstream, { entry = {}, ...settings }: Captur
 
 const get = (path: string, host: string) => message(`GET ${path} HTTP/1.1`, [`Host: ${host}`]);
 
-describe('an app that finds the sidecar in the place of its host', () => {
-  it('gets the token there over TLS, and what it asks goes to the host that DNS knows', async () => {
+describe('an app whose host resolves to the sidecar (captured host)', () => {
+  it('gets the token over TLS, and its request goes to the host’s real address', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, dns, secured } = await capturing(upstream);
     const client = await secured();
@@ -106,7 +106,7 @@ describe('an app that finds the sidecar in the place of its host', () => {
     expect(await sidecar.metric('proxy_requests_in_flight')).toBe(0);
   });
 
-  it('speaks HTTP/2 where the host does', async () => {
+  it('uses HTTP/2 if the host does', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await capturing(upstream);
     const client = await secured({ ALPNProtocols: ['h2', 'http/1.1'] });
@@ -121,7 +121,7 @@ describe('an app that finds the sidecar in the place of its host', () => {
     ]);
   });
 
-  it('gets it for http:// as well, which leaves over TLS', async () => {
+  it('gets the token for http:// too, and the request leaves over TLS', async () => {
     const upstream = await startTlsUpstream();
     const { connected } = await capturing(upstream, { entry: { ports: [], clearPorts: [upstream.port] } });
     const client = await connected();
@@ -130,7 +130,7 @@ describe('an app that finds the sidecar in the place of its host', () => {
     expect(upstream.arrived.map(({ authorization }) => authorization)).toEqual([FIRST]);
   });
 
-  it('and may leave in clear where that is allowed', async () => {
+  it('sends its request in clear if that is allowed', async () => {
     const upstream = await startUpstream(undefined, 'plain');
     const { port } = upstream.address;
     const clear = { port, caFile: '/none', arrived: [], secured: () => 0 };
@@ -145,7 +145,7 @@ describe('an app that finds the sidecar in the place of its host', () => {
     expect(warned.map((line) => JSON.parse(line).port)).toEqual([port]);
   });
 
-  it('without SNI is at the same host', async () => {
+  it('reaches the same host without SNI', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await capturing(upstream);
     const client = await secured({ servername: '', checkServerIdentity: () => undefined });
@@ -153,8 +153,8 @@ describe('an app that finds the sidecar in the place of its host', () => {
   });
 });
 
-describe('an app that asks for another host there', () => {
-  it('by SNI is shown nothing', async () => {
+describe('an app that requests another host on the address of a captured one', () => {
+  it('gets no certificate if it names the other host by SNI', async () => {
     const upstream = await startTlsUpstream();
     const { secured, counted } = await capturing(upstream);
     await expect(secured({ servername: 'other.example.com' })).rejects.toThrow(/unrecognized name/);
@@ -168,7 +168,7 @@ describe('an app that asks for another host there', () => {
     ['by its address', ADDRESS, '/'],
     ['by another port', `${HOST}:1`, '/'],
     ['by an absolute target', undefined, 'https://other.example.com/'],
-  ])('%s is told so, over TLS and in clear, and nothing leaves', async (_, host, path) => {
+  ])('%s gets an error, over TLS and in clear, and nothing is sent', async (_, host, path) => {
     const upstream = await startTlsUpstream();
     const own = `${HOST}:${upstream.port}`;
     const { secured } = await capturing(upstream);
@@ -177,7 +177,7 @@ describe('an app that asks for another host there', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('in clear is told so as well', async () => {
+  it('gets an error in clear too', async () => {
     const upstream = await startTlsUpstream();
     const { connected } = await capturing(upstream, { entry: { ports: [], clearPorts: [upstream.port] } });
     const answer = await (await connected()).send(get('/', 'other.example.com')).response();
@@ -189,7 +189,7 @@ describe('an app that asks for another host there', () => {
 });
 
 describe('a captured host', () => {
-  it('that DNS does not know is unreachable, and not this machine', async () => {
+  it('that DNS does not know is unreachable, not an alias of this machine', async () => {
     const upstream = await startTlsUpstream();
     const { secured, dns } = await capturing(upstream);
     dns.records.delete(HOST);
@@ -197,7 +197,7 @@ describe('a captured host', () => {
     expectProblem(answer, 'upstream_unreachable');
   });
 
-  it('that does not prove itself gets no token', async () => {
+  it('that does not prove its identity gets no token', async () => {
     const upstream = await startTlsUpstream('both', selfSigned('evil.example.net'));
     const { secured } = await capturing(upstream);
     const answer = await (await secured()).send(get('/', `${HOST}:${upstream.port}`)).response();
@@ -206,7 +206,7 @@ describe('a captured host', () => {
   });
 
   it.each([[['http/1.1']], [['h2', 'http/1.1']]])(
-    'whose name leads back here is told so at once, and blames no app: %s',
+    'that resolves to the sidecar again is an error which does not blame the app: %s',
     async (ALPNProtocols) => {
       const upstream = await startTlsUpstream();
       const { secured, dns, sidecar } = await capturing(upstream);
@@ -222,7 +222,7 @@ describe('a captured host', () => {
     },
   );
 
-  it('whose name leads back here in clear is told so as well', async () => {
+  it('that resolves to the sidecar again is an error in clear too', async () => {
     const upstream = await startTlsUpstream();
     const { connected, dns } = await capturing(upstream, {
       entry: { ports: [], clearPorts: [upstream.port], upgradeToTls: false, tls: {} },
@@ -234,8 +234,8 @@ describe('a captured host', () => {
   });
 });
 
-describe('handshakes', () => {
-  it('that do not end are ended, and no more than so many are under way', async () => {
+describe('TLS handshakes on a captured host', () => {
+  it('time out, and their number is limited', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const { connected, counted } = await capturing(upstream, { clock });
@@ -248,7 +248,7 @@ describe('handshakes', () => {
     await counted('client_tls_error', MAX_HANDSHAKES);
   });
 
-  it('of an app that does not trust the sidecar are counted, with no way past', async () => {
+  it('with an app that does not trust the sidecar are counted and not bypassed', async () => {
     const upstream = await startTlsUpstream();
     const { secured, counted } = await capturing(upstream);
     await expect(secured({ ca: [] })).rejects.toThrow();
@@ -256,7 +256,7 @@ describe('handshakes', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('that are none end the connection', async () => {
+  it('that are no TLS end the connection', async () => {
     const upstream = await startTlsUpstream();
     const { connected, counted } = await capturing(upstream);
     const client = await connected();
@@ -266,8 +266,8 @@ describe('handshakes', () => {
   });
 });
 
-describe('draining', () => {
-  it('ends captured connections as it ends others, and listens no more', async () => {
+describe('draining captured hosts', () => {
+  it('ends their connections like others and stops listening', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, secured, connected } = await capturing(upstream);
     const client = await secured();
@@ -280,7 +280,7 @@ describe('draining', () => {
   });
 });
 
-it('an address that is taken is named, and nothing goes on listening', async () => {
+it('if an address for captured hosts is in use, the error names it and no listener stays open', async () => {
   const upstream = await startTlsUpstream();
   const starting = capturing(upstream, { entry: { address: '127.0.0.1' } });
   await expect(starting).rejects.toThrow(

@@ -68,8 +68,8 @@ async function startServer(greeting: Buffer) {
   return { original: { host: '127.0.0.1', port }, received: () => received };
 }
 
-describe('a connection that passes keeps nothing', () => {
-  it('of what the app said first', async () => {
+describe('a connection passed through unread keeps in memory nothing', () => {
+  it('of the first bytes of the app', async () => {
     const server = await startServer(Buffer.alloc(0));
     const { connected } = await redirecting({ original: server.original });
     // A request without an end is held for as long as it may still name its host.
@@ -83,7 +83,7 @@ describe('a connection that passes keeps nothing', () => {
     expect(kept).toBeLessThan(MAX_KEPT_BYTES);
   });
 
-  it('of what its server said first', async () => {
+  it('of the first bytes of its server', async () => {
     const clock = new ManualClock();
     const server = await startServer(Buffer.alloc(FIRST_BYTES, 'b'));
     const { connected } = await redirecting({ original: server.original, clock });
@@ -96,7 +96,7 @@ describe('a connection that passes keeps nothing', () => {
   });
 });
 
-it('a connection to a listed host keeps nothing of its ClientHello', async () => {
+it('a connection to a listed host does not keep its ClientHello in memory', async () => {
   const upstream = await startTlsUpstream('http1');
   const { secured } = await redirecting({
     original: { host: '127.0.0.1', port: upstream.port },

@@ -11,12 +11,12 @@ it.each([
   ['a NUL', '\0'],
   ['a bare CR', '\r '],
   ['a bare LF', '\n'],
-])('a Host of nothing but blanks, and %s, is waited for', (_, end) => {
+])('for a Host field of only blanks, and %s, more bytes are awaited', (_, end) => {
   const blanks = ' '.repeat(MAX_FIRST_BYTES - 100);
   expect(sniffHost(head(`Host:${blanks}${end}`)).kind).toBe('partial');
 });
 
-it('blanks around the name are no part of it', () => {
+it('blanks around the name in Host are ignored', () => {
   const blanks = ' \t'.repeat(4000);
   expect(sniffHost(head(`Host:${blanks}api.test${blanks}`, ''))).toEqual({
     kind: 'named',
@@ -25,10 +25,10 @@ it('blanks around the name are no part of it', () => {
   });
 });
 
-it('a name that is not followed by its line end may go on', () => {
+it('a Host field without its line end may be incomplete', () => {
   expect(sniffHost(head('Accept: */*', 'Host: api.test')).kind).toBe('partial');
 });
 
-it('what looks like a Host after the head is none', () => {
+it('a line that looks like Host after the head is not used', () => {
   expect(sniffHost(head('Accept: */*', '', 'Host: api.test', '')).kind).toBe('nameless');
 });

@@ -58,7 +58,7 @@ async function startServer() {
 }
 
 describe('a redirected connection to a listed host', () => {
-  it('is known by SNI: TLS ends here, and what is asked gets the token', async () => {
+  it('is recognised by SNI, its TLS ends in the sidecar, and requests get the token', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, secured, served } = await redirecting({
       original: addressOf(upstream),
@@ -77,7 +77,7 @@ describe('a redirected connection to a listed host', () => {
     expect(await served('listed')).toBe(1);
   });
 
-  it('speaks HTTP/2 where the host does', async () => {
+  it('uses HTTP/2 if the host does', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     const client = await secured({ ALPNProtocols: ['h2', 'http/1.1'] });
@@ -92,7 +92,7 @@ describe('a redirected connection to a listed host', () => {
     ]);
   });
 
-  it('is known by Host in clear, in any pieces, and leaves over TLS', async () => {
+  it('is recognised by Host in clear, in any segmentation, and leaves over TLS', async () => {
     const upstream = await startTlsUpstream();
     const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     const client = await connected();
@@ -108,14 +108,14 @@ describe('a redirected connection to a listed host', () => {
     expect(again.body).toBe('hello /again');
   });
 
-  it('comes over IPv6 as well', async () => {
+  it('works over IPv6', async () => {
     const upstream = await startTlsUpstream();
     const { connected, ipv6 } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     const answer = await (await connected(ipv6)).send(get('/', `${HOST}:${upstream.port}`)).response();
     expect(answer.status).toBe(200);
   });
 
-  it('that says nothing at first is listed still, when it speaks', async () => {
+  it('that is silent at first is still recognised when it sends something', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const server = await startServer();
@@ -141,7 +141,7 @@ describe('a redirected connection to a listed host', () => {
     expect(received.text).toBe('');
   });
 
-  it('has its whole time to be named from its first octet on, however late that comes', async () => {
+  it('has the whole naming timeout from its first octet on, however late that comes', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const server = await startServer();
@@ -168,16 +168,19 @@ describe('a redirected connection to a listed host', () => {
     expect(await served('passed')).toBe(0);
   });
 
-  it.each(['', ' ', '\t \t'])('is named by a Host with any number of blanks around it: %j', async (blank) => {
-    const upstream = await startTlsUpstream();
-    const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
-    const client = await connected();
-    const field = `Host:${blank.repeat(300)}${HOST}:${upstream.port}${blank.repeat(300)}`;
-    client.send(message('GET /blank HTTP/1.1', [field]));
-    expect((await client.response()).body).toBe('hello /blank');
-  });
+  it.each(['', ' ', '\t \t'])(
+    'is recognised by a Host with any number of blanks around it: %j',
+    async (blank) => {
+      const upstream = await startTlsUpstream();
+      const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+      const client = await connected();
+      const field = `Host:${blank.repeat(300)}${HOST}:${upstream.port}${blank.repeat(300)}`;
+      client.send(message('GET /blank HTTP/1.1', [field]));
+      expect((await client.response()).body).toBe('hello /blank');
+    },
+  );
 
-  it('is not another host inside', async () => {
+  it('cannot request another host inside its TLS', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     for (const host of ['other.example.com', `x${HOST}`, '127.0.0.1', `${HOST}:1`]) {
@@ -187,7 +190,7 @@ describe('a redirected connection to a listed host', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('is not another host later on, in clear, by Host or by a whole URL', async () => {
+  it('cannot request another host later in clear, by Host or by an absolute URL', async () => {
     const upstream = await startTlsUpstream();
     const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     const host = `${HOST}:${upstream.port}`;
@@ -200,7 +203,7 @@ describe('a redirected connection to a listed host', () => {
     expect(upstream.arrived.map(({ path }) => path)).toEqual(['/first']);
   });
 
-  it('gets no token where it does not prove itself', async () => {
+  it('gets no token if the host does not prove its identity', async () => {
     const upstream = await startTlsUpstream('both', selfSigned('evil.example.net'));
     const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
     const answer = await (await secured()).send(get('/', `${HOST}:${upstream.port}`)).response();
@@ -208,7 +211,7 @@ describe('a redirected connection to a listed host', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('whose app does not trust the sidecar is counted, with no way past', async () => {
+  it('whose app does not trust the sidecar is counted and not bypassed', async () => {
     const upstream = await startTlsUpstream();
     const { secured, counted } = await redirecting({
       original: addressOf(upstream),
@@ -219,7 +222,7 @@ describe('a redirected connection to a listed host', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('is refused where too many handshakes are under way', async () => {
+  it('is refused when too many handshakes are under way', async () => {
     const upstream = await startTlsUpstream();
     const { connected, counted, served } = await redirecting({
       original: addressOf(upstream),
@@ -239,14 +242,14 @@ describe('a redirected connection to a listed host', () => {
   });
 });
 
-describe('any other connection passes, byte for byte', () => {
+describe('any other redirected connection is passed through byte for byte', () => {
   it.each([
     ['an unlisted name', 'other.example.com'],
     ['a name that begins alike', `${HOST}.evil.example.net`],
     ['a name that ends alike', `x${HOST}`],
     ['a name below', `below.${HOST}`],
     ['no name', ''],
-  ])('by TLS with %s', async (_, servername) => {
+  ])('when it uses TLS with %s', async (_, servername) => {
     const server = await startServer();
     const { connected, served } = await redirecting({ original: server.address });
     const hello = await helloOf({ servername });
@@ -257,7 +260,7 @@ describe('any other connection passes, byte for byte', () => {
   });
 
   it.each(['evil.co\0', 'a\r\n\r\nget', 'a/../../', 'a@b.....', '%00.-a-.', 'a b\tc\xad.'])(
-    'by TLS with an SNI that is no name, though it ends as the wildcard does: %j',
+    'when its SNI is not a host name although it ends like a listed wildcard: %j',
     async (odd) => {
       const server = await startServer();
       const { connected, served } = await redirecting({
@@ -288,10 +291,10 @@ describe('any other connection passes, byte for byte', () => {
     ['HTTP without a name', 'GET / HTTP/1.0\r\n\r\n'],
     ['HTTP/2 in clear', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['SSH', 'SSH-2.0-client\r\n'],
-    ['no protocol that anybody knows', '\0\u0001\u0002'],
+    ['an unknown protocol', '\0\u0001\u0002'],
     ['a record of TLS that is none', '\u0016\u0002\u0000'],
     ['a head without end', `GET /${'a'.repeat(20_000)}`],
-  ])('%s', async (_, octets) => {
+  ])('when it sends %s', async (_, octets) => {
     const server = await startServer();
     const { connected, served } = await redirecting({ original: server.address });
     (await connected()).send(octets);
@@ -301,7 +304,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(await served('listed')).toBe(0);
   });
 
-  it('by what was in use when its way was begun', async () => {
+  it('by the configuration that was in use when it began', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { sidecar, connected, served } = await redirecting({ original: server.address, clock });
@@ -315,7 +318,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(await served('passed')).toBe(1);
   });
 
-  it('TLS of its own, end to end', async () => {
+  it('with its own TLS from end to end', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await redirecting({
       original: addressOf(upstream),
@@ -327,7 +330,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(upstream.arrived.map(({ authorization }) => authorization)).toEqual([undefined]);
   });
 
-  it('as much as there is, both ways, with each end said for itself', async () => {
+  it('for any amount of data in both directions, with each half-close passed on', async () => {
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address });
     const client = await connected();
@@ -344,7 +347,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(client.received.count).toBe(size);
   });
 
-  it('whose server speaks first', async () => {
+  it('when the server speaks first', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address, clock });
@@ -357,7 +360,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(await received.through('\r\n')).toBe('EHLO me\r\n');
   });
 
-  it('that ends without a word, which its server learns', async () => {
+  it('when the app ends it without sending, and the server sees that end', async () => {
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address });
     (await connected()).end();
@@ -365,7 +368,7 @@ describe('any other connection passes, byte for byte', () => {
     expect(await received.ended()).toBe('end');
   });
 
-  it('that is not named in time, with what came of it', async () => {
+  it('when it does not name a host in time, and its outcome is logged', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address, clock });
@@ -381,7 +384,7 @@ describe('any other connection passes, byte for byte', () => {
     await received.ended();
   });
 
-  it('has its own bound of silence, not that of a listed host', async () => {
+  it('with an idle timeout of its own, not that of a listed host', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { connected } = await redirecting({
@@ -399,7 +402,7 @@ describe('any other connection passes, byte for byte', () => {
     await client.closed();
   });
 
-  it('is cut when neither side has said anything for long', async () => {
+  it('until neither side has sent anything for the idle timeout', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { connected } = await redirecting({ original: server.address, clock });
@@ -430,8 +433,8 @@ describe('any other connection passes, byte for byte', () => {
   });
 });
 
-describe('a connection that leads nowhere', () => {
-  it('is reset where nobody is, and counted', async () => {
+describe('a redirected connection that leads nowhere', () => {
+  it('is reset and counted when nothing listens at its destination', async () => {
     const port = await refusingPort();
     const { connected, counted, served } = await redirecting({ original: { host: '127.0.0.1', port } });
     const client = (await connected()).send(get('/', 'other.example.com'));
@@ -441,14 +444,14 @@ describe('a connection that leads nowhere', () => {
     expect(await served('passed')).toBe(0);
   });
 
-  it('is closed where it was not redirected: nobody comes to this listener by himself', async () => {
+  it('is closed when it was not redirected but opened directly', async () => {
     const { connected, counted, served } = await redirecting({ original: undefined });
     await (await connected()).closed();
     await counted('destination_not_allowed');
     expect(await served('refused')).toBe(1);
   });
 
-  it('is told from the sidecar’s own, which would come back for ever', async () => {
+  it('is recognised as the sidecar’s own, which would loop', async () => {
     const original = { host: '127.0.0.1', port: 80 };
     let back: AddressInfo | undefined;
     const redirectingHere = await redirecting({
@@ -471,7 +474,7 @@ describe('a connection that leads nowhere', () => {
     expect(await redirectingHere.served('refused')).toBe(1);
   });
 
-  it('is not taken for one of the sidecar’s own that leads elsewhere from the same port', async () => {
+  it('is not taken for the sidecar’s own because it uses the same local port', async () => {
     const server = await startServer();
     const { host } = server.address;
     const original = { ...server.address };
@@ -498,7 +501,7 @@ describe('a connection that leads nowhere', () => {
     expect(await server.accepted[1]?.received.through('\r\n')).toBe('SSH-2.0-second\r\n');
   });
 
-  it('does not lead to the sidecar’s own listeners', async () => {
+  it('cannot reach the sidecar’s own listeners', async () => {
     const own = { host: '127.0.0.1', port: 0 };
     const { sidecar, connected, counted } = await redirecting({ original: own });
     own.port = sidecar.address.port;
@@ -507,7 +510,7 @@ describe('a connection that leads nowhere', () => {
     await counted('destination_not_allowed');
   });
 
-  it('leaves nothing behind: an app that goes before it has said anything', async () => {
+  it('leaves nothing behind when the app goes before sending anything', async () => {
     const clock = new ManualClock();
     const server = await startServer();
     const { sidecar, connected, served } = await redirecting({ original: server.address, clock });
@@ -518,7 +521,7 @@ describe('a connection that leads nowhere', () => {
     expect(await served('left')).toBe(1);
   });
 
-  it('counts as left where it ends before its way stands', async () => {
+  it('counts as left by the app when it ends before the way to the server is open', async () => {
     const dialled: Socket[] = [];
     const { sidecar, connected, served } = await redirecting({
       original: { host: '192.0.2.1', port: 9 },
@@ -541,7 +544,7 @@ describe('a connection that leads nowhere', () => {
   });
 });
 
-it('a host that is taken off the list while it runs gets no token any more, on old connections and on new ones', async () => {
+it('a host removed from the list gets no more tokens, on old or new connections', async () => {
   const upstream = await startTlsUpstream();
   const { relist, secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
   const host = `${HOST}:${upstream.port}`;
@@ -557,8 +560,8 @@ it('a host that is taken off the list while it runs gets no token any more, on o
   ]);
 });
 
-describe('draining', () => {
-  it('resets what passes and is cut before all was taken: an end would say that it is all', async () => {
+describe('draining redirected connections', () => {
+  it('resets those cut before all bytes were read, because a FIN would say that all was sent', async () => {
     const server = await startServer();
     const { sidecar, ipv4 } = await redirecting({ original: server.address });
     const app = new Socket({ allowHalfOpen: true });
@@ -577,7 +580,7 @@ describe('draining', () => {
     expect(how).toBe('reset');
   });
 
-  it('ends what has not spoken and what is idle, and lets what passes end by itself', async () => {
+  it('ends silent and idle ones and lets the others finish', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, secured, connected } = await redirecting({
       original: addressOf(upstream),

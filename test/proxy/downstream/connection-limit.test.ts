@@ -16,7 +16,7 @@ Max open files            ${files}                 4096                 files
 Max locked memory         8388608              8388608              bytes
 `;
 
-describe('how many connections may be open', () => {
+describe('the limit of open connections', () => {
   it.each([
     [undefined, limits('1024'), 320],
     [10, limits('1024'), 10],
@@ -25,11 +25,11 @@ describe('how many connections may be open', () => {
     [undefined, limits('unlimited'), Number.POSITIVE_INFINITY],
     [7, undefined, 7],
     [undefined, undefined, Number.POSITIVE_INFINITY],
-  ])('%j configured, %j: %d', (configured, text, most) => {
+  ])('for %j configured and %j is %d', (configured, text, most) => {
     expect(mostConnections(configured, text)).toBe(most);
   });
 
-  it('leaves what the other listeners may take, with some for the process itself', () => {
+  it('leaves descriptors for the other listeners and for the process itself', () => {
     const left = 1024 - 2 * mostConnections(undefined, limits('1024'));
     expect(left - OF_ADMIN - OF_TOKEN_ENDPOINT).toBeGreaterThanOrEqual(64);
   });
@@ -40,11 +40,11 @@ describe('how many connections may be open', () => {
     [1, 1],
     [0, Number.POSITIVE_INFINITY],
     [2 ** 64, Number.POSITIVE_INFINITY],
-  ])('over TLS in half of a memory limit of %d octets: %d', (constrained, most) => {
+  ])('over TLS takes half of a memory limit of %d octets: %d', (constrained, most) => {
     expect(connectionsInMemory(memoryLimit(constrained, 16 * 2 ** 30))).toBe(most);
   });
 
-  it('is read from this process', () => {
+  it('is derived from the limits of this process', () => {
     expect(mostConnections(undefined, processLimits())).toBeGreaterThan(1);
   });
 });

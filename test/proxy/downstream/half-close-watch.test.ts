@@ -41,8 +41,8 @@ describe.each([
   ['IPv4', '127.0.0.1', '127.0.0.1'],
   ['IPv6', '::1', '::1'],
   ['IPv4 to a listener for both', '::', '127.0.0.1'],
-])('the other end of a connection over %s', (_, listen, host) => {
-  it('is there until it is closed, also when it sends no more', async () => {
+])('the peer socket of a connection over %s', (_, listen, host) => {
+  it('is found until it is closed, also after a half-close', async () => {
     const { accepted, peer } = await pair(listen, host);
     const ended = once(accepted.resume(), 'end');
     peer.end();
@@ -70,15 +70,15 @@ describe.each([
   });
 });
 
-describe('a peer that has left', () => {
-  it('is told once it is closed', async () => {
+describe('a peer that closed its half-closed connection', () => {
+  it('is reported once it has closed', async () => {
     const { accepted, peer } = await pair();
     peer.destroy();
     await once(accepted.resume(), 'end');
     await left(accepted);
   });
 
-  it('is told when the connection is closed on this side', async () => {
+  it('is reported when the connection is closed on this side', async () => {
     const { accepted } = await pair();
     accepted.destroy();
     await left(accepted);
@@ -130,8 +130,8 @@ function nameOf(port: number): string {
   return socketNames(socket(port), 'peers')[0] as string;
 }
 
-describe('looking at the kernel’s sockets', () => {
-  it('serves all that ask with one look, and no two at a time', async () => {
+describe('reading the kernel’s socket tables', () => {
+  it('answers all watchers with one reading, and no two run at once', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.lookMs = 10;
@@ -153,7 +153,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(tables.most).toBe(1);
   });
 
-  it('takes no more than a twentieth of the time, whatever comes and however large the tables are', async () => {
+  it('takes at most a twentieth of the time, whatever the load and the size of the tables', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.lookMs = 70;
@@ -169,7 +169,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(tables.bytes).toBeLessThan((tables.looks + 1) * 8001 * 150);
   });
 
-  it('rests while nobody asks', async () => {
+  it('stops while no connection is watched', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     const end = watch.watch(socket(1000), () => {});
@@ -179,7 +179,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(tables.clock.pendingTimers).toBe(0);
   });
 
-  it('tells nothing to who has had enough amid a look', async () => {
+  it('reports nothing to a watcher that ended during the reading', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.rows = [row(nameOf(1000), 0)];
@@ -195,7 +195,7 @@ describe('looking at the kernel’s sockets', () => {
     expect([told, tables.looks]).toEqual([false, 1]);
   });
 
-  it('goes on once a second for those that are there', async () => {
+  it('repeats once a second for peers that are still there', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.rows = [row(nameOf(1000), 7)];
@@ -213,7 +213,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(tables.looks).toBe(7);
   });
 
-  it('believes that somebody is missing when it has missed him twice', async () => {
+  it('reports a peer that is in no table only after the second reading', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     let gone = false;
@@ -231,7 +231,7 @@ describe('looking at the kernel’s sockets', () => {
     expect([tables.looks, gone]).toEqual([4, true]);
   });
 
-  it('takes who cannot be found out about for gone', async () => {
+  it('reports a peer as closed if there are no tables to read', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.read = 'absent';
@@ -243,7 +243,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(gone).toBe(true);
   });
 
-  it('takes nobody for gone while the kernel cannot be asked, as when descriptors run out', async () => {
+  it('reports no peer as closed while the tables cannot be read, as without free descriptors', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.read = 'broken';
@@ -259,7 +259,7 @@ describe('looking at the kernel’s sockets', () => {
     expect(gone).toBe(true);
   });
 
-  it('is not put off for long by a process that stood still amid a look', async () => {
+  it('goes on within 15 s after the process stood still during a reading', async () => {
     const tables = new FakeTables();
     const watch = new HalfCloseWatch(tables.clock, tables);
     tables.rows = [row(nameOf(1000), 7)];
@@ -278,7 +278,7 @@ describe('looking at the kernel’s sockets', () => {
   });
 });
 
-it('nobody is taken for gone by a process that is out of descriptors', async () => {
+it('a process without free descriptors reports no peer as closed', async () => {
   const program = `
     import { closeSync, openSync } from 'node:fs';
     import { connect, createServer } from 'node:net';

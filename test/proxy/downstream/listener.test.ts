@@ -7,7 +7,7 @@ import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { createPorts } from '../transaction/ported-transaction.ts';
 
-it('draining closes the destinations that are in use by then, after the last connection', async () => {
+it('draining closes the destinations of the current configuration after the last connection', async () => {
   const { context: shared, clock, replaceDestinations } = createPorts();
   const { destinations } = shared.snapshot();
   const closed: string[] = [];
@@ -29,7 +29,7 @@ it('draining closes the destinations that are in use by then, after the last con
   expect(closed).toEqual(['second']);
 });
 
-it('connections are accepted so that the end of what a client says is not the end of its answers, nor held up', async () => {
+it('sockets are accepted with allowHalfOpen and noDelay', async () => {
   const { context: shared, clock } = createPorts();
   const asked: unknown[] = [];
   const network: Network = {
@@ -46,7 +46,7 @@ it('connections are accepted so that the end of what a client says is not the en
   await listener.drain(0);
 });
 
-it('what goes wrong as connections are accepted is in the log, and the address is listened on', async () => {
+it('an error while accepting connections is logged, and the listener stays open', async () => {
   const { context: shared, clock, lines } = createPorts();
   const servers: Server[] = [];
   const network: Network = {

@@ -33,7 +33,7 @@ it.each([
   ['HTTP/1.1', HTTP1],
   ['HTTP/2', HTTP2],
 ])(
-  'what goes wrong as a request over %s is read is in the log, and nothing of the request',
+  'an unexpected error while a request over %s is read is logged without any part of the request',
   async (_, octets) => {
     const { answer, lines } = await failWith(new TypeError('unforeseen'), octets);
     expect(answer).toContain('internal');
@@ -53,7 +53,7 @@ it.each([
 it.each([
   ['HTTP/1.1', HTTP1],
   ['HTTP/2', HTTP2],
-])('what the app is to see to is not, over %s', async (_, octets) => {
+])('an error that the app has to correct is not logged, over %s', async (_, octets) => {
   const { answer, lines } = await failWith(
     new SidecarError('request_too_large', 'more than it may be'),
     octets,

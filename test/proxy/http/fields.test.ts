@@ -9,13 +9,13 @@ test.each<[string, string[], string[]]>([
     ['x', '1', 'cookie', 'a=1', 'y', '2', 'cookie', 'b=2', 'cookie', 'c=3'],
     ['x', '1', 'cookie', 'a=1; b=2; c=3', 'y', '2'],
   ],
-])('cookie crumbs: %s', (_what, fields, joined) => {
+])('the cookie fields of an HTTP/2 request are joined: %s', (_what, fields, joined) => {
   const before = [...fields];
   expect(joinCookies(fields)).toEqual(joined);
   expect(fields).toEqual(before);
 });
 
-test('names in lower case: fields that have them already are the same array', () => {
+test('field names in lower case: an array that has them already is returned itself', () => {
   const fields = ['Content-Type', 'Text/Plain', 'x-a', 'B'];
   expect(lowerCaseNames(fields)).toEqual(['content-type', 'Text/Plain', 'x-a', 'B']);
   const already = ['content-type', 'Text/Plain'];
@@ -29,6 +29,6 @@ test.each([
   [['expect', 'something'], false],
   [['x-expect', '100-continue'], false],
   [[], false],
-])('%j: whether 100 is waited for is %s', (fields, waits) => {
+])('for %j, waiting for 100-continue is %s', (fields, waits) => {
   expect(expectsContinue(fields)).toBe(waits);
 });

@@ -12,6 +12,6 @@ it.each<[TargetForm, string, string]>([
   ['absolute', 'http://api.test?secret', ''],
   ['asterisk', '*', '*'],
   ['authority', 'api.test:443', ''],
-])('of a target in %s form, %s is shown as %j', (targetForm, target, shown) => {
+])('the path logged for a target in %s form, %s, is %j', (targetForm, target, shown) => {
   expect(redactedPath({ target, targetForm })).toBe(shown);
 });

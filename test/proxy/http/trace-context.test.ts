@@ -30,7 +30,7 @@ describe('traceparent', () => {
     expect(parse(...values)).toBeUndefined();
   });
 
-  it('is written as it is read', () => {
+  it('is written as it was read', () => {
     for (const value of [`00-${TRACE}-${SPAN}-01`, `00-${TRACE}-${SPAN}-00`]) {
       const context = parse(value);
       expect(context && traceparentOf(context)).toBe(value);

@@ -17,7 +17,7 @@ describe('a body decoder', () => {
     expect([body.position, body.complete]).toEqual([2, true]);
   });
 
-  test('starts where it is told to', () => {
+  test('starts at the given offset', () => {
     const body = bodyDecoder('request', { kind: 'length', bytes: 2 }, LIMITS);
     expect(body.read(octets('headok'), 4)?.toString()).toBe('ok');
     expect([body.position, body.complete]).toEqual([6, true]);
@@ -33,7 +33,7 @@ describe('a body decoder', () => {
     }
   });
 
-  test('yields the data of chunks one by one, without copying', () => {
+  test('yields the data of chunks one by one without copying', () => {
     const body = bodyDecoder('response', { kind: 'chunked' }, LIMITS);
     const chunk = octets('2\r\nhe\r\n3\r\nllo\r\n0\r\nX: y\r\n\r\nrest');
     const slices: Buffer[] = [];

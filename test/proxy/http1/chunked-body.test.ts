@@ -22,7 +22,7 @@ describe('a chunked body', () => {
     ['5;a="b\tc"\r\nhello\r\n0\r\n\r\n', 'hello'],
     ['5 ;a\r\nhello\r\n0\t; a \t= b ; c="d" ;e\r\n\r\n', 'hello'],
     ['5;a\r\nhello\r\n0;a;b=c;d="e;\\"\\\\ "\r\n\r\n', 'hello'],
-  ])('%j is read', (chunks, body) => {
+  ])('as %j is read', (chunks, body) => {
     expect(readBody(chunks)).toMatchObject({ body, complete: true });
   });
 
@@ -69,7 +69,7 @@ describe('a chunked body', () => {
     ['0\n\r\n', 'chunk_line_unterminated'],
     ['0\r\n\n', 'bare_lf'],
     ['0\r\n\rX', 'bare_cr'],
-  ])('%j is refused: %s', (chunks, reason) => {
+  ])('as %j is refused: %s', (chunks, reason) => {
     expect(readBody(chunks)).toMatchObject({ complete: false, reason });
   });
 
@@ -87,7 +87,7 @@ describe('a chunked body', () => {
       '5\t \r\nhello\r\n0\t\r\n\r\n',
       '5;a \r\nhello\r\n0;a=b\t\r\n\r\n',
       '5;a="b" \r\nhello\r\n0 ; a = b \r\n\r\n',
-    ])('%j, whose sizes are padded, is read', (chunks) => {
+    ])('as %j, with padded sizes, is read', (chunks) => {
       expect(readResponse(chunks)).toMatchObject({ body: 'hello', complete: true });
     });
 
@@ -102,16 +102,16 @@ describe('a chunked body', () => {
       ['5\x0b\r\nhello', 'chunk_size_malformed'],
       [' \r\nhello', 'chunk_size_malformed'],
       [`5${' '.repeat(16_385)}\r\nhello`, 'chunk_extensions_too_large'],
-    ])('%j is refused all the same: %s', (chunks, reason) => {
+    ])('as %j is refused too: %s', (chunks, reason) => {
       expect(readResponse(chunks)).toMatchObject({ complete: false, reason });
     });
   });
 
-  test('a size below 2^53 is waited for', () => {
+  test('may have a size below 2^53', () => {
     expect(readBody('1fffffffffffff\r\nx')).toMatchObject({ body: 'x', complete: false, reason: undefined });
   });
 
-  test('extensions are bounded over all chunks of a message', () => {
+  test('has its extensions limited over all chunks of a message', () => {
     const extension = `;${'a'.repeat(1023)}`;
     const chunk = `1${extension}\r\nx\r\n`;
     expect(readBody(`${chunk.repeat(16)}0\r\n\r\n`)).toMatchObject({ body: 'x'.repeat(16), complete: true });
@@ -120,29 +120,29 @@ describe('a chunked body', () => {
     });
   });
 
-  test('sizes without zeros before them cost nothing, however many there are', () => {
+  test('may have any number of sizes without leading zeros', () => {
     const chunk = `10\r\n${'x'.repeat(16)}\r\n`;
     expect(readBody(`${chunk.repeat(16_400)}0\r\n\r\n`)).toMatchObject({ complete: true });
   });
 
-  test('so many zeros may stand before a size, and no more', () => {
+  test('may have a limited number of leading zeros in a size', () => {
     expect(readBody(`${'0'.repeat(16_384)}5\r\nhello\r\n0\r\n\r\n`)).toMatchObject({ body: 'hello' });
     expect(readBody(`${'0'.repeat(16_385)}5\r\nhello\r\n0\r\n\r\n`).reason).toBe(
       'chunk_extensions_too_large',
     );
   });
 
-  test('zeros before sizes are bounded with them', () => {
+  test('has the leading zeros of all sizes limited together', () => {
     expect(readBody(`${'0'.repeat(16_386)}\r\n`)).toMatchObject({ reason: 'chunk_extensions_too_large' });
   });
 
-  test('that is broken off by the end of the connection is no message', () => {
+  test('is incomplete if the connection ends amid it', () => {
     const text = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n';
     expect(readResponses(text).messages).toMatchObject([{ body: 'hello', complete: false }]);
   });
 });
 
-describe('trailers', () => {
+describe('trailers of a chunked body', () => {
   function readTrailers(lines: string) {
     return readBody(`5\r\nhello\r\n0\r\n${lines}\r\n`);
   }
@@ -187,7 +187,7 @@ describe('trailers', () => {
     'X-Forwarded-For: a',
     'Forwarded: for=a',
     'token-sidecar-hop: x',
-  ])('%s is dropped', (line) => {
+  ])('named %s are dropped', (line) => {
     expect(readTrailers(`X: 1\r\n${line}\r\nY: 2\r\n`)).toMatchObject({
       trailers: ['X', '1', 'Y', '2'],
       complete: true,
@@ -195,7 +195,7 @@ describe('trailers', () => {
   });
 
   test.each(['Xcontent-type: a', 'X-If: a', 'Dates: a', 'X-content-length: 5', 'Connections: close'])(
-    '%s, which is named like one of those, is kept',
+    'named %s, which resembles a dropped one, are kept',
     (line) => {
       expect(readTrailers(`${line}\r\n`)).toMatchObject({ trailers: line.split(': '), complete: true });
     },
@@ -214,11 +214,11 @@ describe('trailers', () => {
     ['X: 1\rY: 2', 'bare_cr'],
     ['X: 1\nY: 2', 'bare_lf'],
     ['X\nY: 2', 'bare_lf'],
-  ])('%j are refused: %s', (line, reason) => {
+  ])('as %j are refused: %s', (line, reason) => {
     expect(readTrailers(`${line}\r\n`)).toMatchObject({ complete: false, reason });
   });
 
-  test('are bounded in octets and number as a head is', () => {
+  test('are limited in octets and number like a head', () => {
     const limits = { ...LIMITS, headerBytes: 80, headerCount: 3 };
     const trailers = (lines: string) => readRequests(`${HEAD}0\r\n${lines}\r\n`, limits);
     expect(trailers('A: 1\r\nB: 2\r\nC: 3\r\n').messages).toMatchObject([{ complete: true }]);

@@ -8,8 +8,8 @@ import { octets, type Transcript, transcribe } from './transcript.ts';
 const CASES = volume(4000, 30_000);
 const SEED = 20_261_121;
 
-describe('beside llhttp', () => {
-  test('the codec refuses whatever llhttp refuses, and frames alike whatever both accept', () => {
+describe('the HTTP/1.1 codec compared with llhttp', () => {
+  test('refuses whatever llhttp refuses and frames alike whatever both accept', () => {
     const tally = newTally();
     for (let caseNumber = 0; caseNumber < CASES; caseNumber++) runCase(SEED, caseNumber, tally);
     expect(tally.cases).toBe(CASES);
@@ -20,7 +20,7 @@ describe('beside llhttp', () => {
   });
 });
 
-describe('the comparison', () => {
+describe('the comparison of HTTP/1.1 transcripts', () => {
   const fuzzed = {
     kind: 'request',
     requestMethod: 'GET',
@@ -39,7 +39,7 @@ describe('the comparison', () => {
     };
   }
 
-  test('is content with like transcripts and with a stricter codec', () => {
+  test('accepts equal transcripts and a stricter codec', () => {
     expect(theirs.messages.map(({ start, body }) => [start, body])).toEqual([
       ['POST /', 'ok'],
       ['GET /2', ''],

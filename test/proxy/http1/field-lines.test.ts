@@ -5,7 +5,7 @@ function readField(line: string) {
   return readRequests(`GET / HTTP/1.1\r\nHost: a\r\n${line}\r\nZ: z\r\n\r\n`);
 }
 
-describe('field lines', () => {
+describe('HTTP/1.1 field lines', () => {
   test('keep order, case and repetitions', () => {
     const [message] = readRequests('GET / HTTP/1.1\r\nX: 1\r\nhOST: a\r\nx: 2\r\nX: 1\r\n\r\n').messages;
     expect(message?.fields).toEqual(['X', '1', 'hOST', 'a', 'x', '2', 'X', '1']);
@@ -19,7 +19,7 @@ describe('field lines', () => {
     ['X: a:b', ['X', 'a:b']],
     ['X: \x80\xff', ['X', '\x80\xff']],
     ["!#$%&'*+-.^_`|~09azAZ: x", ["!#$%&'*+-.^_`|~09azAZ", 'x']],
-  ])('%j is read', (line, field) => {
+  ])('as %j are read', (line, field) => {
     expect(readField(line).messages[0]?.fields).toEqual(['Host', 'a', ...field, 'Z', 'z']);
   });
 
@@ -49,7 +49,7 @@ describe('field lines', () => {
     ['Connection: close;x', 'connection_malformed'],
     ['Connection: "close"', 'connection_malformed'],
     ['Proxy-Connection: a b', 'connection_malformed'],
-  ])('%j is refused: %s', (line, reason) => {
+  ])('as %j are refused: %s', (line, reason) => {
     expect(readField(line)).toMatchObject({ messages: [], end: 'refused', reason });
     expect(readResponses(`HTTP/1.1 200 OK\r\n${line}\r\nZ: z\r\n\r\n`)).toMatchObject({
       messages: [],
@@ -57,7 +57,7 @@ describe('field lines', () => {
     });
   });
 
-  test('a fault in a later line does not hide an earlier one, except for line ends, which go first', () => {
+  test('with two faults report the earlier one, except for line ends, which come first', () => {
     expect(readField('X : a\r\nY').reason).toBe('name_malformed');
     expect(readField('X : a\r\nY\n').reason).toBe('bare_lf');
   });

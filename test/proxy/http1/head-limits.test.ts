@@ -10,29 +10,29 @@ function requestOf(bytes: number): string {
   return rest.replace('X: ', `X: ${'x'.repeat(bytes - rest.length)}`);
 }
 
-describe('limits', () => {
-  test('a head may have as many octets as the limit and no more', () => {
+describe('limits of an HTTP/1.1 head', () => {
+  test('allow exactly the configured number of octets', () => {
     expect(readRequests(requestOf(200), limits).messages).toHaveLength(1);
     expect(readRequests(requestOf(201), limits).reason).toBe('head_too_large');
   });
 
-  test('an empty line before the request line does not count', () => {
+  test('do not count an empty line before the request line', () => {
     expect(readRequests(`\r\n${requestOf(200)}`, limits).messages).toHaveLength(1);
   });
 
-  test('a head without end is refused at the limit, not waited for', () => {
+  test('refuse an endless head at the limit instead of waiting', () => {
     const text = requestOf(300).slice(0, 200);
     expect(readRequests(text.slice(0, 199), limits).end).toBe('open');
     expect(readRequests(text, limits).reason).toBe('head_too_large');
   });
 
-  test('a target may have as many octets as the limit and no more', () => {
+  test('allow exactly the configured number of octets in the target', () => {
     const withTarget = (bytes: number) => `GET /${'t'.repeat(bytes - 1)} HTTP/1.1\r\nHost: a\r\n\r\n`;
     expect(readRequests(withTarget(50), limits).messages).toHaveLength(1);
     expect(readRequests(withTarget(51), limits).reason).toBe('target_too_long');
   });
 
-  test('a head that is too large by its target is refused for the target', () => {
+  test('blame the target if it makes the head too large', () => {
     expect(readRequests(`GET /${'t'.repeat(300)}`, limits).reason).toBe('target_too_long');
     expect(readRequests(`GET /${'t'.repeat(100)} HTTP/1.1\r\nX: ${'x'.repeat(300)}`, limits).reason).toBe(
       'target_too_long',
@@ -43,13 +43,13 @@ describe('limits', () => {
     expect(readRequests(unended, { ...limits, targetBytes: 196 }).reason).toBe('head_too_large');
   });
 
-  test('there may be as many fields as the limit and no more', () => {
+  test('allow exactly the configured number of fields', () => {
     const withFields = (count: number) => `GET / HTTP/1.1\r\nHost: a\r\n${'X:\r\n'.repeat(count - 1)}\r\n`;
     expect(readRequests(withFields(5), limits).messages).toHaveLength(1);
     expect(readRequests(withFields(6), limits).reason).toBe('too_many_fields');
   });
 
-  test('hold for answers as well', () => {
+  test('apply to answers too', () => {
     expect(readResponses(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(200)}`, 'GET', limits).reason).toBe(
       'head_too_large',
     );
@@ -58,7 +58,7 @@ describe('limits', () => {
     );
   });
 
-  test('are met alike when the octets come one by one', () => {
+  test('are the same when the octets come one by one', () => {
     for (const text of [requestOf(200), requestOf(201), `GET /${'t'.repeat(300)}`]) {
       const pieces = [...octets(text)].map((octet) => Buffer.from([octet]));
       expect(transcribe({ kind: 'request', pieces }, limits)).toEqual(readRequests(text, limits));
@@ -66,8 +66,8 @@ describe('limits', () => {
   });
 });
 
-describe('a head reader', () => {
-  test('tells a connection that is idle from one in the middle of a head', () => {
+describe('an HTTP/1.1 head reader', () => {
+  test('distinguishes an idle connection from one amid a head', () => {
     const reader = requestHeadReader(LIMITS);
     expect(reader.started).toBe(false);
     reader.read(octets('\r\n'), 0);

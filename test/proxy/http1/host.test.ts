@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { LIMITS, octets, readRequests } from './transcript.ts';
 
-describe('Host', () => {
+describe('the Host field', () => {
   test.each([
     'a',
     'A.Example.com',
@@ -18,7 +18,7 @@ describe('Host', () => {
     'a,b',
     "a!$&'()*+,;=~",
     '*',
-  ])('%s is read', (host) => {
+  ])('with %s is read', (host) => {
     const head = requestHeadReader(LIMITS).read(octets(`GET / HTTP/1.1\r\nhOsT: ${host}\r\n\r\n`), 0);
     expect(head?.host).toBe(host);
   });
@@ -41,16 +41,16 @@ describe('Host', () => {
     '[a]',
     '[::1%25eth0]',
     'é',
-  ])('%j is refused', (host) => {
+  ])('with %j is refused', (host) => {
     expect(readRequests(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`).reason).toBe('host_malformed');
     expect(readRequests(`GET / HTTP/1.0\r\nHost: ${host}\r\n\r\n`).reason).toBe('host_malformed');
   });
 
-  test.each(['1.0', '1.1'])('is refused twice in HTTP/%s, even when equal', (version) => {
+  test.each(['1.0', '1.1'])('is refused twice in HTTP/%s, even with equal values', (version) => {
     expect(readRequests(`GET / HTTP/${version}\r\nHost: a\r\nhost: a\r\n\r\n`).reason).toBe('host_repeated');
   });
 
-  test('is asked for in HTTP/1.1 and not in HTTP/1.0', () => {
+  test('is required in HTTP/1.1 and not in HTTP/1.0', () => {
     expect(readRequests('GET / HTTP/1.1\r\nX-Host: a\r\n\r\n').reason).toBe('host_missing');
     expect(readRequests('GET http://a/ HTTP/1.1\r\n\r\n').reason).toBe('host_missing');
     expect(readRequests('GET / HTTP/1.0\r\n\r\n')).toMatchObject({

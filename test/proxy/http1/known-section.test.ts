@@ -41,7 +41,7 @@ function read(reader: { read(chunk: Buffer, start: number): object | undefined }
 test.each([
   ['requests', REQUEST_LINES, requestHeadReader],
   ['answers', STATUS_LINES, responseHeadReader],
-] as const)('%s are read the same whatever came before them', (_kind, lines, makeReader) => {
+] as const)('%s are parsed the same whatever was parsed before', (_kind, lines, makeReader) => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.constantFrom(...lines), fc.nat(SECTIONS.length - 1)), {
@@ -64,7 +64,7 @@ test.each([
   );
 });
 
-test('the fields of a section that comes again are one array, and lasting, whatever the line before says', () => {
+test('the fields of a repeated section are the same array, whatever the start line says', () => {
   const reader = requestHeadReader(LIMITS);
   const heads = ['GET /a', 'GET /b', 'POST /c'].map((line) => {
     return reader.read(Buffer.from(`${line} HTTP/1.1\r\n${SECTIONS[1]}`), 0);
@@ -78,38 +78,38 @@ test('the fields of a section that comes again are one array, and lasting, whate
 test.each([
   ['HTTP/1.0', 'GET / HTTP/1.0', SECTIONS[1]],
   ['a section that is large', 'GET / HTTP/1.1', `Host: a\r\nX: ${'x'.repeat(2048)}\r\n\r\n`],
-])('the fields are others each time: %s', (_why, line, section) => {
+])('different fields are returned each time for %s', (_why, line, section) => {
   const reader = requestHeadReader(LIMITS);
   const [one, other] = [0, 1].map(() => reader.read(Buffer.from(`${line}\r\n${section}`), 0));
   expect(other?.fields).toEqual(one?.fields);
   expect(other?.fields).not.toBe(one?.fields);
 });
 
-describe('a section that another connection began with', () => {
+describe('a field section remembered from another connection’s first request', () => {
   const text = (name: string): Buffer => Buffer.from(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
 
-  test('is known, and lasting', () => {
+  test('is reused', () => {
     const limits = { ...LIMITS };
     const [one, other] = [0, 1].map(() => requestHeadReader(limits).read(text('a'), 0)?.fields);
     expect(other).toBe(one);
     expect(isLasting(one ?? [])).toBe(true);
   });
 
-  test('is not known by other limits', () => {
+  test('is not reused under other limits', () => {
     const header = Buffer.from('GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n\r\n');
     requestHeadReader({ ...LIMITS }).read(header, 0);
     const strict = requestHeadReader({ ...LIMITS, headerCount: 1 });
     expect(() => strict.read(header, 0)).toThrow();
   });
 
-  test('is forgotten after sixteen others', () => {
+  test('is evicted after sixteen others', () => {
     const limits = { ...LIMITS };
     const first = requestHeadReader(limits).read(text('a'), 0)?.fields;
     for (let other = 0; other < 16; other++) requestHeadReader(limits).read(text(`other-${other}`), 0);
     expect(requestHeadReader(limits).read(text('a'), 0)?.fields).not.toBe(first);
   });
 
-  test('is kept apart from answers that read the same', () => {
+  test('is kept apart from answers with the same text', () => {
     const limits = { ...LIMITS };
     const section = 'Host: a\r\n\r\n';
     const request = requestHeadReader(limits).read(Buffer.from(`GET / HTTP/1.1\r\n${section}`), 0);
@@ -118,10 +118,10 @@ describe('a section that another connection began with', () => {
   });
 });
 
-describe('a section that another connection met last', () => {
+describe('a field section remembered from another connection’s last request', () => {
   const answer = (second: number): Buffer => Buffer.from(`HTTP/1.1 200 OK\r\nDate: ${second}\r\n\r\n`);
 
-  test('is known to those that began long before', () => {
+  test('is reused by connections that began long before', () => {
     const limits = { ...LIMITS };
     const readers = [0, 1, 2].map(() => responseHeadReader(limits));
     for (let second = 0; second < 100; second++) {
@@ -132,7 +132,7 @@ describe('a section that another connection met last', () => {
     }
   });
 
-  test('is forgotten after four others', () => {
+  test('is evicted after four others', () => {
     const limits = { ...LIMITS };
     const [one, other] = [responseHeadReader(limits), responseHeadReader(limits)];
     other.read(answer(0), 0);

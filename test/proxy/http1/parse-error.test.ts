@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ParseError, REFUSALS, type RefusalReason } from '../../../src/proxy/http1/parse-error.ts';
 
-describe('a refusal', () => {
+describe('a parse error', () => {
   test('of an answer is always the upstream’s fault', () => {
     for (const reason of Object.keys(REFUSALS) as RefusalReason[]) {
       expect(new ParseError('response', reason).code).toBe('upstream_protocol_error');
     }
   });
 
-  test('of a request has the code of its status', () => {
+  test('of a request has the error code of its status', () => {
     const codes = new Map<string, RefusalReason[]>();
     for (const reason of Object.keys(REFUSALS) as RefusalReason[]) {
       const { code } = new ParseError('request', reason);
@@ -24,13 +24,13 @@ describe('a refusal', () => {
     ]);
   });
 
-  test('says which rule was broken', () => {
+  test('names the violated rule', () => {
     const refused = new ParseError('request', 'bare_lf');
     expect(refused.reason).toBe('bare_lf');
     expect(refused.message).toBe('Malformed request: a LF is not preceded by CR');
   });
 
-  test('is in the reference, rule by rule', () => {
+  test('is in the reference page with its rule', () => {
     const page = readFileSync('docs/reference/refused-messages.md', 'utf8');
     for (const [rule, text] of Object.entries(REFUSALS))
       expect(page).toContain(`| \`${rule}\` | ${text} |\n`);

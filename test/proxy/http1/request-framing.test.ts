@@ -10,8 +10,8 @@ function framingOf(...lines: string[]) {
   return requestHeadReader(LIMITS).read(octets(post(...lines)), 0)?.framing;
 }
 
-describe('the framing of a request', () => {
-  test('without length and coding has no body', () => {
+describe('the framing of an HTTP/1.1 request', () => {
+  test('without Content-Length and Transfer-Encoding has no body', () => {
     expect(framingOf()).toEqual({ kind: 'none' });
     expect(framingOf('Content-Type: a/b')).toEqual({ kind: 'none' });
   });
@@ -24,12 +24,12 @@ describe('the framing of a request', () => {
     ['content-length: 00', 0],
     [`content-length: ${'0'.repeat(40)}7`, 7],
     ['Content-Length: 9007199254740991', Number.MAX_SAFE_INTEGER],
-  ])('%j is a length', (line, bytes) => {
+  ])('with %j has a length', (line, bytes) => {
     expect(framingOf(line)).toEqual({ kind: 'length', bytes });
   });
 
   test.each(['Transfer-Encoding: chunked', 'transfer-encoding:CHUNKED', 'Transfer-Encoding:  Chunked '])(
-    '%j is chunked',
+    'with %j is chunked',
     (line) => expect(framingOf(line)).toEqual({ kind: 'chunked' }),
   );
 
@@ -52,7 +52,7 @@ describe('the framing of a request', () => {
     ['18446744073709551621', 'length_malformed'],
     ['\t5', 'framing_tab'],
     ['5\t', 'framing_tab'],
-  ])('Content-Length: %j is refused: %s', (value, reason) => {
+  ])('with Content-Length: %j is refused: %s', (value, reason) => {
     expect(readRequests(post(`Content-Length: ${value}`))).toMatchObject({ messages: [], reason });
   });
 
@@ -76,7 +76,7 @@ describe('the framing of a request', () => {
     ['\tchunked', 'framing_tab'],
     ['chunked \t', 'framing_tab'],
     ['\r\n chunked', 'folded_line'],
-  ])('Transfer-Encoding: %j is refused: %s', (value, reason) => {
+  ])('with Transfer-Encoding: %j is refused: %s', (value, reason) => {
     expect(readRequests(post(`Transfer-Encoding: ${value}`))).toMatchObject({ messages: [], reason });
   });
 
@@ -93,28 +93,28 @@ describe('the framing of a request', () => {
     [['X: a', ' Transfer-Encoding: chunked'], 'folded_line'],
     [['X: a\nTransfer-Encoding: chunked'], 'bare_lf'],
     [['Transfer-Encoding\0: chunked'], 'control_octet'],
-  ])('%j is refused: %s', (lines, reason) => {
+  ])('with %j is refused: %s', (lines, reason) => {
     expect(readRequests(post(...lines))).toMatchObject({ messages: [], reason });
   });
 
-  test('fields that only look like framing are ordinary ones', () => {
+  test('ignores fields that only resemble framing', () => {
     expect(framingOf('Content-Lengths: 5', 'X-Transfer-Encoding: chunked', 'X-Content-Length: 5')).toEqual({
       kind: 'none',
     });
   });
 
   test.each(['Content_Length: 5', 'transfer_encoding: chunked'])(
-    '%s, which a CGI would take for framing, is refused',
+    'is refused with %s, which a CGI would take for framing',
     (line) => expect(readRequests(post(line)).reason).toBe('framing_lookalike'),
   );
 
-  test('an HTTP/1.0 request must have no coding', () => {
+  test('must have no Transfer-Encoding in HTTP/1.0', () => {
     const text = 'POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
     expect(readRequests(text)).toMatchObject({ messages: [], reason: 'coding_in_http_1_0' });
   });
 
   test.each(['Content-Length: 0', 'Content-Length: 5', 'Transfer-Encoding: chunked'])(
-    'CONNECT with %s is refused',
+    'is refused for CONNECT with %s',
     (line) => {
       const text = `CONNECT a:443 HTTP/1.1\r\nHost: a\r\n${line}\r\n\r\n`;
       expect(readRequests(text)).toMatchObject({ messages: [], reason: 'body_not_allowed' });
@@ -122,8 +122,8 @@ describe('the framing of a request', () => {
   );
 });
 
-describe('what follows a body', () => {
-  test('is the next request, to the octet', () => {
+describe('after the body of an HTTP/1.1 request', () => {
+  test('the next request begins at the exact octet', () => {
     const next = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n';
     const inside = 'GET /inside HTTP/1.1\r\nHost: a\r\n\r\n';
     const text = [
@@ -151,12 +151,12 @@ describe('what follows a body', () => {
     ['HTTP/1.1', 'X: close', true],
     ['HTTP/1.0', 'X: y', false],
     ['HTTP/1.0', 'Connection: keep-alive', false],
-  ])('%s with %j: another request may come: %s', (version, line, persistent) => {
+  ])('of %s with %j another request may come: %s', (version, line, persistent) => {
     const head = requestHeadReader(LIMITS).read(octets(`GET / ${version}\r\nHost: a\r\n${line}\r\n\r\n`), 0);
     expect(head?.persistent).toBe(persistent);
   });
 
-  test('Connection options of all fields are gathered in lower case', () => {
+  test('Connection options of all fields are known in lower case', () => {
     const text = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: X-One ,, te\r\nConnection:\tKeep-Alive\r\n\r\n';
     expect(requestHeadReader(LIMITS).read(octets(text), 0)?.connectionOptions).toEqual([
       'x-one',
@@ -165,7 +165,7 @@ describe('what follows a body', () => {
     ]);
   });
 
-  test('a no-break space is not whitespace around an option', () => {
+  test('a no-break space is not whitespace around a Connection option', () => {
     expect(readRequests('GET / HTTP/1.1\r\nHost: a\r\nConnection: \xa0close\r\n\r\n').reason).toBe(
       'connection_malformed',
     );

@@ -6,7 +6,7 @@ function head(line: string, host = 'a') {
   return requestHeadReader(LIMITS).read(octets(`${line}\r\nHost: ${host}\r\n\r\n`), 0);
 }
 
-describe('a request line', () => {
+describe('an HTTP/1.1 request line', () => {
   test.each([
     ['GET / HTTP/1.1', 'GET', '/', 1, 'origin'],
     ['GET / HTTP/1.0', 'GET', '/', 0, 'origin'],
@@ -19,7 +19,7 @@ describe('a request line', () => {
     ['GET http://a/b HTTP/1.1', 'GET', 'http://a/b', 1, 'absolute'],
     ['GET HTTP://[::1]:80?q HTTP/1.1', 'GET', 'HTTP://[::1]:80?q', 1, 'absolute'],
     ['CONNECT a.example:443 HTTP/1.1', 'CONNECT', 'a.example:443', 1, 'authority'],
-  ])('%s is read', (line, method, target, minorVersion, targetForm) => {
+  ])('with %s is read', (line, method, target, minorVersion, targetForm) => {
     expect(head(line)).toMatchObject({ method, target, minorVersion, targetForm });
   });
 
@@ -60,7 +60,7 @@ describe('a request line', () => {
     ['GET / HTTP/2.0', 'version_unsupported'],
     ['GET / http/1.1', 'version_unsupported'],
     ['GET /a b HTTP/1.1', 'version_unsupported'],
-  ])('%j is refused: %s', (line, reason) => {
+  ])('as %j is refused: %s', (line, reason) => {
     expect(readRequests(`${line}\r\nHost: a\r\n\r\n`)).toMatchObject({
       messages: [],
       end: 'refused',
@@ -75,12 +75,12 @@ describe('a request line', () => {
     ['GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n', 'control_octet'],
     ['\x16\x03\x01\x02', 'control_octet'],
     ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'version_unsupported'],
-  ])('%j is refused: %s', (text, reason) => {
+  ])('of another version, as %j, is refused: %s', (text, reason) => {
     expect(readRequests(text)).toMatchObject({ messages: [], end: 'refused', reason });
   });
 });
 
-describe('a first line that begins no request is refused before more comes', () => {
+describe('a first line that is not a request is refused before more comes', () => {
   test.each([
     ['GET /\r\n', 'version_unsupported'],
     ['EHLO mail.example.com\r\n', 'version_unsupported'],
@@ -95,10 +95,10 @@ describe('a first line that begins no request is refused before more comes', () 
   });
 });
 
-describe('empty lines before a request line', () => {
+describe('empty lines before an HTTP/1.1 request line', () => {
   const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
-  test('one is dropped before each request', () => {
+  test('are ignored if there is one before each request', () => {
     const { messages, end } = readRequests(`\r\n${request}\r\n${request}`);
     expect(messages.map((message) => message.start)).toEqual(['GET /', 'GET /']);
     expect(end).toBe('open');
@@ -109,7 +109,7 @@ describe('empty lines before a request line', () => {
     [`\n${request}`, 'bare_lf'],
     [`\r${request}`, 'bare_cr'],
     [` \r\n${request}`, 'method_malformed'],
-  ])('%j is refused: %s', (text, reason) => {
+  ])('as in %j are refused: %s', (text, reason) => {
     expect(readRequests(text)).toMatchObject({ messages: [], end: 'refused', reason });
   });
 });

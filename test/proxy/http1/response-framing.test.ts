@@ -8,7 +8,7 @@ function framingOf(requestMethod: string, head: string) {
   return parsed === undefined ? undefined : frameResponse(parsed, requestMethod);
 }
 
-describe('the framing of an answer (RFC 9112 §6.3)', () => {
+describe('the framing of an HTTP/1.1 answer (RFC 9112 §6.3)', () => {
   test.each([
     ['GET', '200 OK', { kind: 'close' }],
     ['GET', '200 OK\r\nConnection: keep-alive', { kind: 'close' }],
@@ -32,7 +32,7 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     ['GET', '101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x', { kind: 'tunnel' }],
     ['CONNECT', '200 OK', { kind: 'tunnel' }],
     ['CONNECT', '407 No\r\nContent-Length: 3', { kind: 'length', bytes: 3 }],
-  ])('to %s, %j', (requestMethod, head, framing) => {
+  ])('to %s is %j', (requestMethod, head, framing) => {
     expect(framingOf(requestMethod, head)).toEqual(framing);
   });
 
@@ -50,25 +50,25 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     ['GET', '200 OK\r\nContent-Length: 3, 3', 'length_malformed'],
     ['GET', '200 OK\r\nTransfer-Encoding: gzip', 'coding_unknown'],
     ['GET', '200 OK\r\nTransfer-Encoding: gzip, chunked', 'coding_unknown'],
-  ])('to %s, %j is refused: %s', (requestMethod, head, reason) => {
+  ])('to %s with %j is refused: %s', (requestMethod, head, reason) => {
     expect(() => framingOf(requestMethod, head)).toThrowError(
       expect.objectContaining({ code: 'upstream_protocol_error', reason }),
     );
   });
 
-  test('a length that is said twice, or with zeros before it, is passed on once and plain', () => {
+  test('has a repeated or zero-padded Content-Length written once and plainly', () => {
     const text = '200 OK\r\nContent-Length: 003\r\nX: y\r\ncontent-length: 3\r\nContent-Length: 03\r\nZ: 0';
     expect(framingOf('GET', text)).toEqual({ kind: 'length', bytes: 3 });
     const head = responseHeadReader(LIMITS).read(octets(`HTTP/1.1 ${text}\r\n\r\n`), 0);
     expect(head?.fields).toEqual(['Content-Length', '3', 'X', 'y', 'Z', '0']);
   });
 
-  test('an HTTP/1.0 answer must have no coding', () => {
+  test('must have no Transfer-Encoding in HTTP/1.0', () => {
     const text = 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
     expect(readResponses(text)).toMatchObject({ messages: [], reason: 'coding_in_http_1_0' });
   });
 
-  test('interim answers precede the final one', () => {
+  test('lets interim answers precede the final one', () => {
     const text =
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 X\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
     const { messages } = readResponses(text);
@@ -79,14 +79,14 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     ]);
   });
 
-  test('octets after 101 belong to the other protocol', () => {
+  test('leaves octets after 101 to the other protocol', () => {
     expect(readResponses('HTTP/1.1 101 X\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')).toMatchObject({
       messages: [{ start: '101 X', complete: true }],
       end: 'tunnel',
     });
   });
 
-  test('a body without length ends with the connection', () => {
+  test('without a length ends with the connection', () => {
     expect(readResponses('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')).toMatchObject({
       messages: [{ body: 'HTTP/1.1 200 OK\r\n\r\n', complete: true }],
       end: 'closed',

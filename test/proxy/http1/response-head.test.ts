@@ -6,14 +6,14 @@ function head(text: string) {
   return responseHeadReader(LIMITS).read(octets(text), 0);
 }
 
-describe('a status line', () => {
+describe('an HTTP/1.1 status line', () => {
   test.each([
     ['HTTP/1.1 200 OK', 200, 'OK', 1],
     ['HTTP/1.0 404 Not Found', 404, 'Not Found', 0],
     ['HTTP/1.1 200 ', 200, '', 1],
     ['HTTP/1.1 200', 200, '', 1],
     ['HTTP/1.1 999 \xe9\t!', 999, '\xe9\t!', 1],
-  ])('%j is read', (line, status, reason, minorVersion) => {
+  ])('as %j is read', (line, status, reason, minorVersion) => {
     expect(head(`${line}\r\nX: y\r\n\r\n`)).toMatchObject({
       status,
       reason,
@@ -43,16 +43,16 @@ describe('a status line', () => {
     ['\x01', 'control_octet'],
     ['HTTP/1.1 200 OK\rX', 'bare_cr'],
     ['HTTP/1.1 200 OK\nX: y', 'bare_lf'],
-  ])('%j is refused: %s', (line, reason) => {
+  ])('as %j is refused: %s', (line, reason) => {
     expect(readResponses(`${line}\r\nX: y\r\n\r\n`)).toMatchObject({ messages: [], reason });
   });
 
-  test('an empty line before it is what a wrongly framed body leaves behind', () => {
+  test('is refused after an empty line, which a wrongly framed body leaves', () => {
     expect(readResponses('\r\n\r\nHTTP/1.1 200 OK\r\n\r\n').reason).toBe('empty_line_before_start');
   });
 });
 
-describe('a first line that begins no answer is refused before more comes', () => {
+describe('a first line that is not an answer is refused before more comes', () => {
   test.each([
     ['SSH-2.0-OpenSSH_9.2\r\n', 'version_unsupported'],
     ['220 mail.example.com ESMTP\r\n', 'version_unsupported'],
@@ -64,7 +64,7 @@ describe('a first line that begins no answer is refused before more comes', () =
   });
 });
 
-describe('an answer', () => {
+describe('an HTTP/1.1 answer', () => {
   test.each([
     ['HTTP/1.1 200 OK', true],
     ['HTTP/1.1 200 OK\r\nConnection: close', false],
@@ -75,11 +75,11 @@ describe('an answer', () => {
     ['HTTP/1.1 204 No Content\r\nContent-Length: 0', true],
     ['HTTP/1.1 204 No Content\r\nContent-Length: 2', false],
     ['HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked', false],
-  ])('%j lets another follow: %s', (text, persistent) => {
+  ])('with %j lets another follow on the connection: %s', (text, persistent) => {
     expect(head(`${text}\r\n\r\n`)?.persistent).toBe(persistent);
   });
 
-  test('may carry a Host field, which means nothing', () => {
+  test('may have a Host field, which is ignored', () => {
     expect(head('HTTP/1.1 200 OK\r\nHost: a b\r\nHost: c\r\n\r\n')).toMatchObject({
       status: 200,
       host: undefined,

@@ -48,8 +48,8 @@ function shuffled(fields: readonly (readonly [string, string])[]) {
   return fc.shuffledSubarray([...fields], { minLength: fields.length }).map((order) => order.flat());
 }
 
-describe('serialization then parsing is the identity', () => {
-  test('for requests, with legal fields in any order', () => {
+describe('parsing what was serialized gives the same HTTP/1.1 message', () => {
+  test('for requests with valid fields in any order', () => {
     const request = fc
       .record({ method, target, plain: fc.array(plainField, { maxLength: 12 }), framing: framingField })
       .chain(({ plain, framing, ...line }) =>
@@ -92,7 +92,7 @@ describe('serialization then parsing is the identity', () => {
     );
   });
 
-  test('for chunked bodies with trailers, however they are split', () => {
+  test('for chunked bodies with trailers in any split', () => {
     const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 50 }), { maxLength: 5 });
     const trailers = fc.array(plainField, { maxLength: 4 }).map((fields): Fields => {
       return fields.flatMap(([name, text]): [string, string] => [`y${name}`, text]);

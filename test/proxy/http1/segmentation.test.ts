@@ -7,8 +7,8 @@ import { cutAt, LIMITS, octets, transcribe } from './transcript.ts';
 
 const cuts = fc.array(fc.nat(600), { maxLength: 12 });
 
-describe('any split of the octets', () => {
-  test('gives the same messages and the same refusals, for legal and broken streams', () => {
+describe('any split of the octets of HTTP/1.1', () => {
+  test('gives the same messages and errors, for valid and malformed streams', () => {
     fc.assert(
       fc.property(fc.nat(), cuts, (seed, where) => {
         const { bytes, ...stream } = fuzzCase(new Random(seed, 0));
@@ -20,7 +20,7 @@ describe('any split of the octets', () => {
     );
   });
 
-  test('gives the same refusals where limits are met', () => {
+  test('gives the same errors at the limits', () => {
     const limits = fc.record({
       headerBytes: fc.integer({ min: 20, max: 120 }),
       headerCount: fc.nat(4),
@@ -37,7 +37,7 @@ describe('any split of the octets', () => {
     );
   });
 
-  test('arbitrary octets make nothing but messages or refusals', () => {
+  test('of arbitrary content gives only messages or errors', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.boolean(), (bytes, answers) => {
         const kind = answers ? 'response' : 'request';

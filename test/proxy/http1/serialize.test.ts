@@ -11,7 +11,7 @@ import { collectGarbage } from '../../support/collect-garbage.ts';
 
 const internal = expect.objectContaining({ code: 'internal' });
 
-describe('serialization', () => {
+describe('the HTTP/1.1 serializer', () => {
   test('writes a request head', () => {
     expect(serializeRequestHead('GET', '/a?b', ['Host', 'a', 'x', '1', 'X', ''])).toBe(
       'GET /a?b HTTP/1.1\r\nHost: a\r\nx: 1\r\nX: \r\n\r\n',
@@ -25,7 +25,7 @@ describe('serialization', () => {
     expect(serializeResponseHead(200, '', [])).toBe('HTTP/1.1 200 \r\n\r\n');
   });
 
-  test('writes what it is given now, whatever lasting fields went with before', () => {
+  test('writes its current input whatever lasting fields it wrote before', () => {
     const fields = ['X', '1'];
     makeLasting(fields);
     for (const method of ['GET', 'PUT', 'GET']) {
@@ -44,7 +44,7 @@ describe('serialization', () => {
     }
   });
 
-  test('keeps no head that is long', async () => {
+  test('does not keep a long head', async () => {
     const kept = Array.from({ length: 200 }, (_, at) => ['X', String(at)]);
     await collectGarbage();
     const before = process.memoryUsage().heapUsed;
@@ -84,7 +84,7 @@ describe('serialization', () => {
     },
   );
 
-  test('writes a long part as it is, once and again, and looks each over', () => {
+  test('writes a long part each time as it is, and checks it each time', () => {
     const [one, other] = ['a'.repeat(300), 'b'.repeat(300)];
     const head = (value: string) => serializeRequestHead('GET', '/', ['x', value]);
     for (const value of [one, one, other, one]) {
@@ -100,7 +100,7 @@ describe('serialization', () => {
     expect(() => serializeRequestHead('GET', '/', ['Host'])).toThrowError(internal);
   });
 
-  test('keeps what it refuses to itself', () => {
+  test('does not quote in errors what it refuses', () => {
     expect(() => serializeRequestHead('GET', '/', ['Authorization', 'Bearer s3cret\n'])).toThrowError(
       expect.not.objectContaining({ message: expect.stringContaining('s3cret') }),
     );

@@ -4,16 +4,19 @@ import { codeOf } from '../../../src/proxy/http2/errors.ts';
 
 const LIMITS = { ...DEFAULT_ABUSE_LIMITS, ping: { burst: 3, perSecond: 2 } };
 
-test.each(Object.keys(DEFAULT_ABUSE_LIMITS) as AbuseKind[])('%s: a burst is allowed, and no more', (kind) => {
-  const counter = new AbuseCounter(DEFAULT_ABUSE_LIMITS);
-  for (let count = 0; count < DEFAULT_ABUSE_LIMITS[kind].burst; count++)
-    expect(counter.spend(kind, 0)).toBeUndefined();
-  const reason = counter.spend(kind, 0);
-  expect(reason).toMatch(/_flood$/);
-  if (reason !== undefined) expect(codeOf(reason)).toBe(0xb);
-});
+test.each(Object.keys(DEFAULT_ABUSE_LIMITS) as AbuseKind[])(
+  '%s are allowed in a burst of the limit and no more',
+  (kind) => {
+    const counter = new AbuseCounter(DEFAULT_ABUSE_LIMITS);
+    for (let count = 0; count < DEFAULT_ABUSE_LIMITS[kind].burst; count++)
+      expect(counter.spend(kind, 0)).toBeUndefined();
+    const reason = counter.spend(kind, 0);
+    expect(reason).toMatch(/_flood$/);
+    if (reason !== undefined) expect(codeOf(reason)).toBe(0xb);
+  },
+);
 
-test('time refills an allowance, up to the burst', () => {
+test('an abuse allowance refills with time up to the burst', () => {
   const counter = new AbuseCounter(LIMITS);
   for (let count = 0; count < 3; count++) counter.spend('ping', 1000);
   expect(counter.spend('ping', 1499)).toBe('ping_flood');
@@ -23,7 +26,7 @@ test('time refills an allowance, up to the burst', () => {
   expect(counter.spend('ping', 1_000_000)).toBe('ping_flood');
 });
 
-test('useful work refills it, up to the burst', () => {
+test('an abuse allowance refills with useful work up to the burst', () => {
   const counter = new AbuseCounter(LIMITS);
   counter.earn('ping', 10);
   for (let count = 0; count < 3; count++) expect(counter.spend('ping', 0)).toBeUndefined();
@@ -35,7 +38,7 @@ test('useful work refills it, up to the burst', () => {
   expect(counter.spend('ping', 0)).toBe('ping_flood');
 });
 
-test('one kind does not pay for another', () => {
+test('an abuse allowance of one kind is independent of another', () => {
   const counter = new AbuseCounter(LIMITS);
   for (let count = 0; count < 5; count++) counter.spend('ping', 0);
   expect(counter.spend('reset', 0)).toBeUndefined();

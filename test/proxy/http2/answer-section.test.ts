@@ -10,8 +10,8 @@ function read(
   return readResponse([...fields], asked, endStream);
 }
 
-describe('answers', () => {
-  test('final ones', () => {
+describe('HTTP/2 answers', () => {
+  test('with a final status are read', () => {
     expect(read([':status', '200', 'a', 'b'])).toEqual({
       kind: 'final',
       status: 200,
@@ -21,12 +21,12 @@ describe('answers', () => {
     expect(read([':status', '999'], 'ordinary', true)).toMatchObject({ kind: 'final', status: 999 });
   });
 
-  test('interim ones', () => {
+  test('with an interim status are read', () => {
     expect(read([':status', '100'])).toMatchObject({ kind: 'interim', status: 100 });
     expect(read([':status', '103', 'link', 'x'])).toMatchObject({ kind: 'interim', fields: ['link', 'x'] });
   });
 
-  test('that say their length twice say it once', () => {
+  test('with a repeated equal content-length are read', () => {
     expect(read([':status', '200', 'content-length', '3', 'a', 'b', 'content-length', '03'])).toMatchObject({
       contentLength: 3,
       fields: ['content-length', '3', 'a', 'b'],
@@ -60,21 +60,21 @@ describe('answers', () => {
     ['body_not_allowed', [':status', '205', 'content-length', '3']],
     ['body_not_allowed', [':status', '103', 'content-length', '3']],
     ['body_not_allowed', [':status', '100', 'content-length', '0']],
-  ] as const)('%s: %j', (reason, fields) => {
+  ] as const)('with %s are malformed: %j', (reason, fields) => {
     expect(read(fields)).toBe(reason);
   });
 
-  test('an interim one does not end the stream', () => {
+  test('with an interim status do not end the stream', () => {
     expect(read([':status', '100'], 'ordinary', true)).toBe('interim_ends');
   });
 
-  test('one that opens a tunnel has no length', () => {
+  test('that open a tunnel have no length', () => {
     expect(read([':status', '200', 'content-length', '3'], 'connect')).toBe('body_not_allowed');
     expect(read([':status', '403', 'content-length', '3'], 'connect')).toMatchObject({ contentLength: 3 });
   });
 });
 
-describe('the body of an answer', () => {
+describe('the body of an HTTP/2 answer', () => {
   test.each([
     ['ordinary', '200', '3', 3],
     ['ordinary', '200', undefined, undefined],
@@ -93,8 +93,8 @@ describe('the body of an answer', () => {
   });
 });
 
-describe('data against content-length', () => {
-  test('may be as long as was said', () => {
+describe('DATA compared with content-length', () => {
+  test('may have exactly the declared length', () => {
     const body = new BodyLength(3);
     expect(body.receive(1, false)).toBeUndefined();
     expect(body.receive(2, false)).toBeUndefined();
@@ -102,18 +102,18 @@ describe('data against content-length', () => {
     expect(body.received).toBe(3);
   });
 
-  test('must not be longer, which is told at once, or shorter', () => {
+  test('is refused as soon as it is longer, and at the end if shorter', () => {
     expect(new BodyLength(3).receive(4, false)).toBe('length_differs');
     expect(new BodyLength(3).receive(2, true)).toBe('length_differs');
     expect(new BodyLength(0).receive(0, true)).toBeUndefined();
   });
 
-  test('is free where nothing was said', () => {
+  test('may have any length if none was declared', () => {
     expect(new BodyLength(undefined).receive(7, true)).toBeUndefined();
   });
 });
 
-describe('trailers', () => {
+describe('HTTP/2 trailers', () => {
   test.each([
     [undefined, ['grpc-status', '0']],
     [undefined, []],
@@ -124,7 +124,7 @@ describe('trailers', () => {
     ['connection_specific', ['transfer-encoding', 'chunked']],
     ['name_malformed', ['A', 'b']],
     ['value_malformed', ['a', ' b']],
-  ] as const)('%s: %j', (reason, fields) => {
+  ] as const)('with %s are malformed: %j', (reason, fields) => {
     expect(trailersFault([...fields], true)).toBe(reason);
   });
 

@@ -26,7 +26,7 @@ function asked(end: ClientEnd, how: RequestKind = 'ordinary', endStream = true):
   return stream;
 }
 
-test('begins with the preface and its settings, and allows no pushes', () => {
+test('an HTTP/2 client connection begins with the preface and its SETTINGS with push disabled', () => {
   const end = new ClientEnd();
   end.connection.start();
   const octets = end.connection.output.take();
@@ -41,8 +41,8 @@ test('begins with the preface and its settings, and allows no pushes', () => {
   ]);
 });
 
-describe('answers', () => {
-  test('interim ones, the final one, its body and trailers', () => {
+describe('answers to an HTTP/2 client', () => {
+  test('may be interim and final, with body and trailers', () => {
     const end = ClientEnd.started();
     asked(end);
     end.give(
@@ -70,7 +70,7 @@ describe('answers', () => {
     expect(end.connection.openStreams).toBe(0);
   });
 
-  test('to HEAD and of status 304 say a length and have none', () => {
+  test('to HEAD or with status 304 may declare a length without a body', () => {
     const end = ClientEnd.started();
     asked(end, 'head');
     asked(end);
@@ -90,8 +90,8 @@ describe('answers', () => {
   });
 });
 
-describe('a fault of one stream', () => {
-  test('HEADERS in a tunnel', () => {
+describe('a stream error at an HTTP/2 client', () => {
+  test('is HEADERS in a tunnel', () => {
     const end = ClientEnd.started();
     end.connection.request([':method', 'CONNECT', ':authority', 'a:1'], 'connect', false);
     end.connection.output.take();
@@ -101,7 +101,7 @@ describe('a fault of one stream', () => {
     expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'fields_in_tunnel' }]);
   });
 
-  test('interim answers without end', () => {
+  test('is an endless number of interim answers', () => {
     const end = ClientEnd.started();
     asked(end);
     const interim = headers(1, '08 03 313033');
@@ -110,7 +110,7 @@ describe('a fault of one stream', () => {
     expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'interim_flood' }]);
   });
 
-  test('interim answers that are larger together than one head may be', () => {
+  test('is interim answers that together exceed the limit of a head', () => {
     const end = ClientEnd.started();
     asked(end);
     // `:status` 103, and a field of 16 000 octets with the name `a`.
@@ -141,7 +141,7 @@ describe('a fault of one stream', () => {
     expect(end.connection.openStreams).toBe(0);
   });
 
-  test('in a frame that ends the stream is no end: what follows is let run out', () => {
+  test('in a frame with END_STREAM leaves the rest of that frame ignored', () => {
     for (const cut of [9, 10]) {
       const end = ClientEnd.started();
       asked(end);
@@ -153,14 +153,14 @@ describe('a fault of one stream', () => {
     }
   });
 
-  test('a head that is too large', () => {
+  test('is a head that is too large', () => {
     const end = ClientEnd.started({ section: { sectionBytes: 40, sectionFields: 9 } });
     asked(end);
     expect(end.give(headers(1, '88 00 01 78 01 79'))).toEqual([{ kind: 'reset', streamId: 1, code: 0xb }]);
   });
 });
 
-describe('a fault of the connection', () => {
+describe('a connection error at an HTTP/2 client', () => {
   const few = { burst: 10, perSecond: 0 };
   test.each<[string, Buffer]>([
     ['goaway_flood', frame(GOAWAY, 0, 0, '7fffffff 00000000')],
@@ -187,8 +187,8 @@ describe('a fault of the connection', () => {
   });
 });
 
-describe('requests', () => {
-  test('in flight go on after this side’s own GOAWAY, and no more may be opened', () => {
+describe('requests of an HTTP/2 client', () => {
+  test('in flight go on after its own GOAWAY, and no more can be opened', () => {
     const end = ClientEnd.started();
     asked(end);
     end.connection.goaway(0);
@@ -198,7 +198,7 @@ describe('requests', () => {
     expect(end.told).toEqual([['answer', 1, 'final', 200, [], true]]);
   });
 
-  test.each(['7fffffff', '00000005'])('are no more after GOAWAY that names %s', (last) => {
+  test.each(['7fffffff', '00000005'])('cannot be opened after a GOAWAY that names %s', (last) => {
     const end = ClientEnd.started();
     asked(end);
     end.give(frame(GOAWAY, 0, 0, `${last} 00000000`));
@@ -206,7 +206,7 @@ describe('requests', () => {
     expect(end.connection.openStreams).toBe(1);
   });
 
-  test('are told when there is room for another: a stream is closed, or more are allowed', () => {
+  test('are announced as possible when a stream closed or more are allowed', () => {
     const end = ClientEnd.started();
     end.give(frame(SETTINGS, 0, 0, '0003 00000001'));
     asked(end);
@@ -222,14 +222,14 @@ describe('requests', () => {
     expect(end.told.at(-1)?.[0]).toBe('answer');
   });
 
-  test('that cannot be written open no stream and leave no octet', () => {
+  test('that cannot be encoded open no stream and send no octet', () => {
     const end = ClientEnd.started();
     expect(() => end.connection.request([...GET, 'x', 'a\nb'], 'ordinary', true)).toThrow('CR, LF');
     expect([end.connection.openStreams, end.connection.output.length]).toEqual([0, 0]);
     expect(asked(end).id).toBe(1);
   });
 
-  test('are no more at once than the peer allows', () => {
+  test('are limited to the peer’s SETTINGS_MAX_CONCURRENT_STREAMS', () => {
     const end = ClientEnd.started();
     end.give(frame(SETTINGS, 0, 0, '0003 00000001'));
     asked(end);
@@ -239,7 +239,7 @@ describe('requests', () => {
     expect(asked(end).id).toBe(3);
   });
 
-  test('that GOAWAY does not cover may be tried elsewhere, the others go on', () => {
+  test('beyond the last stream of a GOAWAY can be sent elsewhere, the others go on', () => {
     const end = ClientEnd.started();
     for (let count = 0; count < 3; count++) asked(end);
     end.give(frame(GOAWAY, 0, 0, '00000001 00000000'));
@@ -253,7 +253,7 @@ describe('requests', () => {
     expect(end.told.slice(3)).toEqual([['answer', 1, 'final', 200, [], true]]);
   });
 
-  test('that are reset by this side are let run out', () => {
+  test('reset by this side have their following frames ignored', () => {
     const end = ClientEnd.started();
     const stream = asked(end);
     end.connection.reset(stream, 8);
@@ -273,7 +273,7 @@ describe('requests', () => {
     expect(end.told).toEqual([['broken', 1, { kind: 'reset', code: 7 }]]);
   });
 
-  test('go out with CONTINUATION where they are larger than a frame', () => {
+  test('larger than a frame are sent with CONTINUATION', () => {
     const client = new ClientEnd();
     const server = new ServerEnd();
     client.connection.start();

@@ -10,8 +10,8 @@ import { type Message, type Transcript, transcribe } from './fuzz/transcript.ts'
 const CASES = volume(250, 400);
 const SEED = 20_261_122;
 
-describe('beside nghttp2', () => {
-  test('the codec refuses whatever nghttp2 refuses, and reads alike whatever both accept', async () => {
+describe('the HTTP/2 codec compared with nghttp2', () => {
+  test('refuses whatever nghttp2 refuses and reads alike whatever both accept', async () => {
     const tally = newTally();
     for (let caseNumber = 0; caseNumber < CASES; caseNumber++)
       await runCase(SEED, caseNumber, tally, undefined);
@@ -23,7 +23,7 @@ describe('beside nghttp2', () => {
   });
 });
 
-describe('the comparison', () => {
+describe('the comparison of HTTP/2 transcripts', () => {
   const head = '83 86 84 01 01 61';
   const given: FuzzCase = {
     sender: 'client',
@@ -46,7 +46,7 @@ describe('the comparison', () => {
     return { ...ours, messages };
   }
 
-  test('is content with like transcripts, and with a stricter codec', async () => {
+  test('accepts equal transcripts and a stricter codec', async () => {
     const theirs = await transcribeWithNghttp2(given);
     expect([...theirs.messages.keys()]).toEqual([1, 3]);
     expect(theirs.messages.get(1)).toMatchObject({ data: 'ok', trailers: '["x","y"]', ended: true });
@@ -67,7 +67,7 @@ describe('the comparison', () => {
     expect(disagreement(ours, { nghttp2: ours, go: withFirst(change) })).toBeDefined();
   });
 
-  test("finds a codec that accepts what nghttp2 or Go's framer refuses, or reads a message more", () => {
+  test('finds a codec that accepts what nghttp2 or Go’s framer refuses, or reads an extra message', () => {
     const refusing: Transcript = { ...ours, refusal: 'Protocol error' };
     expect(disagreement(ours, { nghttp2: refusing })).toBeDefined();
     expect(disagreement(ours, { nghttp2: ours, go: refusing })).toBeDefined();

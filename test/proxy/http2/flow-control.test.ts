@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ReceiveWindow, SendWindow } from '../../../src/proxy/http2/flow-control.ts';
 
-describe('what may be sent', () => {
-  test('shrinks and grows, below zero too', () => {
+describe('the send window of HTTP/2', () => {
+  test('shrinks and grows, also below zero', () => {
     const window = new SendWindow(10);
     window.take(10);
     expect(window.grow(-5)).toBe(true);
@@ -12,15 +12,15 @@ describe('what may be sent', () => {
     expect(window.available).toBe(1);
   });
 
-  test('is never above 2^31-1', () => {
+  test('never exceeds 2^31-1', () => {
     const window = new SendWindow(1);
     expect(window.grow(0x7ffffffe)).toBe(true);
     expect(window.grow(1)).toBe(false);
   });
 });
 
-describe('what may come', () => {
-  test('is given back by halves, once it is consumed', () => {
+describe('the receive window of HTTP/2', () => {
+  test('is returned in halves once the bytes are consumed', () => {
     const window = new ReceiveWindow(100);
     expect(window.receive(100)).toBe(true);
     expect(window.consume(49)).toBe(0);
@@ -28,7 +28,7 @@ describe('what may come', () => {
     expect(window.consume(50)).toBe(50);
   });
 
-  test('of a connection is given back sooner where streams that stall hold more than half of it', () => {
+  test('of a connection is returned sooner while stalled streams hold more than half of it', () => {
     const window = new ReceiveWindow(100_000, { isShared: true });
     const held = 60_000;
     window.receive(held);
@@ -44,7 +44,7 @@ describe('what may come', () => {
     expect(window.granted).toBeGreaterThan(50_000);
   });
 
-  test('of a connection is given back though what comes last stalls', () => {
+  test('of a connection is returned even if the latest bytes stall', () => {
     const window = new ReceiveWindow(100_000, { isShared: true });
     window.receive(50_000);
     window.receive(20_000);
@@ -54,7 +54,7 @@ describe('what may come', () => {
     expect(window.due()).toBe(0);
   });
 
-  test('of a connection is never shut while something is owed, whatever stalls and whatever passes', () => {
+  test('of a connection never closes while bytes are owed, whatever streams stall', () => {
     const size = 20_000;
     const steps = fc.array(fc.tuple(fc.boolean(), fc.double({ min: 0, max: 1, noNaN: true })), {
       maxLength: 60,
@@ -77,20 +77,20 @@ describe('what may come', () => {
     );
   });
 
-  test('of a connection that is held but for an octet passes that', () => {
+  test('of a connection with one octet left still lets bytes pass', () => {
     const window = new ReceiveWindow(100, { isShared: true });
     window.receive(99);
     window.receive(1);
     expect(window.consume(1)).toBe(1);
   });
 
-  test('is no more than was granted', () => {
+  test('cannot be exceeded by the peer', () => {
     const window = new ReceiveWindow(100);
     expect(window.receive(60)).toBe(true);
     expect(window.receive(41)).toBe(false);
   });
 
-  test('may be made larger', () => {
+  test('may be enlarged', () => {
     const window = new ReceiveWindow(100);
     window.receive(10);
     window.consume(10);
@@ -100,7 +100,7 @@ describe('what may come', () => {
     expect(window.receive(1)).toBe(false);
   });
 
-  test('never runs dry, nor is granted twice, whoever consumes as it comes', () => {
+  test('never runs dry and is never granted twice while bytes are consumed as they come', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), fc.array(fc.nat(1000)), (size, sends) => {
         const window = new ReceiveWindow(size);

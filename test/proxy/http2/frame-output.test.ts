@@ -11,7 +11,7 @@ function written(write: (output: FrameOutput) => void): Buffer {
   return Buffer.from(output.take());
 }
 
-describe('each frame as the RFC lays it out', () => {
+describe('an HTTP/2 frame is written as the RFC lays it out', () => {
   test.each<[string, (output: FrameOutput) => void, Buffer]>([
     [
       'SETTINGS',
@@ -43,7 +43,7 @@ describe('each frame as the RFC lays it out', () => {
   });
 });
 
-test('frames follow one another, and taking them begins anew', () => {
+test('frames are written one after another, and taking them empties the output', () => {
   const output = new FrameOutput();
   output.settingsAck();
   output.windowUpdate(1, 2);
@@ -51,7 +51,7 @@ test('frames follow one another, and taking them begins anew', () => {
   expect(output.take()).toEqual(Buffer.alloc(0));
 });
 
-test('a field block of any size becomes HEADERS, with CONTINUATION where the peer’s frames are smaller', () => {
+test('a field block of any size becomes HEADERS, with CONTINUATION above the peer’s frame size', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),
@@ -82,7 +82,7 @@ test('a field block of any size becomes HEADERS, with CONTINUATION where the pee
   );
 });
 
-test('a buffer that had to be large is given up with what was in it', () => {
+test('an output buffer that had to grow is released with its content', () => {
   const output = new FrameOutput();
   output.octets(Buffer.alloc(100_000, 'x'));
   const taken = output.take();
@@ -91,7 +91,7 @@ test('a buffer that had to be large is given up with what was in it', () => {
   expect(taken).toEqual(Buffer.alloc(100_000, 'x'));
 });
 
-test('in long sequences, an output that is used again writes what a new one writes', () => {
+test('in long random sequences, a reused frame output writes what a new one writes', () => {
   const octets = fc.uint8Array({ minLength: 1, maxLength: 300 }).map((bytes) => Buffer.from(bytes));
   const large = fc.constantFrom(5000, 40_000, 70_000).map((bytes) => Buffer.alloc(bytes, 'l'));
   const step = fc.oneof(

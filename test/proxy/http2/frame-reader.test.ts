@@ -14,7 +14,7 @@ const GOAWAY = 7;
 const WINDOW_UPDATE = 8;
 const CONTINUATION = 9;
 
-describe('frames', () => {
+describe('the HTTP/2 frame reader', () => {
   test.each([
     ['DATA', frame(DATA, 0, 1, '6162'), { streamId: 1, data: 'ab', windowBytes: 2, ends: 0, empty: 0 }],
     [
@@ -74,7 +74,7 @@ describe('frames', () => {
       frame(WINDOW_UPDATE, 0, 0, 'ffffffff'),
       { kind: 'window_update', streamId: 0, increment: 0x7fffffff },
     ],
-    ['a type that nobody knows', frame(0xfa, 0xff, 7, '00112233'), { kind: 'ignored' }],
+    ['an unknown type', frame(0xfa, 0xff, 7, '00112233'), { kind: 'ignored' }],
     [
       'a stream identifier with its reserved bit set',
       frame(RST_STREAM, 0, 0x80000001, '00000008'),
@@ -85,7 +85,7 @@ describe('frames', () => {
     expect(readFrames(cutAt(octets, [...octets.keys()]))).toEqual([expected]);
   });
 
-  test('a field block in CONTINUATION frames', () => {
+  test('reads a field block in CONTINUATION frames', () => {
     const octets = Buffer.concat([
       frame(HEADERS, 1, 5, '82'),
       frame(CONTINUATION, 0, 5, '84'),
@@ -99,7 +99,7 @@ describe('frames', () => {
     ]);
   });
 
-  test('DATA is passed on before its frame is whole', () => {
+  test('passes DATA on before its frame is complete', () => {
     const octets = frame(DATA, 0, 1, Buffer.alloc(1000, 'x'));
     expect(readFrames([octets.subarray(0, 500)])).toEqual([
       { streamId: 1, data: 'x'.repeat(491), windowBytes: 491, ends: 0, empty: 0 },
@@ -107,7 +107,7 @@ describe('frames', () => {
   });
 });
 
-describe('faults of the connection', () => {
+describe('a connection error of HTTP/2 framing', () => {
   const open = frame(HEADERS, 0, 1, '82');
   test.each([
     ['frame_too_large', frame(DATA, 0, 1, Buffer.alloc(16_385))],
@@ -159,19 +159,19 @@ describe('faults of the connection', () => {
     expect(readFrames(cutAt(octets, [...octets.keys()])).at(-1)).toEqual(found);
   });
 
-  test('is found with the frame’s header, before its payload has come', () => {
+  test('is found at the frame header before the payload has come', () => {
     expect(readFrames([hex('ffffff 00 00 00000001')])).toMatchObject([{ reason: 'frame_too_large' }]);
   });
 });
 
-describe('faults of one stream', () => {
+describe('a stream error of HTTP/2 framing', () => {
   const after = frame(PING, 0, 0, '0000000000000000');
   test.each([
     ['frame_length_wrong', frame(PRIORITY, 0, 3, '00000001')],
     ['frame_length_wrong', frame(PRIORITY, 0, 3, '00000001 00 00')],
     ['self_dependency', frame(PRIORITY, 0, 3, '80000003 00')],
     ['increment_zero', frame(WINDOW_UPDATE, 0, 3, '00000000')],
-  ] as const)('%s, and the connection goes on', (reason, octets) => {
+  ] as const)('%s leaves the connection open', (reason, octets) => {
     const both = Buffer.concat([octets, after]);
     const found = readFrames([both]);
     expect(found).toMatchObject([{ kind: 'stream_fault', streamId: 3, reason }, { kind: 'ping' }]);
@@ -179,7 +179,7 @@ describe('faults of one stream', () => {
   });
 });
 
-test('any split of the octets gives the same frames and faults', () => {
+test('any split of the octets gives the same HTTP/2 frames and errors', () => {
   const anyFrame = fc
     .tuple(
       fc.constantFrom(0, 0, 1, 2, 3, 4, 6, 7, 8, 9, 9, 0xfa),

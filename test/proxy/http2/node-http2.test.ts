@@ -97,7 +97,7 @@ async function echoServer(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-describe('nghttp2 as the client', () => {
+describe('an nghttp2 client of the server codec', () => {
   async function session(options: http2.ClientSessionOptions = {}): Promise<http2.ClientHttp2Session> {
     const client = http2.connect(`http://127.0.0.1:${await echoServer()}`, options);
     closing.push(() => client.destroy());
@@ -135,7 +135,7 @@ describe('nghttp2 as the client', () => {
     return { early, head, body: Buffer.concat(pieces), trailers: last };
   }
 
-  test('head, body larger than every window, and trailers, both ways', async () => {
+  test('exchanges a head, a body larger than every window, and trailers in both directions', async () => {
     const client = await session();
     const body = Buffer.alloc(1_000_000, 'abc');
     const found = await exchange(client, { ':path': '/p?q', 'x-a': 'b' }, body, { 'x-last': '1' });
@@ -145,7 +145,7 @@ describe('nghttp2 as the client', () => {
     expect(found.trailers).toMatchObject({ 'x-last': '1', 'x-octets': '1000000' });
   });
 
-  test('many streams at once, fields in the table and never indexed', async () => {
+  test('uses many streams at once, with indexed and never indexed fields', async () => {
     const client = await session({ settings: { initialWindowSize: 1000, headerTableSize: 0 } });
     const all = Array.from({ length: 50 }, (_, index) =>
       exchange(
@@ -165,7 +165,7 @@ describe('nghttp2 as the client', () => {
     }
   });
 
-  test('PING and a reset', async () => {
+  test('gets PING answered and can reset a stream', async () => {
     const client = await session();
     await once(client, 'connect');
     await new Promise<void>((resolve, reject) => {
@@ -178,7 +178,7 @@ describe('nghttp2 as the client', () => {
   });
 });
 
-describe('nghttp2 as the server', () => {
+describe('an nghttp2 server of the client codec', () => {
   interface Exchange {
     readonly events: string[];
     body: string;
@@ -262,7 +262,7 @@ describe('nghttp2 as the server', () => {
     });
   }
 
-  test('head, body larger than every window, interim answers and trailers, both ways', async () => {
+  test('exchanges a head, a body larger than every window, interim answers and trailers', async () => {
     const body = Buffer.alloc(300_000, 'xyz');
     const found = await ask(
       (stream, fields) => {
@@ -285,7 +285,7 @@ describe('nghttp2 as the server', () => {
     }
   });
 
-  test('a server that allows no table', async () => {
+  test('may allow no dynamic table', async () => {
     const answer = (stream: http2.ServerHttp2Stream): void => {
       stream.resume();
       stream.respond({ 'x-a': 'b' }, { endStream: true });

@@ -26,8 +26,8 @@ function without(lines: readonly string[], ...names: string[]): string[] {
   return lines.filter((line) => !names.some((name) => line.startsWith(`${name}: `)));
 }
 
-describe('requests', () => {
-  test('are read as they came, in any order of pseudo-fields', () => {
+describe('HTTP/2 requests', () => {
+  test('are read with pseudo-header fields in any order', () => {
     const expected = {
       kind: 'ordinary',
       method: 'GET',
@@ -42,7 +42,7 @@ describe('requests', () => {
     expect(read([...GET.toReversed(), ...others])).toEqual(expected);
   });
 
-  test('may name their authority in host instead, or as well', () => {
+  test('may name their authority in host instead or as well', () => {
     expect(read([...without(GET, ':authority'), 'a: b', 'host: c'])).toMatchObject({
       authority: 'c',
       fields: ['a', 'b'],
@@ -52,28 +52,28 @@ describe('requests', () => {
     }
   });
 
-  test('of OPTIONS may ask about the server', () => {
+  test('with OPTIONS may have the target *', () => {
     expect(read([':method: OPTIONS', ':path: *', ...without(GET, ':method', ':path')])).toMatchObject({
       path: '*',
     });
   });
 
-  test('of another scheme are read; whether they are served is decided elsewhere', () => {
+  test('with another scheme are read; whether they are served is decided elsewhere', () => {
     expect(read([...without(GET, ':scheme'), ':scheme: Coap+tcp'])).toMatchObject({ scheme: 'coap+tcp' });
   });
 
-  test('say their length in one way', () => {
+  test('may repeat an equal content-length', () => {
     expect(read([...GET, 'content-length: 007'])).toMatchObject({
       contentLength: 7,
       fields: ['content-length', '7'],
     });
   });
 
-  test('may ask for trailers', () => {
+  test('may accept trailers with te', () => {
     expect(read([...GET, 'te: Trailers'])).toMatchObject({ fields: ['te', 'Trailers'] });
   });
 
-  test('CONNECT names an authority alone', () => {
+  test('with CONNECT have only an authority', () => {
     expect(read([...CONNECT, 'a: b'])).toEqual({
       kind: 'connect',
       method: 'CONNECT',
@@ -85,7 +85,7 @@ describe('requests', () => {
   });
 });
 
-describe('malformed', () => {
+describe('a malformed HTTP/2 request', () => {
   const at100 = `/${'x'.repeat(99)}`;
   test.each([
     // Names and values (§8.2.1)
@@ -170,11 +170,11 @@ describe('malformed', () => {
     expect(read(lines)).toBe(reason);
   });
 
-  test('a name without octets', () => {
+  test('a field name without octets', () => {
     expect(readRequest([':method', 'GET', '', 'x'], RULES)).toBe('name_malformed');
   });
 
-  test('not a path of as many octets as are allowed', () => {
+  test('but not a path of exactly the maximal length', () => {
     expect(read([...without(GET, ':path'), `:path: ${at100}`])).toMatchObject({ path: at100 });
   });
 });

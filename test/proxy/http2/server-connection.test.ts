@@ -29,8 +29,8 @@ function data(streamId: number, text: string, flags = 0): Buffer {
 const reset = (streamId: number, code: number): object => ({ kind: 'reset', streamId, code });
 const request = { kind: 'ordinary', method: 'POST', scheme: 'http', authority: 'a', path: '/', fields: [] };
 
-describe('a connection', () => {
-  test('begins with the settings of this side, and acknowledges the peer’s', () => {
+describe('an HTTP/2 server connection', () => {
+  test('begins with its SETTINGS and acknowledges the peer’s', () => {
     const end = new ServerEnd({ connectionWindowBytes: 100_000 });
     end.connection.start();
     expect(end.said()).toEqual([
@@ -70,14 +70,14 @@ describe('a connection', () => {
     ]);
   });
 
-  test('acknowledges settings as often as they come, and takes no acknowledgement that was not asked for', () => {
+  test('acknowledges every SETTINGS frame and refuses an unexpected acknowledgement', () => {
     const end = ServerEnd.started();
     expect(end.give(frame(SETTINGS, 0, 0), frame(SETTINGS, 1, 0))).toHaveLength(1);
     end.give(frame(SETTINGS, 1, 0));
     expect(end.fault?.reason).toBe('settings_ack_unasked');
   });
 
-  test('names in GOAWAY the last stream that it looked at, never a later one than before', () => {
+  test('names the last processed stream in GOAWAY, never a later one than before', () => {
     const end = ServerEnd.started();
     end.give(headers(1), headers(5));
     end.connection.announceGoaway();
@@ -90,8 +90,8 @@ describe('a connection', () => {
   });
 });
 
-describe('a request', () => {
-  test('with body and trailers, and its answer', () => {
+describe('a request at an HTTP/2 server connection', () => {
+  test('may have body and trailers and gets its answer', () => {
     const end = ServerEnd.started();
     end.give(headers(1), data(1, 'abc'), headers(1, '00 01 78 01 79', END_STREAM));
     expect(end.told).toEqual([
@@ -112,7 +112,7 @@ describe('a request', () => {
     expect(end.connection.openStreams).toBe(0);
   });
 
-  test('may be many at once', () => {
+  test('may be one of many at once', () => {
     const end = ServerEnd.started();
     end.give(headers(1), headers(3), data(3, 'x', END_STREAM), data(1, 'y', END_STREAM));
     expect(end.told.map(([event, id]) => `${event} ${id}`)).toEqual([
@@ -123,7 +123,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('is told with the names that are never to be indexed', () => {
+  test('is passed on with the names of its never-indexed fields', () => {
     const told: unknown[] = [];
     const end = ServerEnd.started(
       {},
@@ -133,14 +133,14 @@ describe('a request', () => {
     expect(told).toEqual([['x'], []]);
   });
 
-  test('may be reset by its client', () => {
+  test('may be reset by the client', () => {
     const end = ServerEnd.started();
     end.give(headers(1), frame(RST_STREAM, 0, 1, '00000008'));
     expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'reset', code: 8 }]);
     expect(end.connection.openStreams).toBe(0);
   });
 
-  test('too large to be read is told, so that it can be answered', () => {
+  test('that is too large to be read is reported so that it can be answered', () => {
     const section = { sectionBytes: 200, sectionFields: 100 };
     const end = ServerEnd.started({ section, targetBytes: 3 });
     end.give(
@@ -159,7 +159,7 @@ describe('a request', () => {
   });
 });
 
-test('a head that cannot be written leaves no octet, its stream as it was, and the table update due', () => {
+test('a head that cannot be encoded sends no octet and leaves stream and table unchanged', () => {
   const end = ServerEnd.started();
   end.give(frame(SETTINGS, 0, 0, '0001 00000000'), headers(1));
   const stream = end.stream(1);
@@ -169,7 +169,7 @@ test('a head that cannot be written leaves no octet, its stream as it was, and t
   expect(end.said()).toMatchObject([{ kind: 'headers', block: '\x20\x88' }]);
 });
 
-describe('a fault of one stream resets it, and the connection goes on', () => {
+describe('a stream error resets the stream and leaves the connection open', () => {
   test('HEADERS in a tunnel', () => {
     const end = ServerEnd.started();
     end.give(headers(1, '02 07 434f4e4e454354 01 03 613a31'));
@@ -211,7 +211,7 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
     expect(end.told.at(-1)).toEqual(['request', 3, request, false]);
   });
 
-  test('PRIORITY of another length, though the stream has ended, and only once', () => {
+  test('PRIORITY of a wrong length, even after the stream ended, and only once', () => {
     const end = ServerEnd.started();
     end.give(headers(1, POST, END_STREAM));
     end.connection.sendFields(end.stream(1), [':status', '200'], true);
@@ -222,7 +222,7 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
     expect(end.give(frame(PRIORITY, 0, 3, '00000000'))).toEqual([reset(3, 6)]);
   });
 
-  test('streams beyond the number allowed are refused, and may be tried again', () => {
+  test('streams over the limit get REFUSED_STREAM', () => {
     const end = ServerEnd.started({ maxStreams: 2 });
     expect(end.give(headers(1), headers(3), headers(5))).toEqual([reset(5, 7)]);
     end.connection.sendFields(end.stream(1), [':status', '200'], true);
@@ -231,7 +231,7 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
     expect(end.told.at(-1)?.slice(0, 2)).toEqual(['request', 7]);
   });
 
-  test('a block that is not wanted is decoded all the same', () => {
+  test('the field block of an unwanted stream is decoded all the same', () => {
     const end = ServerEnd.started({ maxStreams: 1 });
     end.give(headers(1), headers(3, `${POST} 40 01 78 01 79`), frame(RST_STREAM, 0, 1, '00000008'));
     end.give(headers(5, `${POST} be`));
@@ -239,7 +239,7 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
   });
 });
 
-describe('a fault of the connection ends it', () => {
+describe('a connection error ends the HTTP/2 connection', () => {
   test.each<[string, Buffer[], number]>([
     ['stream_idle', [data(1, 'x')], 1],
     ['stream_idle', [frame(RST_STREAM, 0, 1, '00000008')], 1],
@@ -271,7 +271,7 @@ describe('a fault of the connection ends it', () => {
     expect(end.give(headers(99))).toEqual([]);
   });
 
-  test('data on a stream that both sides have ended', () => {
+  test('DATA on a stream that both sides have ended', () => {
     const end = ServerEnd.started();
     end.give(headers(1, POST, END_STREAM));
     end.connection.sendFields(end.stream(1), [':status', '200'], true);
@@ -280,8 +280,8 @@ describe('a fault of the connection ends it', () => {
   });
 });
 
-describe('flow control', () => {
-  test('sends no more than both windows and the peer’s frames take, nor below zero', () => {
+describe('flow control of an HTTP/2 server connection', () => {
+  test('sends no more than both windows and the peer’s frame size allow', () => {
     const end = ServerEnd.started();
     end.give(frame(SETTINGS, 0, 0, '0004 00007530 0005 00005000'), headers(1));
     const stream = end.stream(1);
@@ -302,7 +302,7 @@ describe('flow control', () => {
     expect(end.connection.sendable(stream)).toBe(0x101);
   });
 
-  test('gives back what was consumed, and padding at once', () => {
+  test('returns the window of consumed bytes, and of padding at once', () => {
     const end = ServerEnd.started({}, { data() {} });
     const padded = frame(DATA, 8, 1, Buffer.concat([Buffer.from([255]), Buffer.alloc(16_000 + 255)]));
     expect(end.give(headers(1), padded, padded, padded, padded)).toEqual([]);
@@ -313,7 +313,7 @@ describe('flow control', () => {
     ]);
   });
 
-  test('gives the connection back what came for streams that are reset', () => {
+  test('returns the connection window of bytes that came for reset streams', () => {
     const end = ServerEnd.started();
     end.give(headers(1));
     end.connection.reset(end.stream(1), 8);
@@ -322,7 +322,7 @@ describe('flow control', () => {
     expect(end.give(...late)).toEqual([{ kind: 'window_update', streamId: 0, increment: 48_000 }]);
   });
 
-  test('resets a stream that exceeds its window while the connection’s has room', () => {
+  test('resets a stream that exceeds its window while the connection window has room', () => {
     const end = ServerEnd.started({ connectionWindowBytes: 1_000_000 }, { data() {} });
     const much = Array.from({ length: 5 }, () => data(1, 'x'.repeat(16_000)));
     expect(end.give(headers(1), ...much)).toEqual([reset(1, 3)]);
@@ -330,7 +330,7 @@ describe('flow control', () => {
   });
 });
 
-describe('abuse is ENHANCE_YOUR_CALM', () => {
+describe('the abuse limits of an HTTP/2 server connection', () => {
   const few = { burst: 10, perSecond: 0 };
   const abuse = {
     ...LIMITS.abuse,
@@ -364,9 +364,9 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
   });
 
   test.each([
-    ['that were useful pay', true],
-    ['that were not do not pay', false],
-  ])('streams %s for resets', (_, useful) => {
+    ['useful streams offset', true],
+    ['other streams do not offset', false],
+  ])('%s resets', (_, useful) => {
     const end = ServerEnd.started({ abuse });
     for (let id = 1; id < 400 && end.fault === undefined; id += 4) {
       end.give(headers(id, POST, END_STREAM));
@@ -377,7 +377,7 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe(useful ? undefined : 'reset_flood');
   });
 
-  test('data that is sent pays for PING and WINDOW_UPDATE', () => {
+  test('let sent DATA offset PING and WINDOW_UPDATE', () => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));
     const stream = end.stream(1);
@@ -389,7 +389,7 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault).toBeUndefined();
   });
 
-  test('updates that give back what was sent are free, as many as a peer likes to send', () => {
+  test('do not count any number of WINDOW_UPDATE that return what was sent', () => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));
     const stream = end.stream(1);
@@ -406,9 +406,9 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
   });
 
   test.each([
-    ['1024 octets or more are free', '00000400', undefined],
-    ['fewer are not', '000003ff', 'window_update_flood'],
-  ])('of updates that give back what was sent those by %s', (_, increment, fault) => {
+    ['in 1024 octets or more is not counted', '00000400', undefined],
+    ['in fewer octets is counted', '000003ff', 'window_update_flood'],
+  ])('a WINDOW_UPDATE that returns what was sent %s', (_, increment, fault) => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));
     end.connection.sendData(end.stream(1), 16_384, false);
@@ -417,7 +417,7 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe(fault);
   });
 
-  test('DATA that was under way when its stream was reset is free as far as its window goes', () => {
+  test('do not count DATA already under way when its stream was reset, up to its window', () => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));
     end.connection.reset(end.stream(1), 8);
@@ -433,7 +433,7 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe('ignored_frame_flood');
   });
 
-  test('streams that this side resets pay for what was under way to them, the refused ones too', () => {
+  test('do not count frames under way to streams that this side reset or refused', () => {
     const end = ServerEnd.started({ abuse, maxStreams: 1 });
     end.give(headers(1), headers(3));
     end.give(...Array.from({ length: 65 }, () => data(3, 'x'.repeat(1000))));
@@ -447,14 +447,14 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe('ignored_frame_flood');
   });
 
-  test('data that comes pays for frames without any', () => {
+  test('let received DATA offset empty frames', () => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));
     for (let count = 0; count < 50; count++) end.give(data(1, ''), data(1, 'x'));
     expect(end.fault).toBeUndefined();
   });
 
-  test('streams that are refused are not held against a client that has not read the settings yet', () => {
+  test('do not count refused streams of a client that has not read SETTINGS yet', () => {
     const end = ServerEnd.started({ maxStreams: 1 });
     const many = Array.from({ length: 1000 }, (_, index) => headers(index * 2 + 1));
     expect(end.give(...many)).toHaveLength(999);
@@ -462,7 +462,7 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
   });
 });
 
-test('a client that says GOAWAY is told on, and its streams go on', () => {
+test('a GOAWAY from the client is reported, and its streams go on', () => {
   const end = ServerEnd.started();
   end.give(headers(1), frame(GOAWAY, 0, 0, '00000000 00000000 627965'));
   expect(end.told.at(-1)).toEqual(['goaway', 0, 0, 'bye']);

@@ -16,7 +16,7 @@ function apply(
   return { settings, fault: settings.apply(hex(payload)) };
 }
 
-test('are what the RFC says until they are said otherwise', () => {
+test('HTTP/2 settings have the defaults of the RFC', () => {
   expect({ ...new PeerSettings('client') }).toEqual({
     role: 'client',
     headerTableBytes: 4096,
@@ -29,7 +29,7 @@ test('are what the RFC says until they are said otherwise', () => {
   });
 });
 
-test('are taken in order; unknown ones are ignored', () => {
+test('HTTP/2 settings are applied in order, and unknown ones are ignored', () => {
   const { settings, fault } = apply(
     '0001 00000000 0001 00000800 0002 00000001 0003 00000000 0004 7fffffff 0005 00ffffff 0006 00000001 0008 00000001 00fa ffffffff',
   );
@@ -46,7 +46,7 @@ test('are taken in order; unknown ones are ignored', () => {
   });
 });
 
-test('extended CONNECT may be denied as long as it was not announced', () => {
+test('extended CONNECT may be set to 0 as long as it was not enabled', () => {
   expect(apply('0008 00000000').settings.enableConnectProtocol).toBe(false);
   expect(apply('0008 00000000 0008 00000001 0008 00000001')).toMatchObject({
     fault: undefined,
@@ -54,7 +54,7 @@ test('extended CONNECT may be denied as long as it was not announced', () => {
   });
 });
 
-describe('faults', () => {
+describe('an invalid HTTP/2 setting', () => {
   test.each([
     ['settings_push', '0002 00000002'],
     ['settings_window', '0004 80000000'],
@@ -66,13 +66,13 @@ describe('faults', () => {
     expect(apply(payload).fault).toBe(reason);
   });
 
-  test('a server does not allow pushes', () => {
+  test('is ENABLE_PUSH from a server', () => {
     expect(apply('0002 00000001', 'server').fault).toBe('settings_push');
     expect(apply('0002 00000000', 'server').fault).toBeUndefined();
   });
 });
 
-test('tells HTTP/2 from anything else as soon as an octet does', () => {
+test('the preface reader recognises another protocol at the first differing octet', () => {
   for (let length = 0; length < PREFACE.length; length++) {
     expect(checkPreface(PREFACE.subarray(0, length))).toBe('partial');
   }
@@ -83,7 +83,7 @@ test('tells HTTP/2 from anything else as soon as an octet does', () => {
   expect(checkPreface(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r!'))).toBe('other');
 });
 
-test('is read from any pieces', () => {
+test('the preface is read in any segmentation', () => {
   const octets = Buffer.concat([PREFACE, Buffer.from('next')]);
   for (let cut = 0; cut <= octets.length; cut++) {
     const reader = new PrefaceReader();
@@ -95,7 +95,7 @@ test('is read from any pieces', () => {
   }
 });
 
-test('is refused at the first octet that is not its own', () => {
+test('the preface is refused at the first wrong octet', () => {
   const reader = new PrefaceReader();
   expect(reader.read(Buffer.from('PRI * '), 0)).toBe(6);
   expect(reader.read(Buffer.from('HTTP/1.1'), 0)).toBe(-1);

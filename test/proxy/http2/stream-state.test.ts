@@ -38,7 +38,7 @@ const FRAMES: readonly (readonly [frame: Parameters<typeof received>[1], endStre
   ['window_update', false],
 ];
 
-describe('frames that come (RFC 9113 §5.1)', () => {
+describe('received frames by stream state (RFC 9113 §5.1)', () => {
   const idle = 'connection stream_idle';
   const half = 'stream stream_half_closed';
   const closed = 'stream stream_closed';
@@ -68,7 +68,7 @@ describe('frames that come (RFC 9113 §5.1)', () => {
   });
 });
 
-describe('frames that are sent', () => {
+describe('sent frames by stream state', () => {
   const no = 'forbidden';
   test.each<[Name, string[]]>([
     ['IDLE', ['OPEN', 'ENDED_BY_LOCAL', no, no, no, no]],

@@ -20,8 +20,8 @@ function opened(all: Streams, id: number, state: Stream['state'] = OPEN): Stream
   return all.open({ id, state, ...newWindows(SIZES) });
 }
 
-describe('a server’s connection', () => {
-  test('learns of streams by HEADERS, odd and above those before', () => {
+describe('the streams of an HTTP/2 server connection', () => {
+  test('are opened by HEADERS with odd, increasing identifiers', () => {
     const all = streams();
     expect(all.receive(5, 'headers', false)).toEqual({ kind: 'next', state: OPEN });
     opened(all, 5);
@@ -34,7 +34,7 @@ describe('a server’s connection', () => {
     expect(all.receive(4, 'window_update', false)).toEqual({ kind: 'connection', reason: 'stream_idle' });
   });
 
-  test('remembers how streams ended', () => {
+  test('are remembered by how they ended', () => {
     const all = streams();
     const one = opened(all, 1, ENDED_BY_REMOTE);
     all.send(one, 'headers', true);
@@ -50,7 +50,7 @@ describe('a server’s connection', () => {
     expect(all.receive(7, 'headers', true)).toEqual({ kind: 'ignored' });
   });
 
-  test('remembers resets though many streams end, and in the end forgets', () => {
+  test('are remembered as reset though many others end, and forgotten in the end', () => {
     const all = streams();
     all.send(opened(all, 1), 'reset', false);
     all.send(opened(all, 3, ENDED_BY_REMOTE), 'headers', true);
@@ -64,7 +64,7 @@ describe('a server’s connection', () => {
     expect(all.receive(1, 'data', false)).toEqual({ kind: 'stream', reason: 'stream_closed' });
   });
 
-  test('refuses streams beyond a number, and after GOAWAY', () => {
+  test('are refused over the limit and after GOAWAY', () => {
     const all = streams();
     opened(all, 1);
     opened(all, 3);
@@ -75,8 +75,8 @@ describe('a server’s connection', () => {
   });
 });
 
-describe('a client’s connection', () => {
-  test('counts its streams', () => {
+describe('the streams of an HTTP/2 client connection', () => {
+  test('are counted', () => {
     const all = streams('client');
     expect(all.nextId()).toBe(1);
     opened(all, 1);
@@ -85,7 +85,7 @@ describe('a client’s connection', () => {
     expect(all.nextId()).toBeUndefined();
   });
 
-  test('is opened no streams, and knows that those it opened have been', () => {
+  test('are opened only by the client, which knows those that it opened', () => {
     const all = streams('client');
     expect(all.receive(1, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_idle' });
     expect(all.receive(2, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
@@ -94,7 +94,7 @@ describe('a client’s connection', () => {
     expect(all.receive(1, 'headers', false)).toEqual({ kind: 'ignored' });
   });
 
-  test('drops what GOAWAY does not cover, and opens no more', () => {
+  test('beyond the last one of a GOAWAY are dropped, and no more are opened', () => {
     const all = streams('client');
     for (const id of [1, 3, 5]) opened(all, id);
     expect(all.limitTo(1).map(({ id }) => id)).toEqual([3, 5]);
@@ -104,7 +104,7 @@ describe('a client’s connection', () => {
   });
 });
 
-test('a change of the first window moves all windows, below zero too', () => {
+test('a change of SETTINGS_INITIAL_WINDOW_SIZE moves all windows, also below zero', () => {
   const all = streams();
   const one = opened(all, 1);
   const three = opened(all, 3);
@@ -115,14 +115,14 @@ test('a change of the first window moves all windows, below zero too', () => {
   expect(all.adjustSendWindows(1)).toBe(false);
 });
 
-test('what a state does not allow to be sent is a fault of this program', () => {
+test('sending what the stream state forbids is an internal error', () => {
   const all = streams();
   const one = opened(all, 1);
   all.send(one, 'headers', true);
   expect(() => all.send(one, 'data', false)).toThrow('half_closed');
 });
 
-it('finds the streams that are open, in the order of their identifiers, however they come and go', () => {
+it('the open streams are found in the order of their identifiers', () => {
   // Identifiers far apart meet at one place.
   const gap = fc.constantFrom(1, 1, 1, 16, 32, 64, 1000);
   const step = fc.oneof(fc.record({ open: gap }), fc.record({ close: fc.nat({ max: 200 }) }));

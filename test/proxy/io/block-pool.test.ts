@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { BlockPool } from '../../../src/proxy/io/byte-queue.ts';
 
-it('lends a block to one at a time, and again once it is given back', () => {
+it('the block pool lends a block to one holder at a time, and again once it is returned', () => {
   const pool = new BlockPool(16, 2);
   const one = pool.take();
   const two = pool.take();
@@ -12,7 +12,7 @@ it('lends a block to one at a time, and again once it is given back', () => {
   expect(pool.take()).not.toBe(two);
 });
 
-it('keeps no more than it may', () => {
+it('the block pool keeps no more blocks than its limit', () => {
   const pool = new BlockPool(16, 1);
   const [one, two] = [pool.take(), pool.take()];
   pool.giveBack(one);

@@ -11,7 +11,7 @@ function taken(queue: ByteQueue, most: number): Buffer {
   return copy;
 }
 
-it('gives what was added, in order, however it is added and taken', () => {
+it('a byte queue returns its bytes in order, in any pieces', () => {
   const added = fc.record({ add: fc.uint8Array({ maxLength: 40_000 }) });
   const asked = fc.record({ take: fc.integer({ min: 1, max: 50_000 }) });
   fc.assert(
@@ -40,7 +40,7 @@ it('gives what was added, in order, however it is added and taken', () => {
   );
 });
 
-it('holds thousands of small pieces in few blocks', () => {
+it('a byte queue holds thousands of small pieces in few blocks', () => {
   const queue = new ByteQueue();
   for (let piece = 0; piece < 32_000; piece++) queue.add(Buffer.from('x'));
   let takes = 0;
@@ -51,7 +51,7 @@ it('holds thousands of small pieces in few blocks', () => {
   expect(takes).toBeLessThan(5);
 });
 
-it('forgets what it is told to', () => {
+it('a byte queue forgets what it is asked to', () => {
   const queue = new ByteQueue();
   queue.add(Buffer.from('gone'));
   taken(queue, 1);
@@ -60,7 +60,7 @@ it('forgets what it is told to', () => {
   expect([queue.length, taken(queue, 10).toString()]).toEqual([5, 'there']);
 });
 
-describe('blocks are used again', () => {
+describe('the blocks of a byte queue are reused', () => {
   /** Takes whatever block is free, and writes over it. */
   const overwrite = (): void => {
     for (let count = 0; count < 4; count++) new ByteQueue().add(Buffer.alloc(64 * 1024, 'x'));
@@ -79,7 +79,7 @@ describe('blocks are used again', () => {
     expect(other.pieces()[0]?.buffer).toBe(memory);
   });
 
-  it('and not while they are read, whatever reading brings about', () => {
+  it('but not while they are being read, whatever the reader does', () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom('take', 'take all', 'clear', 'throw'), { minLength: 1, maxLength: 5 }),

@@ -24,7 +24,7 @@ async function received(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-it('sends text and bytes in the order in which they were given, each flush as it is', async () => {
+it('the coalescing writer sends text and bytes in order, each flush unchanged', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   const large = Buffer.alloc(100_000, 'l');
@@ -52,7 +52,7 @@ it('sends text and bytes in the order in which they were given, each flush as it
   expect((await received(far)).equals(Buffer.concat(expected))).toBe(true);
 });
 
-it('sends nothing before a flush, and what is cleared never', async () => {
+it('the coalescing writer sends nothing before a flush and never what was cleared', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
 
@@ -66,7 +66,7 @@ it('sends nothing before a flush, and what is cleared never', async () => {
   expect((await received(far)).toString()).toBe('kept');
 });
 
-it('keeps a copy of what it is given', async () => {
+it('the coalescing writer keeps a copy of its input', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   const small = Buffer.alloc(10, 's');
@@ -82,7 +82,7 @@ it('keeps a copy of what it is given', async () => {
   expect((await received(far)).toString()).toBe('s'.repeat(10) + 'l'.repeat(10_000));
 });
 
-it('begins another block where text does not fit into what is left of one', async () => {
+it('the coalescing writer begins another block when text does not fit into the rest of one', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   const [large, text, behind] = [60_000, 30_000, 5000].map((bytes, index) =>
@@ -98,7 +98,7 @@ it('begins another block where text does not fit into what is left of one', asyn
   expect((await received(far)).toString()).toBe(`${large}${text}${behind}`);
 });
 
-it('keeps the order whatever the sizes are: as small as text goes, as large as a block, larger', async () => {
+it('the coalescing writer keeps the order for all sizes up to and above a block', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   const expected: Buffer[] = [];
@@ -115,7 +115,7 @@ it('keeps the order whatever the sizes are: as small as text goes, as large as a
   expect((await received(far)).equals(Buffer.concat(expected))).toBe(true);
 });
 
-it('takes no new memory for what is sent or cleared, one after another', async () => {
+it('the coalescing writer allocates no new memory for sequences of writes and clears', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   far.resume();
@@ -135,7 +135,7 @@ it('takes no new memory for what is sent or cleared, one after another', async (
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6);
 });
 
-it('holds little more memory than what waits for a peer that does not read', () => {
+it('the coalescing writer holds little more memory than the bytes that wait for a slow peer', () => {
   const waiting: Buffer[] = [];
   // The system takes nothing.
   const socket = {
@@ -160,7 +160,7 @@ it('holds little more memory than what waits for a peer that does not read', () 
   expect(held).toBeLessThan(200 * 1024);
 });
 
-it('says whether any of a message has left', async () => {
+it('the coalescing writer knows whether any part of a message was sent', async () => {
   const [near] = await socketPair();
   const writer = new CoalescingWriter(near);
   for (const piece of [Buffer.alloc(10), Buffer.alloc(10_000), Buffer.alloc(100_000)]) {
@@ -179,7 +179,7 @@ it('says whether any of a message has left', async () => {
   expect(writer.anyLeft).toBe(false);
 });
 
-it('says when the peer does not keep up', async () => {
+it('the coalescing writer reports a peer that does not keep up', async () => {
   const [near, far] = await socketPair();
   const writer = new CoalescingWriter(near);
   far.pause();

@@ -29,7 +29,7 @@ describe('a deadline', () => {
     expect(passed).toBe(1);
   });
 
-  it('moved later passes later, with one timer', async () => {
+  it('when postponed, passes later with one timer', async () => {
     setIn(100);
     await clock.advance(90);
     setIn(100);
@@ -40,7 +40,7 @@ describe('a deadline', () => {
     expect(passed).toBe(1);
   });
 
-  it('moved sooner passes sooner, with one timer', async () => {
+  it('when advanced, passes sooner with one timer', async () => {
     setIn(100);
     setIn(10);
     expect(clock.pendingTimers).toBe(1);
@@ -50,7 +50,7 @@ describe('a deadline', () => {
     expect(passed).toBe(1);
   });
 
-  it('taken away does not pass, and may be set again', async () => {
+  it('when cleared, does not pass and may be set again', async () => {
     setIn(100);
     deadline.clear();
     await clock.advance(1000);
@@ -60,7 +60,7 @@ describe('a deadline', () => {
     expect(passed).toBe(1);
   });
 
-  it('may be set again when it passes', async () => {
+  it('may be set again while it passes', async () => {
     const again = new Deadline(clock, () => {
       passed += 1;
       if (passed < 3) again.set(clock.now().monotonicMs + 10);
@@ -70,7 +70,7 @@ describe('a deadline', () => {
     expect(passed).toBe(3);
   });
 
-  it('disposed of leaves no timer', async () => {
+  it('leaves no timer when disposed', async () => {
     setIn(100);
     deadline.dispose();
     expect(clock.pendingTimers).toBe(0);

@@ -46,7 +46,7 @@ async function writeInVain(near: Socket, over: () => boolean): Promise<void> {
   }
 }
 
-describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) => {
+describe.each(['plain', 'tls'] as const)('a failed write over %s', (over) => {
   /** The far end has answered, and closed with bytes unread. */
   async function refused() {
     const { near, far, told } = await connected(over);
@@ -61,7 +61,7 @@ describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) =
     return { near, told };
   }
 
-  it('is told once what had come has been read', async () => {
+  it('is reported once after the received bytes have been read', async () => {
     const { near, told } = await refused();
     expect([told, near.destroyed]).toEqual([[], false]);
 
@@ -71,7 +71,7 @@ describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) =
     expect(told).toEqual(['answer', 'failed']);
   });
 
-  it('is told before others hear of the end', async () => {
+  it('is reported before other listeners hear of the end', async () => {
     const { near } = await refused();
     let errored: Error | null = null;
     near.on('end', () => {
@@ -85,7 +85,7 @@ describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) =
     expect(errored ?? near.errored).toBeInstanceOf(Error);
   });
 
-  it('ends what waits to be written when the socket is closed meanwhile', async () => {
+  it('completes waiting writes when the socket is closed meanwhile', async () => {
     const { near } = await refused();
     const waiting = new Promise((resolve) => near.write('never', resolve));
 
@@ -94,7 +94,7 @@ describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) =
     expect(await waiting).toBeInstanceOf(Error);
   });
 
-  it('is told at once where reading has ended', async () => {
+  it('is reported at once when reading has ended', async () => {
     const { near, far, told } = await connected(over);
     const failed = new FailedWrite(near);
     near.resume();
@@ -108,7 +108,7 @@ describe.each(['plain', 'tls'] as const)('a write that fails, over %s', (over) =
     expect(told).toEqual(['answer', 'failed']);
   });
 
-  it('leaves writes that do not fail as they were', async () => {
+  it('leaves successful writes unchanged', async () => {
     const { near, far } = await connected(over);
     new FailedWrite(near);
     let received = '';

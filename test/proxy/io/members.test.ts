@@ -9,7 +9,7 @@ class Guest {
   place = 0;
 }
 
-it('has those that were added and not deleted, once each', () => {
+it('a dense set has exactly the members that were added and not deleted', () => {
   const guests = Array.from({ length: 8 }, () => new Guest());
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'clear'), fc.nat({ max: 7 }));
   fc.assert(
@@ -34,7 +34,7 @@ it('has those that were added and not deleted, once each', () => {
   );
 });
 
-it('passes over those that go before their turn, and does not come to those that come', () => {
+it('a dense set skips members deleted during iteration and does not visit added ones', () => {
   const [first, second, third, late] = [new Guest(), new Guest(), new Guest(), new Guest()];
   const members = new DenseSet<Guest>();
   for (const guest of [first, second, third]) members.add(guest);
@@ -85,7 +85,7 @@ async function promotedBytes(collection: string, file: string): Promise<number> 
 it.each([
   ['DenseSet', 'io/collections.ts'],
   ['OpenStreams', 'http2/streams.ts'],
-])('%s keeps nothing that has gone alive for young collections', async (collection, file) => {
+])('%s does not keep deleted members alive across young collections', async (collection, file) => {
   // Of some 60 MB that come and go.
   expect(await promotedBytes(collection, file)).toBeLessThan(5e6);
 });

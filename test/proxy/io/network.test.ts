@@ -29,8 +29,8 @@ function given(socket: Socket): Socket {
   return socket.on('error', () => {});
 }
 
-describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
-  it('that wait for one name have it looked up once', async () => {
+describe.each(Object.entries(DIALS))('DNS lookups for connections %s', (_, dial) => {
+  it('are shared by connections that wait for one name', async () => {
     const { lookup, asked, answer } = heldLookup();
     const network = networkWithLookup(lookup);
     const port = await listening();
@@ -42,7 +42,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
     expect(asked).toEqual([NAME]);
   });
 
-  it('that come after the answer have it looked up anew', async () => {
+  it('are made anew for connections after the answer', async () => {
     const { lookup, asked, answer } = heldLookup();
     const network = networkWithLookup(lookup);
     const port = await listening();
@@ -54,7 +54,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
     }
   });
 
-  it('that have their answer wait for nothing any more', async () => {
+  it('leave no listener on a socket that got its answer', async () => {
     const { lookup, answer } = heldLookup();
     const socket = given(dial(networkWithLookup(lookup), await listening()));
     const waiting = socket.listenerCount('close');
@@ -64,7 +64,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
     expect(socket.listenerCount('close')).toBe(waiting - 1);
   });
 
-  it('all fail where the lookup does', async () => {
+  it('that fail make all waiting connections fail', async () => {
     const { lookup, answer } = heldLookup();
     const network = networkWithLookup(lookup);
     const failed = Array.from({ length: 100 }, () => once(dial(network, 1), 'error'));
@@ -72,7 +72,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
     for (const [error] of await Promise.all(failed)) expect(error).toMatchObject({ code: 'EAI_AGAIN' });
   });
 
-  it('that are given up leave nothing behind, and the others go on', async () => {
+  it('leave nothing of abandoned connections, and the others go on', async () => {
     const collect = garbageCollector();
     const { lookup, asked, answer } = heldLookup();
     const network = networkWithLookup(lookup);
@@ -91,7 +91,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
   });
 });
 
-it('one that was given up by the connection that began it is shared while it is under way', async () => {
+it('a lookup under way is shared although the connection that began it was abandoned', async () => {
   const { lookup, asked, answer } = heldLookup();
   const network = networkWithLookup(lookup);
   const port = await listening();
@@ -103,7 +103,7 @@ it('one that was given up by the connection that began it is shared while it is 
   await connected;
 });
 
-it('a name that is asked of DNS waits for none that is not answered, of whatever kind', () => {
+it('lookups by DNS do not wait for unanswered lookups of other kinds or names', () => {
   const { lookup, asked } = heldLookup();
   const names = Array.from({ length: 100 }, (_, index) => `${index}.example.com`);
   const network = networkWithLookup(lookup, new Set(names));
@@ -115,7 +115,7 @@ it('a name that is asked of DNS waits for none that is not answered, of whatever
   expect(asked).toEqual([...others, ...names].map((name) => name.toUpperCase()));
 });
 
-it('names of one party have a part of the lookups, and leave the others to the rest', () => {
+it('one party’s names take at most its share of the lookups, and others go on', () => {
   const { lookup, asked } = heldLookup();
   const network = networkWithLookup(lookup);
   for (let index = 0; index < 100; index++) {

@@ -27,11 +27,11 @@ it.each([
   ],
   ['1:2:3::', '::a:b:c', `${'0'.repeat(20)}000A000B000C:0050 000100020003${'0'.repeat(20)}:3AE8`],
   ['64:ff9b::10.1.2.3', '::1', `${'0'.repeat(31)}1:0050 0064FF9B${'0'.repeat(16)}0A010203:3AE8`],
-])('a peer of %s at %s', (here, there, name) => {
+])('the socket name of a peer over %s at %s', (here, there, name) => {
   expect(socketNames(accepted(here, there), 'peers')[0]).toBe(printed(name));
 });
 
-it('a peer over IPv4 may have a socket for both families', () => {
+it('a peer over IPv4 may have a socket for both address families', () => {
   expect(socketNames(accepted('127.0.0.1', '127.0.0.2'), 'peers')).toEqual([
     printed('7F000002:0050 7F000001:3AE8'),
     printed(`${'0'.repeat(16)}0000FFFF7F000002:0050 ${'0'.repeat(16)}0000FFFF7F000001:3AE8`),
@@ -42,7 +42,7 @@ it('a peer over IPv4 may have a socket for both families', () => {
   expect(socketNames(accepted('::1', '::2'), 'peers')).toHaveLength(1);
 });
 
-it('a closed socket has no peer to name', () => {
+it('a closed socket has no peer name', () => {
   expect(socketNames(accepted(undefined, undefined), 'peers')).toEqual([]);
   expect(socketNames(accepted('127.0.0.1', undefined), 'peers')).toEqual([]);
   expect(socketNames(accepted(undefined, '127.0.0.1'), 'peers')).toEqual([]);

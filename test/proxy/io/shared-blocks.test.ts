@@ -26,7 +26,7 @@ function piece(bytes: number, step: number): Buffer {
   return SHARED.subarray(0, bytes);
 }
 
-it('queues that share blocks give what each was given, in long random sequences', () => {
+it('in long random sequences, queues that share blocks return what each was given', () => {
   const step = fc.record({
     connection,
     kind: fc.constantFrom('add', 'add', 'take', 'take', 'clear'),
@@ -71,7 +71,7 @@ async function pair(): Promise<{ near: Socket; far: Socket; received: Promise<Bu
   return { near, far, received: once(far, 'end').then(() => Buffer.concat(chunks)) };
 }
 
-it('connections that share blocks send what each was given, in long random sequences, whoever reads slowly', async () => {
+it('in long random sequences, writers that share blocks send what each was given, even to slow readers', async () => {
   const step = fc.record({
     connection,
     kind: fc.constantFrom('bytes', 'bytes', 'text', 'flush', 'flush', 'clear', 'pause', 'resume', 'turn'),

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RoundRobin } from '../../../src/proxy/io/collections.ts';
 
-it('gives each its turn once, in the order in which they came', () => {
+it('each waiting member gets one turn in the order of arrival', () => {
   const step = fc.tuple(fc.constantFrom('add', 'delete', 'behind', 'next', 'clear'), fc.nat({ max: 5 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
@@ -32,18 +32,21 @@ it('gives each its turn once, in the order in which they came', () => {
   );
 });
 
-it.each(['goes behind', 'leaves and comes back'])('many come round and round, where each %s', (how) => {
-  const turns = new RoundRobin<number>();
-  const expected = Array.from({ length: 50 }, (_, one) => one);
-  for (const one of expected) turns.add(one);
-  for (let turn = 0; turn < 500; turn++) {
-    const first = expected.shift() as number;
-    if (how === 'goes behind') expect(turns.goBehind(first)).toBe(true);
-    else {
-      expect(turns.next()).toBe(first);
-      turns.add(first);
+it.each(['goes behind', 'leaves and comes back'])(
+  'many members take turns repeatedly while each %s',
+  (how) => {
+    const turns = new RoundRobin<number>();
+    const expected = Array.from({ length: 50 }, (_, one) => one);
+    for (const one of expected) turns.add(one);
+    for (let turn = 0; turn < 500; turn++) {
+      const first = expected.shift() as number;
+      if (how === 'goes behind') expect(turns.goBehind(first)).toBe(true);
+      else {
+        expect(turns.next()).toBe(first);
+        turns.add(first);
+      }
+      expected.push(first);
+      expect(turns.all()).toEqual(expected);
     }
-    expected.push(first);
-    expect(turns.all()).toEqual(expected);
-  }
-});
+  },
+);

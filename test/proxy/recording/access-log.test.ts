@@ -11,7 +11,7 @@ function wanted(outcome: { status?: number; error?: string; grpcStatus?: number 
   return new AccessLog(captureLog().log, config, () => 0.5).wants({ ...OK, ...outcome } as never);
 }
 
-describe('a log of failures', () => {
+describe('an access log of failures', () => {
   it.each<[string, Parameters<typeof wanted>[0], boolean]>([
     ['an answer', {}, false],
     ['a redirection', { status: 399 }, false],
@@ -24,11 +24,11 @@ describe('a log of failures', () => {
   });
 });
 
-it('a log of a part of all has a line for those that are drawn, and for each failure', () => {
+it('an access log of a share has a line for drawn requests and for each failure', () => {
   expect([wanted({}, 0.5), wanted({}, 0.51), wanted({ status: 500 }, 0)]).toEqual([false, true, true]);
 });
 
-it('a line says who asked, where that is known', () => {
+it('an access log line names the caller if it is known', () => {
   const { log, lines } = captureLog();
   const accessLog = new AccessLog(log, { requests: 'all', sample: 1 }, () => 0);
   const recorder = recordingOf({ clock: systemClock, log, accessLog })({

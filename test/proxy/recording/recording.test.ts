@@ -23,7 +23,7 @@ const REQUEST: IncomingRequest = {
   contentLength: undefined,
 };
 
-it('requests are followed for the log while it is at level trace, whenever that is set', () => {
+it('requests are recorded for the log while its level is trace, whenever that is set', () => {
   const lines: string[] = [];
   const log = createLogger('info', { write: (line) => void lines.push(line) });
   const follow = recordingOf({ clock: systemClock, log });
@@ -38,7 +38,7 @@ it('requests are followed for the log while it is at level trace, whenever that 
   expect(lines).toHaveLength(1);
 });
 
-it('of a request that gets no line nothing is put together, and one that may get a line is drawn once', () => {
+it('nothing is assembled for a request without a line, and a possible line is drawn once', () => {
   const lines: string[] = [];
   const log = createLogger('info', { write: (line) => void lines.push(line) });
   let draws = 0;
@@ -98,14 +98,14 @@ function sentOf(fields: string[], connectionOptions: string[], traced: boolean) 
   return { fields: sent?.fields, options: sent?.connectionOptions };
 }
 
-it('the upstream knows a request by the id that its app gave it, in its place', () => {
+it('the upstream gets the app’s request id in the app’s field', () => {
   expect(sentOf(['X-Request-Id', 'abc', 'x', 'y'], ['x'], false)).toEqual({
     fields: ['X-Request-Id', 'abc', 'x', 'y'],
     options: ['x'],
   });
 });
 
-it('an id, and a trace, that the app means for this hop alone end here', () => {
+it('a request id or trace listed in Connection is not forwarded', () => {
   const fields = ['X-Request-Id', 'abc', 'Traceparent', PARENT, 'Tracestate', 'a=b'];
   const options = ['x-request-id', 'traceparent', 'x-hop'];
   expect(sentOf(fields, options, false)).toEqual({
@@ -118,7 +118,7 @@ it('an id, and a trace, that the app means for this hop alone end here', () => {
   });
 });
 
-it('the state of no trace is not that of ours', () => {
+it('tracestate without a valid traceparent is not used for a new trace', () => {
   expect(sentOf(['x-request-id', 'abc', 'tracestate', 'a=b'], [], true)).toEqual({
     fields: ['x-request-id', 'abc', 'traceparent', OURS],
     options: [],

@@ -35,7 +35,7 @@ const ASKED = [
 it.each([
   ['in this order', ASKED],
   ['in another', ASKED.toReversed()],
-])('entries that lead to one upstream keep their own credential, asked for %s', (_, asked) => {
+])('entries with the same upstream keep their own credential when requested %s', (_, asked) => {
   const options: ForwardProxyOptions = {
     list: 'forwardProxy',
     config: {

@@ -35,7 +35,7 @@ function destination(
   }
 }
 
-describe('where a request goes', () => {
+describe('the destination of a request', () => {
   it.each([
     ['GET', '/a/b?c', 'app.test', ['a', '/v2/b?c']],
     ['GET', '/a', undefined, ['a', '/v2/']],

@@ -33,7 +33,7 @@ const asked = (host: string, port?: number, scheme: 'http' | 'https' = 'http'): 
   port,
 });
 
-describe('a host on the list', () => {
+describe('a host listed for the forward proxy', () => {
   it.each<[string, RequestedHost, boolean]>([
     ['api.example.com', asked('api.example.com'), true],
     ['api.example.com', asked('api.example.com', 80), true],
@@ -65,14 +65,14 @@ describe('a host on the list', () => {
     expect(allowedDestination(list(destination({ host })), where) !== undefined).toBe(allowed);
   });
 
-  it('with a port allows that port, and stands for it where none is asked for', () => {
+  it('with a port allows that port and uses it by default', () => {
     const config = list(destination({ host: 'api', port: 8443 }));
     expect(allowedDestination(config, asked('api', 8443))).toBeDefined();
     expect(allowedDestination(config, asked('api'))).toBeDefined();
     expect(allowedDestination(config, asked('api', 443))).toBeUndefined();
   });
 
-  it('is the first that matches', () => {
+  it('is the first entry that matches', () => {
     const config = list(
       destination({ host: 'a.example.com', credential: 'one' }),
       destination({ host: '*.example.com', credential: 'two' }),
@@ -82,7 +82,7 @@ describe('a host on the list', () => {
   });
 });
 
-describe('where the request goes', () => {
+describe('the forward proxy destination', () => {
   it.each([
     [asked('api'), undefined, 'http', 80, 'api'],
     [asked('api', 80), undefined, 'http', 80, 'api'],
@@ -105,7 +105,7 @@ describe('where the request goes', () => {
     expect(forwardUpstream(where, entry)).toMatchObject({ protocol, port, authority, basePath: '' });
   });
 
-  it('an IPv6 address is dialled without the brackets that it has in an authority', () => {
+  it('with an IPv6 address is dialled without the brackets of its authority', () => {
     expect(forwardUpstream(asked('[::1]', 8080)).host).toBe('::1');
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-it('are remembered with how often and when, the latest first', async () => {
+it('refused hosts are remembered with count and time, the latest first', async () => {
   const clock = new ManualClock();
   const refused = new RefusedHosts(clock);
   const beganMs = clock.now().wallMs;
@@ -16,7 +16,7 @@ it('are remembered with how often and when, the latest first', async () => {
   ]);
 });
 
-it('are sixteen at most, of bounded names', () => {
+it('refused hosts are limited to sixteen of limited length', () => {
   const refused = new RefusedHosts(new ManualClock());
   for (let host = 0; host < 10_000; host++) refused.add(`${host}-${'x'.repeat(1000)}`);
   expect(refused.latest()).toHaveLength(16);

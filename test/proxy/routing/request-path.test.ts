@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasDotSegment, splitTarget } from '../../../src/proxy/routing/routes.ts';
 
-describe('a request target', () => {
+describe('an HTTP/1.1 request target', () => {
   it.each([
     ['/', '/', ''],
     ['/a/b?c=/../d', '/a/b', '?c=/../d'],
@@ -10,15 +10,18 @@ describe('a request target', () => {
     ['/?a?b', '/', '?a?b'],
     ['//host/x', '//host/x', ''],
     ['*', '*', ''],
-  ])('%s is taken apart', (target, path, query) => {
+  ])('%s is split into its parts', (target, path, query) => {
     expect(splitTarget(target)).toEqual({ path, query });
   });
 });
 
 describe('a dot segment', () => {
-  it.each(['/', '*', '/a.b/..c/...', '/%2e%2ex', '/a;v=1/b', '/a%2fb', '/%252e'])('is not in %s', (path) => {
-    expect(hasDotSegment(path)).toBe(false);
-  });
+  it.each(['/', '*', '/a.b/..c/...', '/%2e%2ex', '/a;v=1/b', '/a%2fb', '/%252e'])(
+    'is not found in %s',
+    (path) => {
+      expect(hasDotSegment(path)).toBe(false);
+    },
+  );
 
   it.each([
     '/.',
@@ -31,11 +34,11 @@ describe('a dot segment', () => {
     '/a/..;x=1/b',
     '/a/..%2fb',
     '/a%2F..%5cb',
-  ])('is in %s', (path) => {
+  ])('is found in %s', (path) => {
     expect(hasDotSegment(path)).toBe(true);
   });
 
-  it('is in every path that a URL parser resolves to another', () => {
+  it('is found in every path that a URL parser resolves differently', () => {
     const segment = fc.constantFrom('a', '.', '..', '%2e', '%2E.', '', 'b;c', '..;', '%2f', '...', '%5c..');
     fc.assert(
       fc.property(fc.array(segment, { maxLength: 6 }), (segments) => {

@@ -6,7 +6,7 @@ function route(name: string, pathPrefix: string, host?: string) {
   return { name, matcher: routeMatcher(host === undefined ? { pathPrefix } : { pathPrefix, host }) };
 }
 
-describe('a path prefix', () => {
+describe('a path prefix matches whole segments', () => {
   it.each([
     ['/a', '/a', true],
     ['/a', '/a/', true],
@@ -38,7 +38,7 @@ it.each([
   expect(hostName(authority)).toBe(host);
 });
 
-describe('the first route that matches wins', () => {
+describe('the first matching route is used', () => {
   const routes = [route('host', '/', 'api.test'), route('long', '/a/b'), route('short', '/a')];
   it.each([
     ['api.test', '/a/b', 'host'],
@@ -51,7 +51,7 @@ describe('the first route that matches wins', () => {
   });
 });
 
-describe('the target sent upstream', () => {
+describe('the path sent upstream', () => {
   const upstream = (basePath: string) =>
     ({ protocol: 'http', host: 'h', port: 1, authority: 'h:1', basePath }) as const;
   it.each([
@@ -63,7 +63,7 @@ describe('the target sent upstream', () => {
     ['/', true, '/v2', '/x', '/v2/x'],
     ['/', false, '/v2', '/', '/v2/'],
     ['/', true, '/v2', '*', '*'],
-  ])('prefix %s, strip %s, base %j: %s becomes %s', (prefix, stripPrefix, basePath, path, expected) => {
+  ])('for prefix %s, strip %s, base %j: %s becomes %s', (prefix, stripPrefix, basePath, path, expected) => {
     const { matcher } = route('r', prefix);
     expect(upstreamTarget({ stripPrefix, upstream: upstream(basePath) }, matcher, { path, query: '' })).toBe(
       expected,
@@ -74,7 +74,7 @@ describe('the target sent upstream', () => {
     ).toBe(`${expected}?q=/a`);
   });
 
-  it('always starts with base path and slash', () => {
+  it('always begins with the base path and a slash', () => {
     const path = fc.array(fc.constantFrom('a', 'b', '')).map((segments) => `/${segments.join('/')}`);
     fc.assert(
       fc.property(path, path, fc.boolean(), (prefix, target, stripPrefix) => {

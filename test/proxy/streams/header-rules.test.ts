@@ -39,7 +39,7 @@ function sent(fields: Fields, { body = 'plain', ...rules }: Rules = {}): Fields 
   return upstreamFields(section(fields), { ...RULES, ...rules }, body);
 }
 
-describe('fields sent upstream', () => {
+describe('the fields of a forwarded request', () => {
   it.each<[string, Fields, Rules, Fields]>([
     [
       'Host becomes the upstream’s, in its place',
@@ -47,7 +47,7 @@ describe('fields sent upstream', () => {
       {},
       ['A', '1', 'HOST', 'api.example.com', 'B', '2', ...OWN],
     ],
-    ['Host is made where there is none', ['A', '1'], {}, ['host', 'api.example.com', 'A', '1', ...OWN]],
+    ['Host is added if it is missing', ['A', '1'], {}, ['host', 'api.example.com', 'A', '1', ...OWN]],
     [
       'order, case and repetition are kept',
       ['host', 'a', 'X-b', '1', 'x-B', '2', 'X-b', '1'],
@@ -168,7 +168,7 @@ describe('fields sent upstream', () => {
       ['host', 'api.example.com', 'Content-Length', '1', ...OWN],
     ],
     [
-      'an empty body is said where it must be',
+      'an empty body has Content-Length: 0 if the method needs it',
       ['host', 'a'],
       { body: 'empty' },
       ['host', 'api.example.com', 'content-length', '0', ...OWN],
@@ -189,7 +189,7 @@ describe('fields sent upstream', () => {
     expect(sent(fields, rules)).toEqual(expected);
   });
 
-  it('hold exactly one Authorization, one Host and this hop, whatever comes', () => {
+  it('have exactly one Authorization, one Host and one hop field, whatever comes', () => {
     const name = fc.constantFrom(
       'Authorization',
       'authorization',
@@ -221,7 +221,7 @@ describe('fields sent upstream', () => {
     );
   });
 
-  it('keep every end-to-end field, in order', () => {
+  it('include every end-to-end field in order', () => {
     const name = fc.stringMatching(/^x-[a-z]{1,8}$/);
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (fields) => {
@@ -236,7 +236,7 @@ describe('fields sent upstream', () => {
   });
 });
 
-describe('the loop guard', () => {
+describe('the loop check', () => {
   it.each([
     [['token-sidecar-hop', 'me'], true],
     [['Token-Sidecar-Hop', 'a ,me, b'], true],
@@ -249,7 +249,7 @@ describe('the loop guard', () => {
   });
 });
 
-describe('fields of an answer', () => {
+describe('the fields of a forwarded answer', () => {
   it.each<[string, Fields, number, ResponseFieldRules['body'], Fields]>([
     [
       'Set-Cookie stays repeated',
@@ -279,7 +279,7 @@ describe('fields of an answer', () => {
       'plain',
       ['A', '1'],
     ],
-    ['no length where none may be', ['Content-Length', '3'], 204, 'plain', []],
+    ['no length in a 204', ['Content-Length', '3'], 204, 'plain', []],
     ['a length that only tells of a body', ['Content-Length', '3'], 304, 'plain', ['Content-Length', '3']],
     ['Trailer without chunks stays', ['Trailer', 'x'], 200, 'plain', []],
     [
@@ -296,7 +296,7 @@ describe('fields of an answer', () => {
   });
 });
 
-describe('protocols to switch to', () => {
+describe('protocols offered by Upgrade', () => {
   it.each<[string, Fields, string | undefined]>([
     ['asked for', ['Connection', 'keep-alive, Upgrade', 'Upgrade', 'SPDY/3.1'], 'SPDY/3.1'],
     ['several', ['connection', 'upgrade', 'upgrade', 'a, b', 'upgrade', 'c'], 'a, b, c'],
@@ -308,11 +308,11 @@ describe('protocols to switch to', () => {
   });
 });
 
-it('list members are taken from every line, trimmed, without empty ones', () => {
+it('members of list-based fields are taken from every line, trimmed, without empty ones', () => {
   expect(listMembers(['A', ' x,, Y ,', 'b', 'no', 'a', 'z'], 'a')).toEqual(['x', 'Y', 'z']);
 });
 
-it('a field is there in whatever case, and not because another is', () => {
+it('a field is found in any case, and not by part of another name', () => {
   const fields = ['Idempotency-Key', '1', 'authorizatioN', 'Basic YQ=='];
   expect(hasField(fields, 'authorization')).toBe(true);
   expect(hasField(fields, 'idempotency-key')).toBe(true);

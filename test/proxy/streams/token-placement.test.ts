@@ -23,14 +23,14 @@ function incoming(fields: string[], rest: Partial<IncomingRequest> = {}): Incomi
   };
 }
 
-describe('fields', () => {
+describe('token placement in fields', () => {
   it.each([
     ['the name of the token', ['X-Api-Key', 'own']],
     ['it in another case, twice', ['x-api-key', 'own', 'X-API-KEY', 'own']],
     ['an underscore for a dash', ['X_Api-Key', 'own']],
     ['Authorization', ['AUTHORIZATION', 'Basic own']],
     ['an empty value', ['x-api-key', '']],
-  ])('with %s make room', (_, fields) => {
+  ])('replaces the app’s field with %s', (_, fields) => {
     const placement = new TokenPlacement([KEY]);
     const request = incoming(['a', '1', ...fields, 'b', '2'], { connectionOptions: ['x-api-key', 'b'] });
     expect(placement.areOwnCredentials(request)).toBe(true);
@@ -43,7 +43,7 @@ describe('fields', () => {
     expect(placement.permitted(['sum', '1', ...fields])).toEqual(['sum', '1']);
   });
 
-  it('keep the mark of those that may be in no table', () => {
+  it('keeps the app’s never-indexed marks', () => {
     const request = incoming([], { neverIndexed: ['x-secret'] });
     expect(new TokenPlacement([KEY]).place(request, 'Bearer t').neverIndexed).toEqual([
       'x-secret',
@@ -51,7 +51,7 @@ describe('fields', () => {
     ]);
   });
 
-  it('that come again are placed once for each token', () => {
+  it('of a repeated request is done once for each token', () => {
     const fields = ['a', '1'];
     makeLasting(fields);
     const placement = new TokenPlacement([KEY]);
@@ -79,14 +79,14 @@ describe('a placeholder', () => {
     expect(placement.areOwnCredentials(request)).toBe(!swapped);
   });
 
-  it('that comes twice gets one token, and none where there is none', () => {
+  it('that occurs in two equal names is replaced once, and removed without a token', () => {
     const request = incoming(['x-api-key', '{{crm}}', 'x_api_key', '{{crm}}', 'authorization', 'own']);
     expect(placement.place(request, 'Bearer tok').fields).toEqual(['x-api-key', 'tok']);
     expect(placement.place(request, undefined).fields).toEqual([]);
   });
 });
 
-describe('a query parameter', () => {
+describe('token placement in a query parameter', () => {
   const placement = new TokenPlacement([QUERY]);
   it.each([
     ['/', '/?access_token=t%2F1'],
@@ -103,18 +103,18 @@ describe('a query parameter', () => {
     ['/a?access_token%00=own', '/a?access_token=t%2F1'],
     ['/a?my_access_token=1&b=access_token=2', '/a?my_access_token=1&b=access_token=2&access_token=t%2F1'],
     ['/a?%zz=1', '/a?%zz=1&access_token=t%2F1'],
-  ])('%s leaves as %s', (target, expected) => {
+  ])('turns %s into %s', (target, expected) => {
     expect(placement.target(target, 'Bearer t/1')).toBe(expected);
   });
 
-  it('is its own to show, keep and lose', () => {
+  it('recognises the app’s own parameter, removes it without a token, and is never indexed', () => {
     expect(placement.areOwnCredentials(incoming([], { target: '/?access_token=own' }))).toBe(true);
     expect(placement.areOwnCredentials(incoming([], { target: '/?other=own' }))).toBe(false);
     expect(placement.target('/?access_token=own&b', undefined)).toBe('/?b');
     expect(placement.place(incoming([]), 'Bearer t').neverIndexed).toEqual([':path']);
   });
 
-  it('is there once, whatever the query', () => {
+  it('leaves the parameter exactly once, whatever the query', () => {
     const piece = fc.constantFrom(
       'access_token',
       'ACCESS%5fTOKEN',

@@ -10,7 +10,7 @@ const ABSOLUTE = `${HOST}.`;
 
 const get = (authority: string): string => message('GET / HTTP/1.1', [`Host: ${authority}`]);
 
-describe('an app that asks for a listed host by its absolute name gets the token there', () => {
+describe('an absolute name (with a final dot) of a listed host gets the token', () => {
   it.each([
     ['with the dot in SNI', ABSOLUTE],
     ['without it in SNI', HOST],
@@ -44,7 +44,7 @@ describe('an app that asks for a listed host by its absolute name gets the token
     expect(upstream.arrived).toMatchObject([{ authorization: FIRST }]);
   });
 
-  it('by the forward proxy', async () => {
+  it('through the forward proxy', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar } = await intercepting(upstream, { entry: { upgradeToTls: true } });
     const authority = `${ABSOLUTE}:${upstream.port}`;
@@ -55,7 +55,7 @@ describe('an app that asks for a listed host by its absolute name gets the token
   });
 });
 
-it('a host that is not listed is none by its absolute name', async () => {
+it('an absolute name of an unlisted host is not listed either', async () => {
   const upstream = await startTlsUpstream();
   const interception = await intercepting(upstream);
   const asked = interception.connected(`other.example.com.:${upstream.port}`);

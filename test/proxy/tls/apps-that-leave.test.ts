@@ -29,8 +29,8 @@ async function startSilent() {
   return { upstream, sockets };
 }
 
-describe('an app that leaves', () => {
-  it('by a reset amid its ClientHello is counted, once', async () => {
+describe('during a TLS handshake, an app that leaves', () => {
+  it('by a reset amid its ClientHello is counted once', async () => {
     const interception = await intercepting(await startTlsUpstream());
     const client = await interception.connected();
     const hello = await helloOf({ servername: HOST });
@@ -45,7 +45,7 @@ describe('an app that leaves', () => {
     ['by a reset', (client: RawClient) => client.reset()],
     ['by an end', (client: RawClient) => client.end()],
     ['by saying too much', (client: RawClient) => client.send(Buffer.alloc(64 * 1024))],
-  ])('%s while its upstream is asked what it speaks is counted at once', async (_, leave) => {
+  ])('%s while the upstream’s protocol is being found out is counted at once', async (_, leave) => {
     const { upstream, sockets } = await startSilent();
     const interception = await intercepting(upstream, { clock: new ManualClock() });
     const client = await interception.connected();

@@ -104,9 +104,9 @@ function steal() {
   return { root, forge };
 }
 
-describe('the authority of interception', () => {
+describe('the certificate authority for interception', () => {
   it.each(['api.example.com', 'a.wild.example.org', 'b.a.wild.example.org'])(
-    'vouches for %s',
+    'is accepted by clients for %s',
     async (name) => {
       expect(await verdictOn(name, authority)).toBeUndefined();
     },
@@ -118,7 +118,7 @@ describe('the authority of interception', () => {
     ['the name that a listed one is below', 'example.com', 'permitted subtree violation'],
     ['a name below an exact one', 'x.api.example.com', 'excluded subtree violation'],
     ['a name with a listed one at its front', 'api.example.com.evil.net', 'permitted subtree violation'],
-  ])('can forge nothing for %s', async (_, name, why) => {
+  ])('cannot issue a certificate for %s', async (_, name, why) => {
     expect(await verdictOn(name, authority)).toBe(why);
   });
 
@@ -129,23 +129,23 @@ describe('the authority of interception', () => {
     ['all names of a domain', [{ dNSName: '*.example.com' }], 'permitted subtree violation'],
     ['all names below an exact one', [{ dNSName: '*.api.example.com' }], 'excluded subtree violation'],
     ['a common name alone', [], 'permitted subtree violation'],
-  ])('can forge nothing, whoever has its key: %s', async (_, names, why) => {
+  ])('cannot be misused with its stolen key for %s', async (_, names, why) => {
     const { root, forge } = steal();
     expect(await verdictOn('bank.example.net', { root, issue: () => forge(names) })).toBe(why);
   });
 
-  it('permits a name below an exact one where that is listed, too', async () => {
+  it('allows a name below an exact one if that is listed too', async () => {
     const both = createAuthority({ names: ['example.com', 'api.example.com'], nowMs: NOW_MS });
     expect(await verdictOn('example.com', both)).toBeUndefined();
     expect(await verdictOn('api.example.com', both)).toBeUndefined();
   });
 
-  it('is of one start: another one with the same names is not trusted', async () => {
+  it('is new at each start: one of another start is not trusted', async () => {
     const other = createAuthority({ names: NAMES, nowMs: NOW_MS });
     expect(await verdictOn('api.example.com', { ...other, root: authority.root })).toBeDefined();
   });
 
-  it('gives a certificate a day, and clocks that are behind a week', async () => {
+  it('is valid for a day, with a week of tolerance for slow clocks', async () => {
     const { chain, expiresAtMs } = authority.issue('api.example.com', NOW_MS);
     const leaf = new X509Certificate(chain);
     expect(expiresAtMs).toBe(NOW_MS + LEAF_MS);
@@ -162,14 +162,14 @@ describe('the authority of interception', () => {
     ['six days', WEEK_MS - DAY_MS, undefined],
     ['eight days', WEEK_MS + DAY_MS, 'certificate is not yet valid'],
   ])(
-    'made by a clock that is %s ahead, signs what apps judge by the right time: %s',
+    'made while the clock was %s ahead has as its verdict at the right time: %s',
     async (_, aheadMs, verdict) => {
       const ahead = createAuthority({ names: NAMES, nowMs: NOW_MS + aheadMs });
       expect(await verdictOn('api.example.com', ahead, NOW_MS + aheadMs)).toBe(verdict);
     },
   );
 
-  it('says of itself that it may certify, for everybody to heed', () => {
+  it('says in critical basic constraints which certificates are CAs', () => {
     const certificates = authority
       .issue('api.example.com', NOW_MS)
       .chain.match(/-----BEGIN[\s\S]+?-----END.+/g);
@@ -182,7 +182,7 @@ describe('the authority of interception', () => {
       expect(certificate?.raw.includes(critical)).toBe(true);
   });
 
-  it('forgets the key of its root as soon as that has signed', async () => {
+  it('forgets the key of its root after signing', async () => {
     const collect = garbageCollector();
     const made: WeakRef<KeyPair['privateKey']>[] = [];
     const kept = createAuthority({

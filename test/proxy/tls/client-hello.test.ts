@@ -18,16 +18,16 @@ function inRecordsOf(most: number, hello: Buffer): Buffer {
 }
 
 describe('a ClientHello', () => {
-  it('tells name and protocols', () => {
+  it('gives name and protocols', () => {
     expect(readClientHello(HELLO)).toEqual(READ);
   });
 
-  it('of TLS 1.2 alone, without either, tells neither', async () => {
+  it('of TLS 1.2 without extensions gives neither', async () => {
     const plain = await helloOf({ servername: '', maxVersion: 'TLSv1.2' });
     expect(readClientHello(plain)).toEqual({ kind: 'hello', serverName: undefined, protocols: undefined });
   });
 
-  it('has a name without the dot of DNS at its end', async () => {
+  it('gives a name without its final dot', async () => {
     const absolute = await helloOf({ servername: 'API.example.com.' });
     expect(readClientHello(absolute)).toMatchObject({ serverName: 'api.example.com' });
   });
@@ -43,7 +43,7 @@ describe('a ClientHello', () => {
     expect(readClientHello(inRecordsOf(most, HELLO))).toEqual(READ);
   });
 
-  it('is bounded, in whatever records it comes', () => {
+  it('is limited in size in any records', () => {
     const long = Buffer.from([1, 0, 0x40, 1]);
     expect(readClientHello(Buffer.concat([Buffer.from([22, 3, 1, 0, 4]), long]))).toMatchObject({
       kind: 'malformed',
@@ -51,7 +51,7 @@ describe('a ClientHello', () => {
     });
   });
 
-  it('that is none is told from one that is still coming', () => {
+  it('that is invalid is told apart from an incomplete one', () => {
     for (const octets of [
       Buffer.from('GET '),
       Buffer.from([22, 2]),
@@ -65,13 +65,13 @@ describe('a ClientHello', () => {
   it.each([
     ['as long as they say', 4, 'hello'],
     ['shorter than they say', 8, 'malformed'],
-  ])('whose extensions are %s', (_, said, kind) => {
+  ])('with extensions that are %s', (_, said, kind) => {
     const body = [3, 3, ...Buffer.alloc(32), 0, 0, 2, 0x13, 0x01, 1, 0, 0, said, 0, 0x2b, 0, 0];
     const message = [1, 0, 0, body.length, ...body];
     expect(readClientHello(Buffer.from([22, 3, 1, 0, message.length, ...message])).kind).toBe(kind);
   });
 
-  it('of any octets is read without a fault', () => {
+  it('of random octets causes no exception', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(HELLO.length), (octets, at) => {
         expect(['hello', 'partial', 'malformed']).toContain(readClientHello(Buffer.from(octets)).kind);

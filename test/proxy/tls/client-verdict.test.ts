@@ -3,12 +3,12 @@ import { failureOf, VERDICT_MS } from '../../../src/proxy/tls/handshake.ts';
 
 const coded = (code: string): Error => Object.assign(new Error(code), { code });
 
-describe('a handshake that ended after the certificate was shown', () => {
+describe('a TLS handshake that ended after the certificate was shown', () => {
   it.each([
     ['without a word', undefined],
     ['by a reset', coded('ECONNRESET')],
-    ['by a write to nobody', coded('EPIPE')],
-  ])('%s, is a rejection if that was soon', (_, error) => {
+    ['by EPIPE', coded('EPIPE')],
+  ])('%s is a rejection if it ended soon', (_, error) => {
     expect(failureOf(error, VERDICT_MS - 1)).toBe('client_rejected_certificate');
     expect(failureOf(error, VERDICT_MS)).toBe('client_tls_error');
   });
@@ -21,7 +21,7 @@ describe('a handshake that ended after the certificate was shown', () => {
     'CERTIFICATE_UNKNOWN',
     'UNKNOWN_CA',
     'ACCESS_DENIED',
-  ])('by the alert %s, is a rejection however late', (alert) => {
+  ])('by the alert %s is a rejection at any time', (alert) => {
     for (const version of ['SSLV3', 'TLSV1']) {
       const error = coded(`ERR_SSL_${version}_ALERT_${alert}`);
       expect(failureOf(error, 10 * VERDICT_MS)).toBe('client_rejected_certificate');
@@ -32,7 +32,7 @@ describe('a handshake that ended after the certificate was shown', () => {
     'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
     'ERR_SSL_WRONG_VERSION_NUMBER',
     'ERR_SSL_ALERT_UNKNOWN_CA_2',
-  ])('by %s, is a failure of another kind', (code) => {
+  ])('by %s is another failure', (code) => {
     expect(failureOf(coded(code), 0)).toBe('client_tls_error');
   });
 });

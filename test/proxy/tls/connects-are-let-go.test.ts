@@ -6,7 +6,7 @@ import { Transaction } from '../../../src/proxy/transaction/transaction.ts';
 import { message } from '../../wire/messages.ts';
 import { HOST, intercepting, startTlsUpstream } from './intercepting.ts';
 
-it('a connection whose TLS ends here keeps nothing of its CONNECT', async () => {
+it('a connection with intercepted TLS does not keep its CONNECT in memory', async () => {
   const upstream = await startTlsUpstream('http1');
   const { secured } = await intercepting(upstream);
   const count = (): number => queryObjects(Transaction) as number;

@@ -38,8 +38,8 @@ async function askOverHttp2(interception: Interception, headers: Record<string, 
   return { answered, body };
 }
 
-describe('a request inside of TLS that the sidecar ends', () => {
-  it('gets the token, over HTTP/1.1, and another on the same connection', async () => {
+describe('a request inside intercepted TLS', () => {
+  it('gets the token over HTTP/1.1, as does the next on the connection', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const host = `${HOST}:${upstream.port}`;
@@ -60,7 +60,7 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect(await sidecar.metric('proxy_requests_in_flight')).toBe(0);
   });
 
-  it('gets it once the clock has been set right, however far it ran ahead before', async () => {
+  it('gets the token after the clock was corrected, however wrong it was', async () => {
     const upstream = await startTlsUpstream();
     const clock = new ShiftedClock();
     const interception = await intercepting(upstream, { certifiedBy: clock });
@@ -74,7 +74,7 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect((await client.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
   });
 
-  it('gets it over HTTP/2 where both sides speak that', async () => {
+  it('gets the token over HTTP/2 if both sides support it', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const host = `${HOST}:${upstream.port}`;
@@ -85,14 +85,14 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect(upstream.secured()).toBe(1);
   });
 
-  it('may come in the same write as the CONNECT and the rest of the handshake', async () => {
+  it('may come in one write with the CONNECT and the end of the handshake', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const session = await interception.secured({ maxVersion: 'TLSv1.2' });
     expect((await session.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
   });
 
-  it('has an answer whose end is said in the words of TLS, where the connection ends with it', async () => {
+  it('has an answer delimited by the connection ended with close_notify', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.connected();
@@ -120,7 +120,7 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect(last).toBe(21);
   });
 
-  it('is answered as whom the upstream has authenticated on that connection, and on no other', async () => {
+  it('uses the upstream connection that its own connection authenticated, and no other', async () => {
     const certificate = selfSigned(HOST);
     const users = new WeakMap<object, string>();
     const server = createServer(certificate, ({ socket, headers }, response) => {
@@ -147,7 +147,7 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect((await alice.send(ask()).response()).body).toBe('alice');
   });
 
-  it('may be large, both ways', async () => {
+  it('may be large in both directions', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.secured();
@@ -158,7 +158,7 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect(upstream.arrived.at(-1)?.authorization).toBe(FIRST);
   });
 
-  it('fails closed without a token', async () => {
+  it('gets 503 without a token', async () => {
     const upstream = await startTlsUpstream();
     const bearer = new FakeBearer({ held: undefined, obtain: () => Promise.reject(new Error('no')) });
     const interception = await intercepting(upstream, { bearer });
@@ -197,21 +197,21 @@ describe('a request inside of TLS that the sidecar ends', () => {
   });
 });
 
-describe('by ALPN', () => {
+describe('ALPN in intercepted TLS', () => {
   it.each([
     ['what the upstream speaks', 'both', ['h2', 'http/1.1'], 'h2'],
-    ['HTTP/1.1 where the upstream speaks nothing else', 'http1', ['h2', 'http/1.1'], 'http/1.1'],
+    ['HTTP/1.1 if the upstream speaks nothing else', 'http1', ['h2', 'http/1.1'], 'http/1.1'],
     ['HTTP/2 to an app that offers nothing else', 'http1', ['h2'], 'h2'],
     ['HTTP/1.1 to an app that offers nothing else', 'both', ['http/1.1'], 'http/1.1'],
     ['nothing to an app that offers nothing', 'both', undefined, false],
-  ] as const)('is chosen: %s', async (_, speaks, offered, chosen) => {
+  ] as const)('chooses %s', async (_, speaks, offered, chosen) => {
     const upstream = await startTlsUpstream(speaks);
     const interception = await intercepting(upstream);
     const client = await interception.secured(offered === undefined ? {} : { ALPNProtocols: [...offered] });
     expect(tlsOf(client).alpnProtocol).toBe(chosen);
   });
 
-  it('a request by HTTP/2 reaches an upstream that speaks HTTP/1.1 alone', async () => {
+  it('lets HTTP/2 requests reach an upstream that speaks only HTTP/1.1', async () => {
     const upstream = await startTlsUpstream('http1');
     const interception = await intercepting(upstream);
     const { socket } = await interception.secured({ ALPNProtocols: ['h2'] });
@@ -225,7 +225,7 @@ describe('by ALPN', () => {
     ]);
   });
 
-  it('an app that offers neither is refused, and counted', async () => {
+  it('refuses and counts an app that offers neither protocol', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     await expect(interception.secured({ ALPNProtocols: ['imap'] })).rejects.toThrow(
@@ -238,11 +238,11 @@ describe('by ALPN', () => {
   });
 });
 
-describe('an upstream that does not prove itself', () => {
+describe('an intercepted host that does not prove its identity', () => {
   it.each([
     ['has the certificate of another name', selfSigned('evil.example.net')],
-    ['has one that somebody else signed', undefined],
-  ])('gets no token: it %s', async (_, certificate) => {
+    ['has a certificate of an unknown issuer', undefined],
+  ])('gets no token because it %s', async (_, certificate) => {
     const upstream = await startTlsUpstream('both', certificate);
     const caFile =
       certificate === undefined ? await temporaryFile('other.crt', selfSigned(HOST).cert) : upstream.caFile;
@@ -257,9 +257,9 @@ describe('an upstream that does not prove itself', () => {
   });
 });
 
-describe('a request for another host than the CONNECT named', () => {
+describe('a request inside TLS for another host than the CONNECT', () => {
   it.each(['other.example.com', `${HOST}.evil.net`, 'api.example.com:1', '127.0.0.1'])(
-    'is 421, with no token sent: %s',
+    'gets 421 without a token: %s',
     async (host) => {
       const upstream = await startTlsUpstream();
       const interception = await intercepting(upstream, { names: [HOST, 'other.example.com'] });
@@ -271,7 +271,7 @@ describe('a request for another host than the CONNECT named', () => {
     },
   );
 
-  it('is 421 where its target names another one', async () => {
+  it('gets 421 if its absolute target names another host', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const host = `${HOST}:${upstream.port}`;
@@ -283,7 +283,7 @@ describe('a request for another host than the CONNECT named', () => {
     expect(upstream.arrived.map(({ path }) => path)).toEqual(['/there']);
   });
 
-  it('cannot go further by a CONNECT inside of the first', async () => {
+  it('cannot use a second CONNECT inside the first', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.secured();
@@ -293,8 +293,8 @@ describe('a request for another host than the CONNECT named', () => {
   });
 });
 
-describe('requests of other sites', () => {
-  it('are refused inside of TLS as elsewhere, and the site’s own are not', async () => {
+describe('cross-site requests inside intercepted TLS', () => {
+  it('are refused as elsewhere, and same-site ones are not', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { crossSiteRequests: 'refuse' });
     const host = `${HOST}:${upstream.port}`;
@@ -306,7 +306,7 @@ describe('requests of other sites', () => {
   });
 });
 
-it('is switched off by tunnels: new connections go by themselves, to listed hosts and others', async () => {
+it('connect: tunnel turns interception off for new connections to all hosts', async () => {
   const upstream = await startTlsUpstream();
   const interception = await intercepting(upstream, { proxy: { otherHosts: 'pass' } });
   const { port } = upstream;
@@ -328,8 +328,8 @@ it('is switched off by tunnels: new connections go by themselves, to listed host
   ]);
 });
 
-describe('draining', () => {
-  it('lets a request inside of TLS finish, then closes its connection', async () => {
+describe('draining intercepted connections', () => {
+  it('lets a request inside TLS finish and then closes its connection', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.secured();
@@ -340,7 +340,7 @@ describe('draining', () => {
     await drained;
   });
 
-  it('counts a request that it cuts once, and its CONNECT, which had ended, not again', async () => {
+  it('counts a cut request once and not its CONNECT, which had ended', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, secured } = await intercepting(upstream);
     const client = await secured();

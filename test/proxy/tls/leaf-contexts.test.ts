@@ -22,8 +22,8 @@ function leaves() {
   return { clock, contexts: new LeafCertificates(counting, clock), issued: () => issued };
 }
 
-describe('certificates for apps', () => {
-  it('are made once a name', () => {
+describe('certificates for intercepted hosts', () => {
+  it('are made once for each name', () => {
     const { contexts, issued } = leaves();
     const first = contexts.contextFor('a.example.com');
     expect(contexts.contextFor('a.example.com')).toBe(first);
@@ -31,7 +31,7 @@ describe('certificates for apps', () => {
     expect(issued()).toBe(2);
   });
 
-  it('are replaced when a third of their life is left', async () => {
+  it('are replaced when a third of their validity is left', async () => {
     const { clock, contexts, issued } = leaves();
     const first = contexts.contextFor('a.example.com');
     await clock.advance((LEAF_MS * 2) / 3 - 1);
@@ -41,7 +41,7 @@ describe('certificates for apps', () => {
     expect(issued()).toBe(2);
   });
 
-  it('are made anew where the clock is set back to before they were made', () => {
+  it('are made anew if the clock was set back to before their start', () => {
     const { clock, contexts, issued } = leaves();
     clock.stepWall(HOUR_MS);
     const first = contexts.contextFor('a.example.com');
@@ -54,7 +54,7 @@ describe('certificates for apps', () => {
     expect(issued()).toBe(2);
   });
 
-  it('are bounded: the one used longest ago makes room', () => {
+  it('are limited in number: the least recently used is evicted', () => {
     const { contexts, issued } = leaves();
     const first = contexts.contextFor('kept.example.com');
     for (let number = 0; number < MAX_LEAVES; number++) {

@@ -37,7 +37,7 @@ function withExtension(hello: Buffer, extension: Buffer): Buffer {
   return changed;
 }
 
-describe('an upstream whose certificate has expired', () => {
+describe('an intercepted host whose certificate has expired', () => {
   it('gets no token', async () => {
     const longAgo = Date.now() - 2 * LEAF_MS;
     const authority = createAuthority({ names: [HOST], nowMs: longAgo });
@@ -53,7 +53,7 @@ describe('an upstream whose certificate has expired', () => {
 });
 
 describe('Encrypted Client Hello', () => {
-  it('whose outer name is the host is answered as if it were not there', async () => {
+  it('with the host as its outer name is answered without ECH', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.connected();
@@ -63,7 +63,7 @@ describe('Encrypted Client Hello', () => {
     expect([head[0], head[5]]).toEqual([22, 2]);
   });
 
-  it('whose outer name is another is refused: what is inside cannot be told', async () => {
+  it('with another outer name is refused, as the inner name is unknown', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.connected();
@@ -76,8 +76,8 @@ describe('Encrypted Client Hello', () => {
   });
 });
 
-describe('an app with the old version of TLS', () => {
-  it('gets its token by TLS 1.2', async () => {
+describe('an app with an old version of TLS', () => {
+  it('gets its token over TLS 1.2', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.secured({ maxVersion: 'TLSv1.2' });
@@ -86,7 +86,7 @@ describe('an app with the old version of TLS', () => {
     expect(upstream.arrived.map(({ authorization }) => authorization)).toEqual([FIRST]);
   });
 
-  it('that is older is refused, and counted', async () => {
+  it('below TLS 1.2 is refused and counted', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
@@ -96,8 +96,8 @@ describe('an app with the old version of TLS', () => {
   });
 });
 
-describe('many connections', () => {
-  it('are bounded with all others, and those that are open are served', async () => {
+describe('many intercepted connections', () => {
+  it('count towards the common limit, and open ones are served', async () => {
     const most = 8;
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { limits: { maxConnections: most } });

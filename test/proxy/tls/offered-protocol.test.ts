@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chooseProtocol, mustAskUpstream } from '../../../src/proxy/tls/handshake.ts';
 
-describe('what an app offers by ALPN', () => {
+describe('the protocol chosen for an app’s ALPN offer', () => {
   it.each([
     ['both', ['h2', 'http/1.1'], true],
     ['both, the other way round', ['http/1.1', 'h2'], true],
@@ -10,7 +10,7 @@ describe('what an app offers by ALPN', () => {
     ['something else', ['spdy/3'], false],
     ['nothing', [], false],
     ['no list', undefined, false],
-  ])('%s: the upstream decides only where there is a choice', (_, offered, asks) => {
+  ])('%s depends on the upstream only if there is a choice', (_, offered, asks) => {
     expect(mustAskUpstream(offered)).toBe(asks);
   });
 
@@ -23,7 +23,7 @@ describe('what an app offers by ALPN', () => {
     [['spdy/3'], 'h2', ['http/1.1']],
     [[], 'h2', undefined],
     [undefined, 'h2', undefined],
-  ] as const)('%j before an upstream that speaks %s may be answered %j', (offered, spoken, names) => {
+  ] as const)('%j before an upstream that speaks %s may be %j', (offered, spoken, names) => {
     expect(chooseProtocol(offered, spoken)).toEqual(names);
   });
 });

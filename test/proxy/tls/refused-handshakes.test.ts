@@ -18,9 +18,9 @@ const counted = (interception: Interception, error: CountedErrorCode) =>
 /** The first octets of a ClientHello that never ends. */
 const HALF_HELLO = Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]);
 
-describe('an app that does not trust the sidecar', () => {
+describe('an app that does not trust the interception certificate', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'is counted, told of and not let through: %s',
+    'is counted, logged and not let through: %s',
     async (maxVersion) => {
       const upstream = await startTlsUpstream();
       const interception = await intercepting(upstream);
@@ -35,7 +35,7 @@ describe('an app that does not trust the sidecar', () => {
   );
 });
 
-it('an alert is told in its own words, without places in the source of OpenSSL', async () => {
+it('a TLS alert is logged by name without OpenSSL’s source locations', async () => {
   const interception = await intercepting(await startTlsUpstream());
   const client = await interception.connected();
   client.send(await helloOf({ servername: HOST, maxVersion: 'TLSv1.2' }));
@@ -47,8 +47,8 @@ it('an alert is told in its own words, without places in the source of OpenSSL',
   expect(JSON.parse(line).reason).toMatch(/ failed: [\w/]+ alert unknown ca; it has to trust ca\.crt /);
 });
 
-describe('an app that hangs up after its handshake', () => {
-  it('has rejected nothing if it has asked, or took its time', async () => {
+describe('an app that closes after the TLS handshake', () => {
+  it('has not rejected the certificate if it sent a request or waited', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { clock });
@@ -64,8 +64,8 @@ describe('an app that hangs up after its handshake', () => {
   });
 });
 
-describe('a name', () => {
-  it('that TLS asks for and CONNECT did not ends the connection', async () => {
+describe('the SNI inside a CONNECT', () => {
+  it('must equal the CONNECT’s host, or the connection ends', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { names: [HOST, 'other.example.com'] });
     await expect(interception.secured({ servername: 'other.example.com' })).rejects.toThrow(
@@ -75,7 +75,7 @@ describe('a name', () => {
     expect(upstream.secured()).toBe(0);
   });
 
-  it('that TLS does not say is that of the CONNECT', async () => {
+  it('may be absent: the CONNECT’s host is used', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const checkServerIdentity = () => undefined;
@@ -85,7 +85,7 @@ describe('a name', () => {
   });
 });
 
-describe('CONNECT is refused', () => {
+describe('CONNECT for interception is refused', () => {
   it.each([
     ['a host that is not listed', 'bank.example.net'],
     ['a name that ends as the listed one', `not${HOST}`],
@@ -108,15 +108,15 @@ describe('CONNECT is refused', () => {
     expect(answer.body).toContain('is an address');
   });
 
-  it('to the port of plain HTTP', async () => {
+  it('to port 80 of a listed host', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar } = await intercepting(upstream, { entry: { port: undefined as never } });
     expectProblem(await sidecar.exchange(connectTo(`${HOST}:80`), 'CONNECT'), 'destination_not_allowed');
   });
 });
 
-describe('a host that is not listed', () => {
-  it('passes byte for byte where others may pass, without a token', async () => {
+describe('CONNECT to an unlisted host', () => {
+  it('is passed through byte for byte without a token if other hosts are allowed', async () => {
     const listed = await startTlsUpstream();
     const other = await startUpstream(undefined, 'plain');
     const interception = await intercepting(listed, { proxy: { otherHosts: 'pass' } });
@@ -129,7 +129,7 @@ describe('a host that is not listed', () => {
   });
 });
 
-describe('what is no handshake', () => {
+describe('after CONNECT, something that is no TLS handshake', () => {
   it.each([
     ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
     ['octets of no meaning', Buffer.alloc(64, 0xff)],
@@ -152,7 +152,7 @@ describe('what is no handshake', () => {
     expect(upstream.secured()).toBe(0);
   });
 
-  it('ends the connection: an app that leaves amid it', async () => {
+  it('ends the connection when the app leaves amid it', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);
     const client = await interception.connected();
@@ -163,8 +163,8 @@ describe('what is no handshake', () => {
   });
 });
 
-describe('slow handshakes', () => {
-  it('end in time, and cost no more than their number allows', async () => {
+describe('slow TLS handshakes', () => {
+  it('time out and are limited in number', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { clock });
@@ -181,7 +181,7 @@ describe('slow handshakes', () => {
     await interception.connected();
   });
 
-  it('end in time, too, where the app stops amid what it answers', async () => {
+  it('also time out if the app stops after the server’s flight', async () => {
     const clock = new ManualClock();
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream, { clock });

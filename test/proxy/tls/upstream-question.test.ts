@@ -35,32 +35,32 @@ function ask(protocol: Protocol, ready: boolean) {
 
 const UNREACHABLE = new SidecarError('upstream_unreachable', 'nobody there');
 
-describe('what an upstream speaks', () => {
-  it('is asked for a request that any version of HTTP could carry', () => {
+describe('the protocol of an upstream', () => {
+  it('is asked for with a request that any version of HTTP can carry', () => {
     expect(ask('h2', true).asked).toMatchObject({ method: 'OPTIONS', target: '*', targetForm: 'asterisk' });
   });
 
-  it('is known at once where a connection stands, which is kept', () => {
+  it('is known at once if a connection is open, which is kept', () => {
     const { known, done, end } = ask('h2', true);
     expect([known, done]).toEqual([['h2'], ['first given back']]);
     end();
     expect(done).toHaveLength(1);
   });
 
-  it('is known when one stands', () => {
+  it('is known when a connection is established', () => {
     const { known, done, user } = ask('h2', false);
     expect([known, done]).toEqual([[], []]);
     user.onConnected();
     expect([known, done]).toEqual([['h2'], ['first given back']]);
   });
 
-  it('is that of the stream which takes the place of the first', () => {
+  it('is that of the stream which replaces the first one', () => {
     const { known, done, user, instead } = ask('h2', false);
     user.onConnected(instead);
     expect([known, done]).toEqual([['http1'], ['other given back']]);
   });
 
-  it('stays unknown where none can be made', () => {
+  it('stays unknown when no connection can be made', () => {
     const { known, done, user, end } = ask('h2', false);
     user.onError(UNREACHABLE, 'lost');
     expect(known).toEqual([undefined]);
@@ -68,7 +68,7 @@ describe('what an upstream speaks', () => {
     expect(done).toEqual([]);
   });
 
-  it('is told to nobody who has ended the question, and once to the others', () => {
+  it('is not reported to a cancelled question, and once to the others', () => {
     const ended = ask('h2', false);
     ended.end();
     expect(ended.done).toEqual(['first abandoned']);

@@ -8,19 +8,22 @@ const plain = { contentType: 'text/plain' };
 const DELIVERIES: readonly Delivery[] = ['unsent', 'unprocessed', 'unanswered', 'lost'];
 
 describe('an answer that has begun', () => {
-  it.each(DELIVERIES)('is cut when its upstream fails, and not continued by another one (%s)', (delivery) => {
-    const { app, upstream, upstreams } = call({ ...plain, protocol: 'http1' });
-    upstream().answer([], { body: 'first' });
+  it.each(DELIVERIES)(
+    'is cut when its upstream fails, and not continued by another attempt (%s)',
+    (delivery) => {
+      const { app, upstream, upstreams } = call({ ...plain, protocol: 'http1' });
+      upstream().answer([], { body: 'first' });
 
-    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), delivery);
+      upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), delivery);
 
-    expect(upstreams).toHaveLength(1);
-    expect([app.body, app.wasCut]).toEqual(['first', true]);
-  });
+      expect(upstreams).toHaveLength(1);
+      expect([app.body, app.wasCut]).toEqual(['first', true]);
+    },
+  );
 });
 
-describe('a 401 to a request of which more came meanwhile than is kept', () => {
-  it('is the answer, as the request cannot be sent again whole', async () => {
+describe('a 401 to a request that meanwhile grew beyond the replay limit', () => {
+  it('is passed on because the request cannot be repeated whole', async () => {
     const replaced = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ replace: () => replaced.promise });
     const { app, upstream, upstreams, send } = call(

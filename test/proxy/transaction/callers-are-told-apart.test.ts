@@ -72,8 +72,8 @@ function serveLater(bytes: string, ports: Ports = {}) {
   };
 }
 
-describe('a caller that is known at once', () => {
-  it('is let in by the policy, for one request, whose proof goes no further', () => {
+describe('a caller whose identity is known at once', () => {
+  it('is admitted by the policy, and its proof is not forwarded', () => {
     const { authorizer, told, policies, identified } = callersBy((caller) => caller);
     const { app, clock, transaction, upstream } = serve(POST, { authorizer, callers: POLICY });
     expect(identified[0]?.fields).toContain('X-Proof');
@@ -89,7 +89,7 @@ describe('a caller that is known at once', () => {
     expect(told).toEqual(['entered', 'uses api', 'left']);
   });
 
-  it('and does not prove who it is gets no further', async () => {
+  it('that proves no identity is refused', async () => {
     const { authorizer, told } = callersBy(() => {
       throw new SidecarError('caller_unknown', 'nobody said who asks');
     });
@@ -100,7 +100,7 @@ describe('a caller that is known at once', () => {
   });
 });
 
-describe('a caller that has to be asked after', () => {
+describe('a caller whose identity has to be requested', () => {
   it('has its body wait until it is known', async () => {
     const { app, asked, transaction, identified, told, upstream } = serveLater(POST);
     expect([app.held, app.text, asked]).toEqual([true, '', []]);
@@ -111,14 +111,14 @@ describe('a caller that has to be asked after', () => {
     expect(upstream().sent).toMatch(/^POST \/ HTTP\/1\.1\r\n/);
   });
 
-  it('is not held up where its request has come whole, so that it is seen to leave', async () => {
+  it('with a complete request is still read, so that its leaving is noticed', async () => {
     const { app, identified, upstream } = serveLater(get('/'));
     expect(app.held).toBe(false);
     await identified();
     expect(upstream().sent).toMatch(/^GET \/ HTTP\/1\.1\r\n/);
   });
 
-  it('and is refused is told why, and nothing goes upstream', async () => {
+  it('that is refused gets the reason, and nothing is sent upstream', async () => {
     const { app, asked, metric, told, turnedAway } = serveLater(POST);
     await turnedAway(new SidecarError('caller_unverified', 'who asks cannot be verified now'));
     expect(app.text).toMatch(/^HTTP\/1\.1 503 /);
@@ -126,7 +126,7 @@ describe('a caller that has to be asked after', () => {
     expect(await metric('errors_total{route="none",error="caller_unverified"}')).toBe(1);
   });
 
-  it.each(['known', 'refused'])('and leaves before it is %s is forgotten', async (how) => {
+  it.each(['known', 'refused'])('that leaves before it is %s is forgotten', async (how) => {
     const { app, asked, transaction, identified, lines, metric, told, turnedAway } = serveLater(POST);
     transaction.appGone();
     if (how === 'known') await identified();
@@ -137,7 +137,7 @@ describe('a caller that has to be asked after', () => {
     expect(await metric('errors_total{route="none",error="internal"}')).toBe(0);
   });
 
-  it('goes on waiting where there is no token yet', async () => {
+  it('continues waiting if there is no token yet', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
     const { app, identified, upstream } = serveLater(POST, { bearer });

@@ -29,7 +29,7 @@ function refused(
 const OTHER_SITE = expect.stringContaining('another site');
 const FOREIGN = expect.stringContaining('no route has');
 
-describe('a request for a route', () => {
+describe('the cross-site check of a request for a route', () => {
   it.each<[readonly string[], string, unknown]>([
     [[], 'api.test', undefined],
     [[], 'evil.test', FOREIGN],
@@ -43,14 +43,14 @@ describe('a request for a route', () => {
     expect(refused(fields, { host })).toEqual(expected);
   });
 
-  it('that gets no token, or is a tunnel, is the caller’s own affair', () => {
+  it('is skipped for routes without a token and for tunnels', () => {
     const fields = ['Sec-Fetch-Site', 'cross-site'];
     expect(refused(fields, { bearer: false })).toBeUndefined();
     expect(refused(fields, { tunnel: true })).toBeUndefined();
   });
 });
 
-describe('a request to the forward proxy', () => {
+describe('the cross-site check of a forward proxy request', () => {
   it.each<[string, readonly string[], unknown]>([
     ['http://b.test/', [], undefined],
     ['http://b.test/', ['Origin', 'http://b.test'], undefined],
@@ -63,7 +63,7 @@ describe('a request to the forward proxy', () => {
   });
 });
 
-it('own names are those of routes, of what is behind them, and of the listener', () => {
+it('the sidecar’s own names are those of routes, of their upstreams and of the listener', () => {
   const routes: RouteConfig[] = [
     routeTo({ address: { host: 'up.test', port: 1 } }, { match: { host: 'API.test' } }),
     routeTo({ address: { host: '::1', port: 1 } }),

@@ -8,8 +8,8 @@ const POST = request('POST', '/', ['Content-Length: 5']);
 const sent = (text: string, name: string) =>
   text.split('\r\n').flatMap((line) => (line.startsWith(`${name}: `) ? [line.slice(name.length + 2)] : []));
 
-describe('a request with a token in hand', () => {
-  it('is sent at once, and its answer passed on', async () => {
+describe('a request when a token is held', () => {
+  it('is sent at once, and its answer is passed on', async () => {
     const { app, upstream, transaction, clock, metric, load } = serve(get('/a?b'));
     expect(upstream().sent).toMatch(/^GET \/a\?b HTTP\/1\.1\r\n/);
     expect(sent(upstream().sent, 'authorization')).toEqual([FIRST]);
@@ -35,11 +35,11 @@ describe('a request with a token in hand', () => {
     ['PUT', ['0']],
     ['PATCH', ['0']],
     ['LINK', ['0']],
-  ])('of method %s without a body says length %j', (method, lengths) => {
+  ])('with method %s and no body has Content-Length %j', (method, lengths) => {
     expect(sent(serve(request(method, '/')).upstream().sent, 'content-length')).toEqual(lengths);
   });
 
-  it('carries none where the answer repeats the request, or the app has its own', () => {
+  it('has no token if the method is TRACE or the app’s Authorization is kept', () => {
     expect(sent(serve(request('TRACE', '/')).upstream().sent, 'authorization')).toEqual([]);
     const own = get('/', 'authorization: Basic YTpi');
     const keep = { route: { existingAuthorization: 'keep' } } as const;
@@ -48,7 +48,7 @@ describe('a request with a token in hand', () => {
     expect(sent(serve(own).upstream().sent, 'authorization')).toEqual([FIRST]);
   });
 
-  it('offers to switch protocols only where all of it has come, and by HTTP/1.1', () => {
+  it('offers Upgrade only over HTTP/1.1 and without a body', () => {
     const fields = ['Connection: upgrade', 'Upgrade: raw'];
     expect(sent(serve(get('/', ...fields)).upstream().sent, 'upgrade')).toEqual(['raw']);
     const posted = serve(request('POST', '/', [...fields, 'Content-Length: 1']));
@@ -58,7 +58,7 @@ describe('a request with a token in hand', () => {
     expect(sent(old.upstream().sent, 'upgrade')).toEqual([]);
   });
 
-  it('waits for its connection, with the app on hold while there is more of it to come', () => {
+  it('waits for its connection, and the app is paused only if more of it is to come', () => {
     const whole = serve(get('/'), { lent: 'coming' });
     expect(whole.app.held).toBe(false);
     const { app, upstream, send } = serve(POST, { lent: 'coming' });
@@ -70,14 +70,14 @@ describe('a request with a token in hand', () => {
     expect(upstream().sent).toMatch(/^POST [\s\S]*\r\n\r\nhello$/);
   });
 
-  it('takes the token that is held when it is written', () => {
+  it('has the token that is held when it is written', () => {
     const { bearer, upstream } = serve(get('/'), { lent: 'coming' });
     bearer.held = SECOND;
     upstream().connection.socket.emit('connect');
     expect(sent(upstream().sent, 'authorization')).toEqual([SECOND]);
   });
 
-  it('holds an app that is faster than the upstream, and lets it go on', () => {
+  it('pauses an app that is faster than the upstream', () => {
     const { app, upstream, send } = serve(request('POST', '/', [CHUNKED]));
     upstream().sink.stuck = true;
     for (let piece = 0; piece < 10; piece++) send('x'.repeat(10_000));
@@ -86,7 +86,7 @@ describe('a request with a token in hand', () => {
     expect(app.held).toBe(false);
   });
 
-  it('holds an upstream that is faster than the app, and reads on when that is ready', () => {
+  it('pauses an upstream that is faster than the app', () => {
     const { app, transaction, upstream } = serve(get('/'));
     app.sink.stuck = true;
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000'], 'x'.repeat(60_000)));
@@ -97,19 +97,31 @@ describe('a request with a token in hand', () => {
   });
 });
 
-describe('a connection is trusted', () => {
+describe('an idle connection is used without a check', () => {
   it.each([
-    ['for a second with what may be sent twice', get('/'), [1000]],
-    ['for a second with an idempotency key', request('POST', '/', ['Idempotency-Key: 1']), [1000]],
-    ['for a second with a small body of such', request('PUT', '/', ['Content-Length: 5']), [1000]],
-    ['for a tenth with what may not', request('POST', '/'), [100]],
-    ['for a tenth with a body that may outgrow what is kept', request('PUT', '/', [CHUNKED]), [100]],
-    ['for a tenth with one that will', request('PUT', '/', ['Content-Length: 1025']), [100]],
+    ['for a second for an idempotent request', get('/'), [1000]],
+    ['for a second for a request with Idempotency-Key', request('POST', '/', ['Idempotency-Key: 1']), [1000]],
+    [
+      'for a second for an idempotent request with a small body',
+      request('PUT', '/', ['Content-Length: 5']),
+      [1000],
+    ],
+    ['for a tenth of a second for other requests', request('POST', '/'), [100]],
+    [
+      'for a tenth of a second if the body may exceed the replay limit',
+      request('PUT', '/', [CHUNKED]),
+      [100],
+    ],
+    [
+      'for a tenth of a second if the body will exceed the replay limit',
+      request('PUT', '/', ['Content-Length: 1025']),
+      [100],
+    ],
   ])('%s', (_, bytes, asked) => {
     expect(serve(bytes).asked).toEqual(asked);
   });
 
-  it('not at all after a 401, with what may not be sent twice', async () => {
+  it('never for a non-idempotent request after a 401', async () => {
     const { upstream, asked } = serve(request('POST', '/'), { bearer: renewable() });
     upstream().bring(answer(401));
     await settle();
@@ -117,8 +129,8 @@ describe('a connection is trusted', () => {
   });
 });
 
-describe('without a token in hand', () => {
-  it('a request waits for one, and only an app with more to send is held', async () => {
+describe('a request when no token is held', () => {
+  it('waits for one, and the app is paused only if more of the request is to come', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
     const whole = serve(get('/'), { bearer });
@@ -133,7 +145,7 @@ describe('without a token in hand', () => {
     expect(upstream().sent.endsWith('\r\n\r\nhello')).toBe(true);
   });
 
-  it('it is refused when there is none, and nothing is asked of the pool', async () => {
+  it('gets 503 if there is none, and no connection is requested', async () => {
     const { app, asked, lines, metric } = serve(get('/'), { bearer: withoutToken() });
     await settle();
     expect(app.text).toMatch(/^HTTP\/1\.1 503 /);
@@ -142,7 +154,7 @@ describe('without a token in hand', () => {
     expect(await metric('errors_total{route="api",error="token_unavailable"}')).toBe(1);
   });
 
-  it('it goes without, by choice, also when its connection comes late', async () => {
+  it('is sent without one if the route allows it, also when the connection comes late', async () => {
     const route = { whenTokenUnavailable: 'passthrough' } as const;
     const { upstream, bearer } = serve(get('/'), { bearer: withoutToken(), route, lent: 'coming' });
     await settle();
@@ -153,7 +165,7 @@ describe('without a token in hand', () => {
     expect(bearer.obtained).toBe(1);
   });
 
-  it('an unforeseen failure lets nothing through, whatever the choice', async () => {
+  it('is not sent after an unexpected failure, even if the route needs no token', async () => {
     const bearer = new FakeBearer({ held: undefined, obtain: () => Promise.reject(new Error('x')) });
     const { app, asked } = serve(get('/'), { bearer, route: { whenTokenUnavailable: 'passthrough' } });
     await settle();
@@ -161,7 +173,7 @@ describe('without a token in hand', () => {
     expect(asked).toEqual([]);
   });
 
-  it('nothing is sent for an app that has left meanwhile', async () => {
+  it('is not sent if the app left meanwhile', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
     const { transaction, asked } = serve(get('/'), { bearer });
@@ -171,7 +183,7 @@ describe('without a token in hand', () => {
     expect(asked).toEqual([]);
   });
 
-  it('whose time ended while the connection was made, it gives that back and asks again', async () => {
+  it('because it expired during the connect returns the connection and asks again', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ obtain: () => token.promise });
     const { app, upstream, upstreams } = serve(POST, { bearer, lent: 'coming' });
@@ -188,8 +200,8 @@ describe('without a token in hand', () => {
   });
 });
 
-describe('a 401', () => {
-  it('is replayed with another token, once, and counted', async () => {
+describe('a 401 to a request', () => {
+  it('is replayed once with another token, and counted', async () => {
     const { app, bearer, upstream, metric } = serve(get('/'), { bearer: renewable() });
     upstream().bring(answer(401, 'no'));
     await settle();
@@ -206,7 +218,7 @@ describe('a 401', () => {
     expect(await metric('replays_total{route="api",result="failure"}')).toBe(0);
   });
 
-  it('again after the replay is passed on, as a failure', async () => {
+  it('to the replay is passed on as a failure', async () => {
     const { app, bearer, upstream, metric } = serve(get('/'), { bearer: renewable() });
     upstream().bring(answer(401, 'no'));
     await settle();
@@ -219,7 +231,7 @@ describe('a 401', () => {
     expect(await metric('replays_total{route="api",result="failure"}')).toBe(1);
   });
 
-  it('whose replay is broken off is a failure, too', async () => {
+  it('whose replay is aborted counts as a failure', async () => {
     const { transaction, upstream, metric } = serve(get('/'), { bearer: renewable() });
     upstream().bring(answer(401, 'no'));
     await settle();
@@ -227,7 +239,7 @@ describe('a 401', () => {
     expect(await metric('replays_total{route="api",result="failure"}')).toBe(1);
   });
 
-  it('is passed on as it came when there is no other token, or the same', async () => {
+  it('is passed on unchanged if there is no other token', async () => {
     for (const other of [undefined, FIRST]) {
       const bearer = new FakeBearer({ replace: async () => other });
       const { app, upstream, upstreams, metric } = serve(POST, { bearer });
@@ -251,14 +263,14 @@ describe('a 401', () => {
       [],
     ],
     ['no token was sent', request('TRACE', '/'), {}, []],
-  ] as const)('is passed on at once when %s', (_, bytes, route, refused) => {
+  ] as const)('is passed on at once if %s', (_, bytes, route, refused) => {
     const { app, bearer, upstream } = serve(bytes, { bearer: renewable(), route });
     upstream().bring(answer(401, 'no'));
     expect(app.text).toContain('401');
     expect(bearer.refused).toEqual(refused);
   });
 
-  it('to a request that is not kept is passed on, and the token is asked for all the same', async () => {
+  it('too large to keep is passed on, and the token is renewed all the same', async () => {
     const { app, bearer, upstream, send, upstreams } = serve(request('POST', '/', [CHUNKED]), {
       bearer: renewable(),
     });
@@ -270,7 +282,7 @@ describe('a 401', () => {
     expect(upstreams).toHaveLength(1);
   });
 
-  it('to an app that has left is no reason to ask again', async () => {
+  it('whose app has left is not replayed', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ replace: () => token.promise });
     const { transaction, upstream, upstreams, app } = serve(get('/'), { bearer });
@@ -282,7 +294,7 @@ describe('a 401', () => {
     expect(app.text).toBe('');
   });
 
-  it('is replayed with the body that had come, and what comes after', async () => {
+  it('with more of its body to come is replayed with all of it', async () => {
     const { upstream, send } = serve(request('PUT', '/', [CHUNKED]), { bearer: renewable() });
     send('one');
     upstream().bring(answer(401, 'no'));
@@ -294,7 +306,7 @@ describe('a 401', () => {
   });
 });
 
-describe('a connection that fails', () => {
+describe('a failed upstream connection', () => {
   const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 
   it.each<[string, string, 'reused' | 'new', boolean]>([
@@ -304,7 +316,7 @@ describe('a connection that fails', () => {
     ['with a key, on a reused one', request('POST', '/', ['Idempotency-Key: 1']), 'reused', true],
     ['idempotent, with a small body', request('PUT', '/', ['Content-Length: 5']), 'reused', true],
     ['idempotent, with a large body', request('PUT', '/', ['Content-Length: 1025']), 'reused', false],
-  ])('under a request that is %s is replaced: %s %s %s', async (_, bytes, lent, again) => {
+  ])('is replaced only if the request can be repeated: %s', async (_, bytes, lent, again) => {
     const { app, upstream, upstreams, asked, discarded, send } = serve(bytes, { lent });
     send(bytes.startsWith('P') && bytes.includes('Length: 1025') ? 'x'.repeat(1025) : '');
     upstream().connection.socket.emit('error', reset);
@@ -322,14 +334,14 @@ describe('a connection that fails', () => {
     expect(upstreams).toHaveLength(2);
   });
 
-  it('is told of in the log, and counted', async () => {
+  it('is logged and counted', async () => {
     const { upstream, lines, metric } = serve(request('POST', '/'));
     upstream().connection.socket.emit('error', reset);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ route: 'api', error: 'upstream_protocol_error' });
     expect(await metric('errors_total{route="api",error="upstream_protocol_error"}')).toBe(1);
   });
 
-  it('after the app has left is nobody’s business', () => {
+  it('is neither logged nor counted after the app left', () => {
     const { transaction, upstream, lines, app } = serve(get('/'));
     transaction.appGone();
     upstream().connection.socket.emit('error', reset);
@@ -338,10 +350,10 @@ describe('a connection that fails', () => {
   });
 });
 
-describe('when nothing moves', () => {
+describe('the idle timeout', () => {
   const route = { timeouts: { idleMs: 5000, responseMs: 60_000 } };
 
-  it('amid an answer, that is cut', async () => {
+  it('amid an answer cuts it', async () => {
     const { app, upstream, clock, lines } = serve(get('/'), { route });
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 5'], 'he'));
     await clock.advance(5000);
@@ -350,7 +362,7 @@ describe('when nothing moves', () => {
     expect(upstream().connection.socket.destroyed).toBe(true);
   });
 
-  it('amid an answer that ends with the connection, that is reset', async () => {
+  it('amid an answer delimited by the connection resets the connection', async () => {
     const { app, upstream, clock } = serve(message('GET / HTTP/1.0', ['Host: app.test']), { route });
     upstream().bring(message('HTTP/1.1 200 OK', [CHUNKED], chunk('he')));
     await clock.advance(5000);
@@ -358,9 +370,9 @@ describe('when nothing moves', () => {
   });
 
   it.each<[string, string[], boolean, number]>([
-    ['because the app is slow, it is told', [], false, 408],
-    ['because the upstream is slow, that is told', [], true, 504],
-    ['because the app waits for the upstream’s word, that is told', ['Expect: 100-continue'], false, 504],
+    ['delayed by the app leads to 408', [], false, 408],
+    ['delayed by the upstream leads to 504', [], true, 504],
+    ['delayed by a missing 100 leads to 504', ['Expect: 100-continue'], false, 504],
   ])('amid a request %s', async (_, fields, stuck, status) => {
     const { app, upstream, clock, send } = serve(request('POST', '/', ['Content-Length: 5', ...fields]), {
       route,
@@ -373,16 +385,16 @@ describe('when nothing moves', () => {
   });
 });
 
-describe('an upstream that switches protocols', () => {
+describe('a 101 of the upstream', () => {
   const SWITCH = message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: raw']);
 
-  it('without being asked fails the request', () => {
+  it('without an offer fails the request', () => {
     const { app, upstream } = serve(get('/'));
     upstream().bring(SWITCH);
     expect(app.text).toMatch(/^HTTP\/1\.1 502 /);
   });
 
-  it('as it was asked takes the connection with it, and has taken the token', async () => {
+  it('to an offer takes over the connection and accepts the token', async () => {
     const { app, bearer, transaction, upstream, metric, clock } = serve(
       get('/', 'Connection: upgrade', 'Upgrade: raw'),
     );
@@ -402,13 +414,13 @@ it.each([
   [403, [FIRST]],
   [429, []],
   [500, []],
-])('an answer %i tells that the token was taken: %j', (status, accepts) => {
+])('an answer %i marks the token as accepted: %j', (status, accepts) => {
   const { bearer, upstream } = serve(get('/'));
   upstream().bring(answer(status));
   expect(bearer.accepts).toEqual(accepts);
 });
 
-it('trailers of the answer are passed on', () => {
+it('trailers of an answer are passed on', () => {
   const { app, upstream } = serve(get('/'));
   upstream().bring(`${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('a')}0\r\nX: y\r\n\r\n`);
   expect(app.text.endsWith(`${chunk('a')}0\r\nX: y\r\n\r\n`)).toBe(true);

@@ -8,7 +8,7 @@ const GRPC = ['content-type', 'application/grpc'];
 
 type Called = ReturnType<typeof call>;
 
-describe('the outcome of a gRPC call is counted once, beside the request', () => {
+describe('a gRPC call is counted once with its status', () => {
   it.each<[string, string, number, (called: Called) => void]>([
     [
       'of its trailers',
@@ -18,7 +18,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
     ],
     ['of trailers alone', '5', 200, ({ upstream }) => upstream().answer([...GRPC, 'grpc-status', '5'])],
     [
-      'that is none of gRPC’s',
+      'of an unknown status',
       'other',
       200,
       ({ upstream }) => upstream().answer([...GRPC, 'grpc-status', '99']),
@@ -31,7 +31,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
         upstream().answer([...GRPC, 'grpc-status', '0'], { body: '', trailers: ['grpc-status', '7'] }),
     ],
     [
-      'that did not come',
+      'of missing trailers',
       'none',
       200,
       ({ upstream }) => upstream().answer(GRPC, { body: 'x', trailers: [] }),
@@ -42,7 +42,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
       502,
       ({ upstream }) => upstream().answer(['content-type', 'text/html'], { status: 502 }),
     ],
-    ['that the app did not wait for', 'none', 499, ({ transaction }) => transaction.appGone()],
+    ['of a call that the app abandoned', 'none', 499, ({ transaction }) => transaction.appGone()],
     [
       'of an answer that was cut',
       'none',
@@ -53,12 +53,12 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
       },
     ],
     [
-      'that the proxy says itself',
+      'of an error of the sidecar',
       '14',
       200,
       ({ upstream }) => upstream().fail(new SidecarError('upstream_unreachable', 'nobody'), 'lost'),
     ],
-  ])('%s: %s, with HTTP’s %i', async (_, grpcStatus, status, happen) => {
+  ])('%s: %s with HTTP status %i', async (_, grpcStatus, status, happen) => {
     const called = call();
     happen(called);
     called.settle();
@@ -67,7 +67,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
     expect(await called.metric(`requests_total{route="api",method="POST",code="${status}"}`)).toBe(1);
   });
 
-  it('of a call that was refused before its route was known', async () => {
+  it('when it was refused before its route was known', async () => {
     const { metric, settle: end } = call({}, { phase: 'finishing' });
     end();
     expect(await metric('grpc_calls_total{route="none",grpc_status="14"}')).toBe(1);
@@ -76,7 +76,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
     ).toBe(1);
   });
 
-  it('of a call that was replayed', async () => {
+  it('when it was replayed', async () => {
     const { upstream, metric, settle: end } = call({}, { bearer: renewable() });
     upstream().answer([...GRPC, 'grpc-status', '16']);
     await settle();
@@ -93,7 +93,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
 it.each([
   ['another HTTP/2 request', { contentType: 'application/json' }],
   ['a request by HTTP/1.1', { protocol: 'http1' }],
-] as const)('%s has none', async (_, asked) => {
+] as const)('%s is not counted as a gRPC call', async (_, asked) => {
   const { upstream, metric, settle: end } = call(asked);
   upstream().answer(GRPC, { body: 'x', trailers: ['grpc-status', '0'] });
   end();

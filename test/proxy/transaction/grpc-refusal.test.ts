@@ -18,8 +18,8 @@ const refusal = (code: ProxyErrorCode, message = 'why') =>
 const field = (name: string, { fields }: { fields: readonly string[] }) => fieldValues(fields, name);
 const messageOf = (message: string) => field('grpc-message', refusal('internal', message))[0] as string;
 
-describe('a gRPC call that is refused', () => {
-  it.each(CODES as ProxyErrorCode[])('%s gets an answer of trailers alone', (code) => {
+describe('an error of the sidecar to a gRPC call', () => {
+  it.each(CODES as ProxyErrorCode[])('for %s is an answer of trailers only', (code) => {
     const own = refusal(code);
     expect(own).toMatchObject({ status: 200, body: '', closes: false });
     expect(field('content-type', own)).toEqual(['application/grpc']);
@@ -29,7 +29,7 @@ describe('a gRPC call that is refused', () => {
     expect(field('content-length', own)).toEqual([]);
   });
 
-  it.each(CODES as ProxyErrorCode[])('%s is never told what only a service may say', (code) => {
+  it.each(CODES as ProxyErrorCode[])('for %s has no status that only a service may use', (code) => {
     const ofServices = ['INVALID_ARGUMENT', 'NOT_FOUND', 'ALREADY_EXISTS', 'FAILED_PRECONDITION', 'ABORTED'];
     const others = ['OUT_OF_RANGE', 'DATA_LOSS', 'OK'];
     expect([...ofServices, ...others]).not.toContain(ERRORS[code].grpc);
@@ -48,11 +48,11 @@ describe('a gRPC call that is refused', () => {
     ],
     ['PERMISSION_DENIED', ['cross_site_request']],
     ['UNIMPLEMENTED', ['route_not_found']],
-  ])('is told %s for %j', (name, codes) => {
+  ])('has %s for %j', (name, codes) => {
     for (const code of codes) expect(ERRORS[code].grpc).toBe(name);
   });
 
-  it('is told when to try again, where that is known', () => {
+  it('has the retry time if it is known', () => {
     const pushback = (error: SidecarError<ProxyErrorCode>) =>
       field('grpc-retry-pushback-ms', localReplyFor(error, true));
     expect(pushback(new TokenUnavailable('none', 2500))).toEqual(['3000']);
@@ -68,17 +68,17 @@ describe('grpc-message', () => {
     ['percent signs', '50%', '50%25'],
     ['lines', 'a\r\nb\t', 'a%0D%0Ab%09'],
     ['other characters, by their octets in UTF-8', 'é\u{1f511}', '%C3%A9%F0%9F%94%91'],
-  ])('has %s', (_, message, encoded) => {
+  ])('encodes %s', (_, message, encoded) => {
     expect(messageOf(message)).toBe(encoded);
   });
 
-  it('is cut at a whole character, after 1024 octets', () => {
+  it('is cut at a whole character within 1024 octets', () => {
     expect(messageOf('x'.repeat(5000))).toBe('x'.repeat(1024));
     expect(messageOf(`${'x'.repeat(1020)}é`)).toBe('x'.repeat(1020));
     expect(messageOf(`${'x'.repeat(1018)}é`)).toBe(`${'x'.repeat(1018)}%C3%A9`);
   });
 
-  it('is a field value, and decodes to the beginning of what was said', () => {
+  it('is a valid field value that decodes to the beginning of the message', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (message) => {
         const encoded = messageOf(message);
@@ -90,7 +90,7 @@ describe('grpc-message', () => {
   });
 });
 
-describe('who asks is answered as it understands', () => {
+describe('an error has the form that the client understands', () => {
   it.each([
     ['application/grpc', 'grpc'],
     ['application/grpc+proto', 'grpc'],
@@ -101,14 +101,14 @@ describe('who asks is answered as it understands', () => {
     ['application/grpcs', 'problem'],
     ['application/json', 'problem'],
     ['text/plain; x=application/grpc', 'problem'],
-  ])('%s: %s', (contentType, kind) => {
+  ])('for content type %s: %s', (contentType, kind) => {
     const { app, own } = call({ contentType }, { phase: 'finishing' });
     expect(app.own?.status).toBe(kind === 'grpc' ? 200 : 503);
     expect(own('content-type')).toBe(kind === 'grpc' ? 'application/grpc' : 'application/problem+json');
     expect(own('token-sidecar-error')).toBe('draining');
   });
 
-  it('by HTTP/1.1, over which there is no gRPC, and with two media types, by a problem', () => {
+  it('and is a problem over HTTP/1.1 or with two media types', () => {
     expect(call({ protocol: 'http1' }, { phase: 'finishing' }).app.own?.status).toBe(503);
     const two = ['content-type', 'application/json'];
     expect(call({ fields: two }, { phase: 'finishing' }).app.own?.status).toBe(503);
@@ -124,7 +124,7 @@ describe('who asks is answered as it understands', () => {
       { route: { existingAuthorization: 'reject' } },
       7,
     ],
-  ])('%s on arrival', async (code, asked, ports, status) => {
+  ])('with %s is answered on arrival', async (code, asked, ports, status) => {
     const { app, own, upstreams, metric } = call(asked, ports);
     expect([app.own?.status, own('grpc-status'), own('token-sidecar-error')]).toEqual([
       200,
@@ -136,7 +136,7 @@ describe('who asks is answered as it understands', () => {
     expect(await metric(`errors_total{route="${route}",error="${code}"}`)).toBe(1);
   });
 
-  it('without a token, which is no fault of the caller', async () => {
+  it('with UNAVAILABLE for a missing token, which is not the caller’s fault', async () => {
     const { own, lines } = call({}, { bearer: withoutToken() });
     await settle();
     expect([own('grpc-status'), own('token-sidecar-error')]).toEqual(['14', 'token_unavailable']);
@@ -144,7 +144,7 @@ describe('who asks is answered as it understands', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ route: 'api', error: 'token_unavailable' });
   });
 
-  it('when the upstream fails before its answer', () => {
+  it('with UNAVAILABLE when the upstream fails before its answer', () => {
     const { own, upstream } = call();
     upstream().fail(
       new SidecarError('upstream_unreachable', 'upstream up.test could not be reached'),
@@ -163,15 +163,15 @@ describe('who asks is answered as it understands', () => {
     ['CANCEL', 8, 1],
     ['ENHANCE_YOUR_CALM', 11, 8],
     ['INADEQUATE_SECURITY', 12, 7],
-    ['a code that nobody knows', 99, 13],
-  ])('as gRPC has it when the upstream resets the call with %s', (_, code, status) => {
+    ['an unknown code', 99, 13],
+  ])('with the gRPC status of an upstream reset with %s', (_, code, status) => {
     const { own, upstream } = call();
     upstream().fail(new UpstreamReset('upstream up.test reset the request', code), 'lost');
     expect(own('grpc-status')).toBe(String(status));
     expect(own('token-sidecar-error')).toBe('upstream_protocol_error');
   });
 
-  it('by a cut, when the answer has begun', () => {
+  it('unless the answer has begun, which is cut', () => {
     const { app, upstream } = call();
     upstream().answer(['content-type', 'application/grpc'], { body: 'one' });
     upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), 'lost');

@@ -21,8 +21,8 @@ const renewing = (asked: Asked = {}, ports: Ports = {}) => {
   };
 };
 
-describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
-  it('is replayed with another token, once, and counted as a 401 is', async () => {
+describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
+  it('is replayed once with another token, and counted like a 401', async () => {
     const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing({ body: 'order' });
     upstream().answer(UNAUTHENTICATED);
     await settle();
@@ -38,7 +38,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 1, failure: 0 });
   });
 
-  it('again after the replay is passed on, as a failure, and neither token counts as accepted', async () => {
+  it('to the replay is passed on as a failure, and neither token is accepted', async () => {
     const { app, bearer, upstream, unauthorized, replays } = renewing();
     upstream().answer(UNAUTHENTICATED);
     await settle();
@@ -51,7 +51,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 0, failure: 1 });
   });
 
-  it('is passed on as it came where there is no other token', async () => {
+  it('is passed on unchanged if there is no other token', async () => {
     const bearer = new FakeBearer({ replace: async () => undefined });
     const { app, upstream, upstreams, replays } = renewing({}, { bearer });
     upstream().answer(UNAUTHENTICATED);
@@ -63,7 +63,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 0, failure: 0 });
   });
 
-  it('is replayed while the call still sends, with what it sent and what it sends', async () => {
+  it('is replayed with all messages while the call still sends', async () => {
     const { app, send, upstream } = renewing({ body: 'one', open: true });
     upstream().answer(UNAUTHENTICATED);
     expect(app.held).toBe(true);
@@ -75,7 +75,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
     expect(upstream()).toMatchObject({ sent: 'one', ended: false });
   });
 
-  it('to a call that has sent more than is kept is passed on, and the token is renewed for the next', async () => {
+  it('is passed on if the call sent more than is kept, and the token is renewed', async () => {
     const { app, bearer, upstream, upstreams } = renewing({ body: 'x'.repeat(1025), open: true });
     upstream().answer(UNAUTHENTICATED);
     expect(app.head?.fields).toEqual(UNAUTHENTICATED);
@@ -92,7 +92,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
       { route: { existingAuthorization: 'keep' } },
       0,
     ],
-  ])('is passed on at once where %s', async (_, asked, ports, counted) => {
+  ])('is passed on at once if %s', async (_, asked, ports, counted) => {
     const { app, bearer, upstream, unauthorized } = renewing(asked, ports);
     upstream().answer(UNAUTHENTICATED);
     expect(app.head?.fields).toEqual(UNAUTHENTICATED);
@@ -107,7 +107,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
     ['is answered with another status', {}, UNAUTHENTICATED, 503],
     ['is told two things', {}, [...UNAUTHENTICATED, 'grpc-status', '0'], 200],
     ['is told no number', {}, [...GRPC, 'grpc-status', '016'], 200],
-  ])('means nothing where the request %s', async (_, asked, fields, status) => {
+  ])('is not special if the request %s', async (_, asked, fields, status) => {
     const { app, bearer, upstream, unauthorized } = renewing(asked);
     upstream().answer(fields, { status });
     expect(app.head?.fields).toEqual(fields);
@@ -116,7 +116,7 @@ describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
   });
 });
 
-it('a 401 to a gRPC call is one, whatever its fields', async () => {
+it('a 401 to a gRPC call is replayed whatever its fields', async () => {
   const { upstream, unauthorized } = renewing();
   upstream().answer(['content-type', 'text/plain'], { status: 401 });
   await settle();
@@ -124,8 +124,8 @@ it('a 401 to a gRPC call is one, whatever its fields', async () => {
   expect(await unauthorized()).toBe(1);
 });
 
-describe('trailers after a body that say UNAUTHENTICATED', () => {
-  it('come too late for the call, and renew the token for the next', async () => {
+describe('gRPC trailers with UNAUTHENTICATED after messages', () => {
+  it('are passed on, and the token is renewed for the next call', async () => {
     const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing();
     upstream().answer(GRPC, { body: 'some', trailers: REFUSING_TRAILERS });
     await settle();
@@ -136,7 +136,7 @@ describe('trailers after a body that say UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 0, failure: 0 });
   });
 
-  it('after a replay make that a failure, and renew nothing again', async () => {
+  it('of a replay count as a failure and renew nothing', async () => {
     const { bearer, upstream, unauthorized, replays } = renewing();
     upstream().answer(UNAUTHENTICATED);
     await settle();
@@ -146,14 +146,14 @@ describe('trailers after a body that say UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 0, failure: 1 });
   });
 
-  it('renew nothing where the route says so', async () => {
+  it('do not renew the token if the route forbids it', async () => {
     const { bearer, upstream, unauthorized } = renewing({}, { route: { retryOn401: false } });
     upstream().answer(GRPC, { body: 'some', trailers: REFUSING_TRAILERS });
     expect(bearer.refused).toEqual([]);
     expect(await unauthorized()).toBe(1);
   });
 
-  it('are not waited for to count a replay whose answer the app left, or was cut', async () => {
+  it('are not needed to count a replay that was aborted or cut', async () => {
     for (const leave of [true, false]) {
       const { transaction, upstream, replays } = renewing();
       upstream().answer(UNAUTHENTICATED);
@@ -166,7 +166,7 @@ describe('trailers after a body that say UNAUTHENTICATED', () => {
   });
 });
 
-describe('a token counts as accepted', () => {
+describe('a token is marked as accepted', () => {
   const accepts = (fields: string[], rest: { status?: number; body?: string; trailers?: string[] }) => {
     const { bearer, upstream } = call();
     upstream().answer(fields, rest);
@@ -192,20 +192,20 @@ describe('a token counts as accepted', () => {
     [15, false],
     [16, false],
     [17, false],
-  ])('by a call that ends with %i: %s', (status, accepted) => {
+  ])('by a call with status %i: %s', (status, accepted) => {
     const fields = ['grpc-status', String(status)];
     const told = accepted ? [FIRST] : [];
     expect(accepts(GRPC, { body: 'x', trailers: fields })).toEqual(told);
     expect(accepts([...GRPC, ...fields], {})).toEqual(told);
   });
 
-  it('not by the head of an answer, nor by messages: the verdict comes last', () => {
+  it('only by the trailers, not by head or messages', () => {
     expect(accepts(GRPC, { body: 'x' })).toEqual([]);
     expect(accepts(GRPC, { body: 'x', trailers: [] })).toEqual([]);
     expect(accepts(GRPC, {})).toEqual([]);
   });
 
-  it('by HTTP’s status, where the answer is not gRPC’s', () => {
+  it('by the HTTP status if the answer is not gRPC', () => {
     expect(accepts(['content-type', 'text/html'], { status: 404 })).toEqual([FIRST]);
     expect(accepts(['content-type', 'text/html'], { status: 503 })).toEqual([]);
   });

@@ -20,13 +20,13 @@ it.each<[string, string[], boolean, string[]]>([
   ['OPTIONS', [], false, []],
   ['GET', ['Max-Forwards', '0'], false, ['Max-Forwards', '0']],
   ['GET', ['Max-Forwards', '5'], false, ['Max-Forwards', '5']],
-])('%s with %j may go no further: %s, %j', (method, fields, last, after) => {
+])('the last hop of %s with %j is this one: %s, with fields %j after that', (method, fields, last, after) => {
   const before = [...fields];
   expect(countedDown({ method, fields })).toEqual(last ? undefined : after);
   expect(fields).toEqual(before);
 });
 
-it('TRACE is answered with what arrived, but no credentials', () => {
+it('the last hop answers TRACE with the received request without credentials', () => {
   const fields = [
     'Host',
     'a',
@@ -58,7 +58,7 @@ it('TRACE is answered with what arrived, but no credentials', () => {
   });
 });
 
-it('OPTIONS is answered with nothing but that', () => {
+it('the last hop answers OPTIONS with an empty 200', () => {
   expect(lastHopAnswer({ method: 'OPTIONS', target: '*', fields: ['Host', 'a'] })).toEqual({
     status: 200,
     reason: 'OK',

@@ -11,8 +11,8 @@ const CODES = Object.keys(ERRORS).filter(
   (code) => 'status' in ERRORS[code as keyof typeof ERRORS],
 ) as ProxyErrorCode[];
 
-describe('a problem', () => {
-  it.each(CODES)('%s is told in status, field and body', (code) => {
+describe('a problem document', () => {
+  it.each(CODES)('for %s has status, field and body', (code) => {
     const problem = problemOf(new SidecarError(code, 'why'));
     expect(problem.status).toBe(ERRORS[code].status);
     expect(fieldValues(problem.fields, 'token-sidecar-error')).toEqual([code]);
@@ -27,7 +27,7 @@ describe('a problem', () => {
     });
   });
 
-  it('ends the connection where the next request cannot be found, or none may follow, and nowhere else', () => {
+  it('closes the connection only if the next request cannot be found or must not follow', () => {
     expect(CODES.filter((code) => problemOf(new SidecarError(code, 'why')).closes).sort()).toEqual([
       'bad_request',
       'draining',
@@ -38,7 +38,7 @@ describe('a problem', () => {
     ]);
   });
 
-  it('says when to come back, where that is known', () => {
+  it('has Retry-After if the time is known', () => {
     const retryAfter = (error: SidecarError<ProxyErrorCode>) =>
       fieldValues(problemOf(error).fields, 'retry-after');
     expect(retryAfter(new TokenUnavailable('none', 2500))).toEqual(['3']);
@@ -46,14 +46,14 @@ describe('a problem', () => {
     expect(retryAfter(new SidecarError('draining', 'x'))).toEqual([]);
   });
 
-  it('has a length in bytes, whatever the detail holds', () => {
+  it('has its length in bytes, whatever the detail', () => {
     const { body, fields } = problemOf(new SidecarError('bad_request', 'é "\n\u{1f511}'));
     expect(body).toMatch(/^[\x20-\x7e]*$/);
     expect(fieldValues(fields, 'content-length')).toEqual([String(Buffer.byteLength(body))]);
     expect(JSON.parse(body)).toMatchObject({ detail: 'é "\n\u{1f511}' });
   });
 
-  it('is a whole message', () => {
+  it('is a complete message', () => {
     const problem = problemOf(new SidecarError('route_not_found', 'why'));
     const [head, body] = problemMessage(problem, 'GET', false).split('\r\n\r\n');
     expect(head?.split('\r\n')[0]).toBe('HTTP/1.1 404 Not Found');
@@ -61,19 +61,19 @@ describe('a problem', () => {
     expect(body).toBe(problem.body);
   });
 
-  it('that closes the connection says so', () => {
+  it('that closes the connection has Connection: close', () => {
     const message = problemMessage(problemOf(new SidecarError('bad_request', 'why')), 'POST', true);
     expect(message).toContain('\r\nconnection: close\r\n\r\n{');
   });
 
-  it('has no body for HEAD, but its length', () => {
+  it('has no body for HEAD but its length', () => {
     const problem = problemOf(new SidecarError('route_not_found', 'why'));
     const message = problemMessage(problem, 'HEAD', false);
     expect(message.endsWith('\r\n\r\n')).toBe(true);
     expect(message).toContain(`content-length: ${problem.body.length}\r\n`);
   });
 
-  it.each(CODES)('%s has a reason phrase', (code) => {
+  it.each(CODES)('for %s has a reason phrase', (code) => {
     const message = problemMessage(problemOf(new SidecarError(code, 'why')), 'GET', true);
     expect(message).toMatch(/^HTTP\/1\.1 \d{3} [A-Z]/);
     expect(message).not.toContain('undefined');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ReplayBuffer } from '../../../src/proxy/transaction/replayable-body.ts';
 
 describe('a replay buffer', () => {
-  it('holds everything up to its limit, and nothing beyond', () => {
+  it('holds everything up to its limit and nothing beyond', () => {
     const slices = fc.array(fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes)));
     fc.assert(
       fc.property(slices, fc.nat({ max: 32 }), (added, maxBytes) => {
@@ -22,7 +22,7 @@ describe('a replay buffer', () => {
     ['more than a block at once', [65_536]],
     ['exactly a block', [16_384, 16_384]],
     ['small pieces', [4096, 4096, 1]],
-  ])('holds %s in their order, beside what another holds', (_, lengths) => {
+  ])('holds %s in order, independently of another buffer', (_, lengths) => {
     const bytesOf = (seed: number): Buffer[] =>
       lengths.map((length, at) => Buffer.alloc(length, String.fromCharCode(seed + at)));
     const [mine, others] = [bytesOf(65), bytesOf(97)];
@@ -37,7 +37,7 @@ describe('a replay buffer', () => {
     expect(Buffer.concat(other.slices).equals(Buffer.concat(others))).toBe(true);
   });
 
-  it('gives its memory to one alone, though it lets go twice', () => {
+  it('returns its memory once even if released twice', () => {
     const first = new ReplayBuffer(1e6);
     first.add(Buffer.alloc(20_000, 'a'));
     first.release();
@@ -48,7 +48,7 @@ describe('a replay buffer', () => {
     expect(Buffer.concat(one.slices).toString()).toBe('b'.repeat(20_000));
   });
 
-  it('keeps a copy: the bytes may be overwritten', () => {
+  it('keeps a copy of its input', () => {
     const buffer = new ReplayBuffer(10);
     const slice = Buffer.from('kept');
     buffer.add(slice);
@@ -56,7 +56,7 @@ describe('a replay buffer', () => {
     expect(Buffer.concat(buffer.slices).toString()).toBe('kept');
   });
 
-  it('that has let go keeps nothing more', () => {
+  it('that was released keeps nothing more', () => {
     const buffer = new ReplayBuffer(10);
     buffer.add(Buffer.from('a'));
     buffer.release();

@@ -16,7 +16,7 @@ function receiver() {
 const options = { mayOutgrow: true, replayBytes: 5, maxBytes: 0 };
 const bytes = (text: string) => Buffer.from(text);
 
-it('goes to its receiver as it comes, and says when it has moved and when it ends', () => {
+it('a replayable body passes bytes to its receiver as they come, and reports progress and end', () => {
   const body = new RequestBody(options);
   const { told, stream } = receiver();
   body.take(bytes('on'));
@@ -27,7 +27,7 @@ it('goes to its receiver as it comes, and says when it has moved and when it end
   expect(told).toEqual(['on', 'touched', 'e', 'touched', 'ended x,y at 7']);
 });
 
-it('goes from its beginning to another receiver while it is whole', () => {
+it('a replayable body can be sent from its beginning to another receiver while it is whole', () => {
   const body = new RequestBody(options);
   const [first, second] = [receiver(), receiver()];
   body.sendTo(first.stream, 1);
@@ -40,7 +40,7 @@ it('goes from its beginning to another receiver while it is whole', () => {
   expect(second.told).toEqual(['12345', 'ended  at 3']);
 });
 
-it('is not whole once there is more of it than is kept, or it is settled', () => {
+it('a replayable body cannot be repeated after it exceeded the limit or was settled', () => {
   const body = new RequestBody(options);
   const { told, stream } = receiver();
   body.sendTo(stream, 1);
@@ -53,7 +53,7 @@ it('is not whole once there is more of it than is kept, or it is settled', () =>
   expect(settled.whole).toBe(false);
 });
 
-it('goes to nobody else without its beginning', () => {
+it('a replayable body without its beginning goes to no other receiver', () => {
   const body = new RequestBody(options);
   body.sendTo(receiver().stream, 1);
   body.take(bytes('123456'));
@@ -62,13 +62,13 @@ it('goes to nobody else without its beginning', () => {
   expect(told).toEqual([]);
 });
 
-it('loses nothing for want of a receiver', () => {
+it('a replayable body loses nothing while it has no receiver', () => {
   const body = new RequestBody(options);
   body.take(bytes('12345'));
   expect(() => body.take(bytes('6'))).toThrow(expect.objectContaining({ code: 'internal' }));
 });
 
-it('may outgrow what is kept until it is complete', () => {
+it('a replayable body may exceed the replay limit until it is complete', () => {
   const body = new RequestBody(options);
   expect(body.mayOutgrow).toBe(true);
   body.end([], 1);
@@ -76,7 +76,7 @@ it('may outgrow what is kept until it is complete', () => {
   expect(new RequestBody({ ...options, mayOutgrow: false }).mayOutgrow).toBe(false);
 });
 
-it('is refused past its limit', () => {
+it('a replayable body over the body limit is refused', () => {
   const body = new RequestBody({ ...options, maxBytes: 5 });
   body.sendTo(receiver().stream, 1);
   body.take(bytes('12345'));

@@ -23,11 +23,11 @@ it.each<
   ['lost', BROKEN, ALL, undefined],
   // A reset says no more of a request than how it was delivered.
   ['lost', REFUSED as typeof BROKEN, ALL, undefined],
-])('after a first attempt that was %s (%s, %o): %s', (delivery, error, request, kind) => {
+])('the retry after a first attempt that was %s (%s, %o) is %s', (delivery, error, request, kind) => {
   expect(attemptAfter({ kind: 'first' }, error, delivery, request)?.kind).toBe(kind);
 });
 
-it.each(['anew', 'after-refusal'] as const)('after one that was made %s there is none', (kind) => {
+it.each(['anew', 'after-refusal'] as const)('there is no further retry after one made %s', (kind) => {
   for (const delivery of ['unsent', 'unprocessed', 'unanswered', 'lost'] as const) {
     expect(attemptAfter({ kind }, BROKEN, delivery, ALL)).toBeUndefined();
     expect(attemptAfter({ kind }, REFUSED, delivery, ALL)).toBeUndefined();

@@ -5,7 +5,7 @@ import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { get, ok } from '../../wire/messages.ts';
 import { createPorts, FakeApp } from './ported-transaction.ts';
 
-it('requests are served by the snapshot that is there when they come; those under way are not touched', async () => {
+it('requests use the snapshot that is current when they arrive, and those in flight keep theirs', async () => {
   const { context, clock, upstream, upstreams, replaceDestinations } = createPorts();
   function begin() {
     const app = new FakeApp();

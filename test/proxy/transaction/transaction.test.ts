@@ -7,7 +7,7 @@ import { type Ports, serve } from './ported-transaction.ts';
 const expecting = (...fields: string[]) =>
   request('POST', '/', ['Expect: 100-continue', 'Content-Length: 5', ...fields]);
 
-describe('a request that is not admitted', () => {
+describe('admission', () => {
   const own = get('/', 'authorization: Basic x');
   it.each<[string, string, Ports, number, string]>([
     ['draining', get('/'), { phase: 'finishing' }, 503, 'none'],
@@ -22,7 +22,7 @@ describe('a request that is not admitted', () => {
       'api',
     ],
     ['overloaded', get('/'), { limits: { maxInFlight: 2 }, inFlight: 2 }, 503, 'api'],
-  ])('is told why: %s', async (code, bytes, ports, status, route) => {
+  ])('refuses a request with %s', async (code, bytes, ports, status, route) => {
     const { app, asked, transaction, clock, load, metric } = serve(bytes, ports);
     expect(app.text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(app.text).toContain(`token-sidecar-error: ${code}\r\n`);
@@ -36,13 +36,21 @@ describe('a request that is not admitted', () => {
   });
 
   it.each<[string, string, Ports]>([
-    ['with Authorization, where it gives way', get('/', 'authorization: Basic x'), {}],
-    ['without, where it is refused', get('/'), { route: { existingAuthorization: 'reject' } }],
-    ['of another sidecar', get('/', 'token-sidecar-hop: other'), {}],
-    ['as large as may be', request('POST', '/', ['Content-Length: 5']), { limits: { requestBodyBytes: 5 } }],
-    ['of any size, without a limit', request('POST', '/', ['Content-Length: 99999999']), {}],
-    ['with room for one', get('/'), { limits: { maxInFlight: 2 }, inFlight: 1 }],
-  ])('is not one %s', async (_, bytes, ports) => {
+    ['with Authorization that is replaced', get('/', 'authorization: Basic x'), {}],
+    [
+      'without Authorization if that would be refused',
+      get('/'),
+      { route: { existingAuthorization: 'reject' } },
+    ],
+    ['that passed another sidecar', get('/', 'token-sidecar-hop: other'), {}],
+    [
+      'of exactly the maximal size',
+      request('POST', '/', ['Content-Length: 5']),
+      { limits: { requestBodyBytes: 5 } },
+    ],
+    ['of any size if there is no limit', request('POST', '/', ['Content-Length: 99999999']), {}],
+    ['when one more is allowed in flight', get('/'), { limits: { maxInFlight: 2 }, inFlight: 1 }],
+  ])('lets a request pass %s', async (_, bytes, ports) => {
     const { app, asked, load, metric } = serve(bytes, ports);
     expect(app.text).toBe('');
     expect(asked).toHaveLength(1);
@@ -56,12 +64,12 @@ describe('a request that is not admitted', () => {
     ['more', request('POST', '/x', ['Content-Length: 65537']), true],
     ['chunks without end', request('POST', '/x', [CHUNKED]), true],
     [
-      'what the app waits to send',
+      'a body announced with Expect',
       request('POST', '/x', ['Expect: 100-continue', 'Content-Length: 5']),
       true,
     ],
-    ['nothing, but it wants to close', get('/x', 'Connection: close'), true],
-  ])('that can be followed by %s keeps the connection or not: closes %s', (_, bytes, last) => {
+    ['nothing, with Connection: close', get('/x', 'Connection: close'), true],
+  ])('refuses a request that could be followed by %s, and closes the connection: %s', (_, bytes, last) => {
     const { app } = serve(bytes, { route: { match: { pathPrefix: '/api' } } });
     expect(app.text).toMatch(/^HTTP\/1\.1 404 /);
     expect(app.ended).toEqual({ last, timeoutMs: 7000 });
@@ -69,8 +77,8 @@ describe('a request that is not admitted', () => {
   });
 });
 
-describe('a body', () => {
-  it('that grows past the limit ends the request', () => {
+describe('a request body', () => {
+  it('that exceeds the limit ends the request', () => {
     const { app, transaction } = serve(request('POST', '/', [CHUNKED]), { limits: { requestBodyBytes: 5 } });
     transaction.takeBody(Buffer.from('12345'));
     expect(() => transaction.takeBody(Buffer.from('6'))).toThrow(
@@ -79,7 +87,7 @@ describe('a body', () => {
     expect(app.text).toBe('');
   });
 
-  it('that comes after the answer goes nowhere', () => {
+  it('that comes after the answer is dropped', () => {
     const { upstream, send, stream, transaction } = serve(request('POST', '/', ['Content-Length: 5']));
     upstream().bring(ok('early'));
     const before = upstream().sent;
@@ -90,11 +98,11 @@ describe('a body', () => {
   });
 });
 
-describe('an informational answer', () => {
+describe('an interim answer', () => {
   const HINTS = message('HTTP/1.1 103 Early Hints', ['Link: </x>', 'Connection: close2']);
   const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-  it('is passed on, without what is said of the connection', () => {
+  it('is passed on without connection fields', () => {
     const { app, upstream } = serve(get('/'));
     upstream().bring(HINTS);
     expect(app.text).toBe('HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n');
@@ -102,13 +110,13 @@ describe('an informational answer', () => {
     expect(app.text).toContain('200');
   });
 
-  it('is kept from a client of HTTP/1.0', () => {
+  it('is not sent to a client of HTTP/1.0', () => {
     const { app, upstream } = serve(message('GET / HTTP/1.0', ['Host: app.test']));
     upstream().bring(HINTS);
     expect(app.text).toBe('');
   });
 
-  it('100 is passed on once, to who asked for it', () => {
+  it('100 is passed on once to a client that asked for it', () => {
     const { app, upstream, stream } = serve(expecting());
     expect(stream.awaitsContinue).toBe(true);
     upstream().bring(CONTINUE);
@@ -125,7 +133,7 @@ describe('an informational answer', () => {
     ['of something else', request('POST', '/', ['Expect: 200-ok', 'Content-Length: 1']), false],
     ['without a body', get('/', 'Expect: 100-continue'), false],
     ['by HTTP/1.0', message('POST / HTTP/1.0', ['Expect: 100-continue', 'Content-Length: 1']), false],
-  ])('100 is waited for %s: %s %s', (_, bytes, awaits) => {
+  ])('100 is awaited %s: %s %s', (_, bytes, awaits) => {
     expect(serve(bytes).stream.awaitsContinue).toBe(awaits);
   });
 });
@@ -169,7 +177,7 @@ describe('an answer', () => {
       true,
     ],
     [
-      'its length, where the body was never asked for',
+      'its length, when the body was never asked for',
       expecting(),
       ok('x'),
       'connection: close\r\n\r\nx',
@@ -191,7 +199,7 @@ describe('an answer', () => {
     expect(app.text).toContain('connection: close\r\n');
   });
 
-  it('is told apart: to come, begun, whole', () => {
+  it('is in one of three states: awaited, begun, whole', () => {
     const { transaction, upstream } = serve(get('/'));
     const state = () => [transaction.begun, transaction.answered, transaction.over];
     expect(state()).toEqual([false, false, false]);
@@ -201,7 +209,7 @@ describe('an answer', () => {
     expect(state()).toEqual([true, true, true]);
   });
 
-  it('of the proxy takes the place of what was gathered of another', () => {
+  it('of the proxy replaces what was gathered of another', () => {
     const { app, transaction, upstream, metric } = serve(get('/'));
     app.writer.text('HTTP/1.1 103 Gathered');
     upstream().bring('SSH-2.0\r\n\r\n');
@@ -227,7 +235,7 @@ describe('an answer', () => {
   });
 });
 
-it('an app that leaves ends its request, which counts as 499, once', async () => {
+it('an app that leaves ends its request, counted once as 499', async () => {
   const { transaction, upstream, load, metric, clock } = serve(get('/'));
   await clock.advance(1500);
   transaction.appGone();
@@ -241,7 +249,7 @@ it('an app that leaves ends its request, which counts as 499, once', async () =>
 describe('an app that leaves while its request waits', () => {
   const never = () => new Promise<never>(() => {});
 
-  it('for a token waits for it no more', async () => {
+  it('stops the wait for a token', async () => {
     const bearer = new FakeBearer({ held: undefined, obtain: never });
     const { transaction } = serve(get('/'), { bearer });
     const [waiter] = bearer.waiters;
@@ -250,7 +258,7 @@ describe('an app that leaves while its request waits', () => {
     expect(waiter?.gone?.aborted).toBe(true);
   });
 
-  it('for another token than was refused waits for it no more', async () => {
+  it('stops the wait for another token after a 401', async () => {
     const bearer = new FakeBearer({ replace: never });
     const { transaction, upstream } = serve(get('/'), { bearer });
     upstream().bring(message('HTTP/1.1 401 Unauthorized', ['Content-Length: 0']));
@@ -261,7 +269,7 @@ describe('an app that leaves while its request waits', () => {
   });
 });
 
-it('a request that may go no further is answered here', async () => {
+it('a request with Max-Forwards: 0 is answered by the sidecar', async () => {
   const { app, asked, transaction, clock, metric } = serve(request('OPTIONS', '/', ['Max-Forwards: 0']));
   expect(app.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(app.ended?.last).toBe(false);
@@ -270,7 +278,7 @@ it('a request that may go no further is answered here', async () => {
   expect(await metric('requests_total{route="api",method="OPTIONS",code="200"}')).toBe(1);
 });
 
-it('an unforeseen failure is logged and told without a word of itself', () => {
+it('an unexpected failure is logged and answered without its message', () => {
   const { app, lines } = serve(get('/'), { bearer: new FakeBearer({ held: 'Bearer a\r\nb' }) });
   expect(app.text).toMatch(/^HTTP\/1\.1 500 /);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'warn', route: 'api', error: 'internal' });

@@ -55,7 +55,7 @@ function tunnel(app = new End(), upstream = new End()) {
 
 const HEAD = 'HTTP/1.1 101 Switching\r\n\r\n';
 
-it('brings the answer, then what came with the heads, then all that comes', () => {
+it('a tunnel sends the answer, then the bytes that came with the heads, then all that follow', () => {
   const { app, upstream } = tunnel(new End('from app '), new End('from upstream '));
   app.say('more');
   upstream.say('and more');
@@ -63,8 +63,8 @@ it('brings the answer, then what came with the heads, then all that comes', () =
   expect(upstream.sink.text).toBe('from app more');
 });
 
-describe('each direction', () => {
-  it('ends by itself', async () => {
+describe('each direction of a tunnel', () => {
+  it('ends independently', async () => {
     const { app, upstream } = tunnel();
     await app.end();
     expect([upstream.sink.writableEnded, app.sink.writableEnded]).toEqual([true, false]);
@@ -74,7 +74,7 @@ describe('each direction', () => {
     expect(app.sink.writableEnded).toBe(true);
   });
 
-  it('that had ended before is ended', async () => {
+  it('that had ended before the tunnel opened is ended', async () => {
     const [early, other] = [new End(), new End()];
     early.sink.resume();
     await early.end();
@@ -91,7 +91,7 @@ describe('each direction', () => {
   it.each([
     ['app', 'upstream'],
     ['upstream', 'app'],
-  ] as const)('is no faster than the %s hears from the %s', async (slow, fast) => {
+  ] as const)('does not let the %s send faster than the %s reads', async (slow, fast) => {
     const ends = tunnel();
     ends[slow].sink.stuck = true;
     ends[fast].say('x'.repeat(100_000));
@@ -103,7 +103,7 @@ describe('each direction', () => {
 });
 
 describe('a tunnel in which nothing moves', () => {
-  it('is cut', async () => {
+  it('is cut after the idle timeout', async () => {
     const { app, upstream, clock } = tunnel();
     await clock.advance(IDLE_MS - 1);
     expect(app.sink.destroyed).toBe(false);
@@ -117,7 +117,7 @@ describe('a tunnel in which nothing moves', () => {
     ['from the upstream', ({ upstream }) => upstream.say('x')],
     ['to the app', ({ app }) => void app.sink.emit('drain')],
     ['to the upstream', ({ upstream }) => void upstream.sink.emit('drain')],
-  ])('is not one where bytes go %s', async (_, move) => {
+  ])('is kept while bytes go %s', async (_, move) => {
     const ends = tunnel();
     for (let times = 0; times < 3; times++) {
       await ends.clock.advance(IDLE_MS - 1);
@@ -129,8 +129,8 @@ describe('a tunnel in which nothing moves', () => {
   });
 });
 
-describe('when one side closes', () => {
-  it('the app in peace, the upstream is closed, and no timer is left', async () => {
+describe('when one side of a tunnel closes', () => {
+  it('after the app closed normally, the upstream is closed and no timer is left', async () => {
     const { app, upstream, clock } = tunnel();
     app.sink.destroy();
     await settle();
@@ -138,7 +138,7 @@ describe('when one side closes', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('the app after both ends, an upstream that takes nothing of what is left is reset once idle: an end would say that it has all', async () => {
+  it('after the app ended and closed, an upstream that reads nothing is reset at the idle timeout', async () => {
     const { app, upstream, clock } = tunnel();
     // It is closed once all has been written, which never is.
     Object.assign(upstream.sink, { stuck: true, destroySoon: () => {} });
@@ -152,7 +152,7 @@ describe('when one side closes', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('the app by a fault, the upstream is reset', async () => {
+  it('after the app failed, the upstream is reset', async () => {
     const { app, upstream } = tunnel();
     app.sink.on('error', () => {});
     app.sink.destroy(new Error('reset'));
@@ -160,7 +160,7 @@ describe('when one side closes', () => {
     expect(upstream.ending).toBe('reset');
   });
 
-  it('the upstream after its end, the app is closed once all has been written', async () => {
+  it('after the upstream ended, the app is closed once all has been written', async () => {
     const { app, upstream } = tunnel();
     await upstream.end();
     upstream.sink.destroy();
@@ -168,14 +168,14 @@ describe('when one side closes', () => {
     expect(app.ending).toBe('soon');
   });
 
-  it('the upstream without an end, the app is reset', async () => {
+  it('after the upstream closed without an end, the app is reset', async () => {
     const { app, upstream } = tunnel();
     upstream.sink.destroy();
     await settle();
     expect(app.ending).toBe('reset');
   });
 
-  it('the upstream by a fault, the app is reset, though it had ended', async () => {
+  it('after the upstream failed, the app is reset although it had ended', async () => {
     const { app, upstream } = tunnel();
     upstream.sink.on('error', () => {});
     await upstream.end();

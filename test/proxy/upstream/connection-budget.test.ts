@@ -17,7 +17,7 @@ function pool(name: string, idle: number, closed: string[]): IdleHolder {
   };
 }
 
-it('nothing idle is closed while there is room', () => {
+it('no idle connection is closed while there is room for more', () => {
   const closed: string[] = [];
   const all = new OpenUpstreams(2);
   all.add(pool('a', 2, closed));
@@ -29,7 +29,7 @@ it('nothing idle is closed while there is room', () => {
   expect(closed).toEqual([]);
 });
 
-it('each connection beyond the most closes one idle one, of the pools in turn', () => {
+it('each connection over the limit closes one idle connection, of the pools in turn', () => {
   const closed: string[] = [];
   const all = new OpenUpstreams(1);
   for (const name of ['a', 'b', 'c']) all.add(pool(name, 2, closed));
@@ -38,7 +38,7 @@ it('each connection beyond the most closes one idle one, of the pools in turn', 
   expect(closed).toEqual(['a1', 'b1', 'c1', 'a2']);
 });
 
-it('a pool that has none idle is passed by', () => {
+it('a pool without idle connections is skipped', () => {
   const closed: string[] = [];
   const all = new OpenUpstreams(0);
   all.add(pool('a', 0, closed));
@@ -47,7 +47,7 @@ it('a pool that has none idle is passed by', () => {
   expect(closed).toEqual(['b1', 'b2', 'b3']);
 });
 
-it('a pool that is out of use is not asked any more', () => {
+it('a closed pool is not asked to make room any more', () => {
   const closed: string[] = [];
   const all = new OpenUpstreams(0);
   const gone = pool('a', 3, closed);
@@ -59,7 +59,7 @@ it('a pool that is out of use is not asked any more', () => {
   expect(closed).toEqual(['b1', 'b2']);
 });
 
-it('who was turned away is told, once, when a connection has closed or become idle', async () => {
+it('a waiting pool is told once when a connection was closed or became idle', async () => {
   const all = new OpenUpstreams(1);
   const told: string[] = [];
   all.opened();
@@ -86,6 +86,6 @@ it.each([
   ['no time at all', ['Keep-Alive', 'timeout=0'], 0],
   ['something else', ['Keep-Alive', 'max=5'], 55_000],
   ['nonsense', ['Keep-Alive', 'timeout=soon, xtimeout=5'], 55_000],
-])('a connection whose answer says %s', (_, fields, ms) => {
+])('an idle connection is reused for a time that depends on the answer, which says %s', (_, fields, ms) => {
   expect(reusableForMs(fields)).toBe(ms);
 });

@@ -8,7 +8,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 
-it('of little time, half is left to a second address', () => {
+it('half of a short connect timeout is left for the second address', () => {
   const asked: TcpNetConnectOpts[] = [];
   const connectTcp = (options: TcpNetConnectOpts): Socket => {
     asked.push(options);

@@ -30,7 +30,7 @@ function unbeginnable() {
   return { route, options, clock: options.clock };
 }
 
-it('fails once, as any other does, and leaves no deadline', async () => {
+it('a dial that throws is reported once like any other failure and leaves no timer', async () => {
   const { route, options, clock } = unbeginnable();
   const dialer = new Dialer(route, { ...options, onTlsChange() {} });
   const told: string[] = [];
@@ -53,7 +53,7 @@ it('fails once, as any other does, and leaves no deadline', async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('takes no room of others', async () => {
+it('a dial that throws does not count towards the connection limit', async () => {
   const { route, options, clock } = unbeginnable();
   const all = new OpenUpstreams(1);
   const pools = new UpstreamPools({ ...route, protocol: 'auto' }, { ...options, all });

@@ -15,7 +15,7 @@ it.each([
   expect(failures.of(cause, phase)).toMatchObject({ code, message: `upstream api.test:443 ${what}`, cause });
 });
 
-it('an error without a code of the system tells its message', () => {
+it('an error without a system code has its message reported', () => {
   expect(failures.of(new Error('why'), 'connecting').message).toMatch(/could not be reached: why$/);
 });
 
@@ -24,10 +24,10 @@ it.each([
   ['cut', failures.cut(), 'upstream_protocol_error'],
   ['unasked', failures.unasked(), 'upstream_protocol_error'],
   ['too late', failures.tooLate('answer', 5), 'upstream_timeout'],
-])('%s names the upstream', (_, error, code) => {
+])('the message for %s names the upstream', (_, error, code) => {
   expect(error).toMatchObject({ code, message: expect.stringContaining('upstream api.test:443 ') });
 });
 
-it('too late says for what, and how long that may take', () => {
+it('a timeout message says what was awaited and for how long', () => {
   expect(failures.tooLate('connection', 1500).message).toContain('connection within 1500 ms');
 });

@@ -237,14 +237,14 @@ async function open(
 }
 
 describe('protocol: auto over TLS', () => {
-  it('leaves it to the upstream what a request of HTTP/2 goes out by', async () => {
+  it('lets the upstream choose the protocol for an HTTP/2 request', async () => {
     const { pools, ask } = await open('h2 and http/1.1');
     expect(pools.negotiatedProtocol).toBeUndefined();
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2', body: expect.stringContaining('HTTP/2') });
     expect(pools.negotiatedProtocol).toBe('h2');
   });
 
-  it('has a request of HTTP/1.1 stay with it, on connections of its own', async () => {
+  it('sends an HTTP/1.1 request by HTTP/1.1 on separate connections', async () => {
     const { ask, connections } = await open('h2 and http/1.1');
     expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
     await ask(request('h2'));
@@ -253,7 +253,7 @@ describe('protocol: auto over TLS', () => {
     expect(connections()).toBe(2);
   });
 
-  it('has a request of HTTP/1.1 go out by HTTP/2 once the upstream has refused the other', async () => {
+  it('sends HTTP/1.1 requests by HTTP/2 once the upstream refused HTTP/1.1', async () => {
     const { ask, start, connections } = await open('h2');
     const first = start(request('http1'));
     await expect(first.answer).rejects.toThrow('takes no HTTP/1.1: protocol: h2 is right');
@@ -267,7 +267,7 @@ describe('protocol: auto over TLS', () => {
     expect(connections()).toBe(2);
   });
 
-  it('goes back to HTTP/1.1 once the upstream chooses that', async () => {
+  it('returns to HTTP/1.1 once the upstream chooses it', async () => {
     let speaks = ['h2'];
     const { ask, start, pools } = await open('h2 and http/1.1', 'auto', {
       choose: ({ protocols }) => protocols.find((protocol) => speaks.includes(protocol)),
@@ -285,7 +285,7 @@ describe('protocol: auto over TLS', () => {
     expect(pools.negotiatedProtocol).toBe('http1');
   });
 
-  it('writes a request of HTTP/2 as HTTP/1.1 where the upstream chooses that, and loses nothing', async () => {
+  it('translates an HTTP/2 request completely if the upstream chooses HTTP/1.1', async () => {
     const { pools, ask, connections } = await open('http/1.1');
     const fields = ['cookie', 'a=1', 'x-a', 'b', 'cookie', 'b=2', 'te', 'trailers'];
 
@@ -298,7 +298,7 @@ describe('protocol: auto over TLS', () => {
     expect(connections()).toBe(1);
   });
 
-  it('keeps trailers that are announced beside a length', async () => {
+  it('keeps trailers announced beside a Content-Length', async () => {
     const { ask } = await open('http/1.1');
     const fields = ['content-length', '4', 'trailer', 'x-last'];
 
@@ -307,7 +307,7 @@ describe('protocol: auto over TLS', () => {
     expect(answer.body).toBe('HTTP/1 - up.test body 1');
   });
 
-  it('makes one connection to find out, and as many as it takes once it is known', async () => {
+  it('makes one connection to find out, and then as many as are needed', async () => {
     const { ask, connections } = await open('h2');
     await Promise.all(Array.from({ length: 20 }, () => ask(request('h2'))));
     expect(connections()).toBe(1);
@@ -316,7 +316,7 @@ describe('protocol: auto over TLS', () => {
     expect(other.connections()).toBe(5);
   });
 
-  it('has gRPC fail where the upstream chooses HTTP/1.1, and asks again only after a while', async () => {
+  it('fails gRPC if the upstream chooses HTTP/1.1, and asks again only after a while', async () => {
     const { clock, ask, connections, pools } = await open('http/1.1');
     const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc+proto'] });
     const failure = {
@@ -336,10 +336,10 @@ describe('protocol: auto over TLS', () => {
   });
 });
 
-describe('gRPC never goes by HTTP/1.1', () => {
+describe('gRPC is never sent by HTTP/1.1', () => {
   const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc+proto'] });
 
-  it('though a connection of it is idle, and the choice of the upstream is an old one', async () => {
+  it('although an HTTP/1.1 connection is idle and the upstream’s choice is old', async () => {
     const { clock, ask } = await open('http/1.1', 'auto', { keeps: true });
     await ask(request('h2'));
     clock.advance(40_000);
@@ -349,7 +349,7 @@ describe('gRPC never goes by HTTP/1.1', () => {
     await expect(ask(grpc, 'x')).rejects.toMatchObject({ code: 'upstream_protocol_error' });
   });
 
-  it('and goes by HTTP/2 where a connection of that stands, whatever the upstream chose last', async () => {
+  it('and uses an open HTTP/2 connection whatever the upstream chose last', async () => {
     let chosen = 'h2';
     const { pools, ask, connections } = await open('h2 and http/1.1', 'auto', { choose: () => chosen });
     expect(await ask(grpc, 'x')).toMatchObject({ by: 'h2' });
@@ -364,7 +364,7 @@ describe('gRPC never goes by HTTP/1.1', () => {
 });
 
 describe('protocol: auto without TLS', () => {
-  it('is HTTP/1.1, but for gRPC, which fails with what to set', async () => {
+  it('means HTTP/1.1, and gRPC fails with the setting to change', async () => {
     const { ask, pools, connections } = await open('plain http/1.1');
     expect(pools.negotiatedProtocol).toBe('http1');
     expect(await ask(request('h2'))).toMatchObject({ by: 'http1' });
@@ -376,7 +376,7 @@ describe('protocol: auto without TLS', () => {
     expect(connections()).toBe(1);
   });
 
-  it('takes no more connections for requests of HTTP/2 than there are for all', async () => {
+  it('counts HTTP/2 requests’ connections towards the common limit', async () => {
     const { pools, start } = await open('plain http/1.1', 'auto', { most: 2 });
     const users = [start(request('h2')), start(request('h2'))];
     const third = request('h2');
@@ -386,7 +386,7 @@ describe('protocol: auto without TLS', () => {
     await Promise.all(users.map(({ answer }) => answer));
   });
 
-  it('takes no more connections for tunnels than there are for all, and idle ones make room', async () => {
+  it('counts tunnels towards the common limit, and idle connections make room', async () => {
     const { pools, ask, accepted } = await open('plain http/1.1', 'auto', { most: 2, keeps: true });
     await ask(request('http1'));
     const [idle] = accepted;
@@ -402,8 +402,8 @@ describe('protocol: auto without TLS', () => {
   });
 });
 
-describe('requests of HTTP/1.1', () => {
-  it('take no connections beyond those that there are for all, of which others hold some', async () => {
+describe('HTTP/1.1 requests', () => {
+  it('count their connections towards the common limit', async () => {
     const { pools, all, start } = await open('plain http/1.1', 'auto', { most: 2 });
     const users = [start(request('h2')), start(request('http1'))];
     const third = request('http1');
@@ -416,26 +416,26 @@ describe('requests of HTTP/1.1', () => {
   });
 });
 
-describe('a protocol that is said', () => {
+describe('a configured protocol', () => {
   it.each([
     ['h2', 'h2', 'h2'],
     ['h2c', 'plain h2', 'h2'],
     ['http1', 'h2 and http/1.1', 'http1'],
-  ] as const)('holds for requests of both versions: %s', async (protocol, kind, by) => {
+  ] as const)('is used for requests of both versions: %s', async (protocol, kind, by) => {
     const { ask, connections } = await open(kind, protocol);
     expect(await ask(request('http1'))).toMatchObject({ by });
     expect(await ask(request('h2'))).toMatchObject({ by });
     expect(connections()).toBe(1);
   });
 
-  it('fails where the upstream does not choose it', async () => {
+  it('fails if the upstream does not choose it', async () => {
     const { ask } = await open('http/1.1', 'h2');
     await expect(ask(request('h2'))).rejects.toMatchObject({ code: expect.stringMatching(/^upstream_/) });
   });
 });
 
-describe('a pool of HTTP/2 connections', () => {
-  it('makes another for those that wait once the one that is never idle has grown old', async () => {
+describe('the HTTP/2 connections of an upstream', () => {
+  it('are replaced when too old, even if one is never idle', async () => {
     const answers: ServerResponse[] = [];
     const answering = (_: IncomingMessage, answer: ServerResponse) => answers.push(answer);
     const settings = { maxConcurrentStreams: 1 };
@@ -457,7 +457,7 @@ describe('a pool of HTTP/2 connections', () => {
     for (const { answer } of users) answer.catch(() => {});
   });
 
-  it('has connections of their own for callers who are told apart, and for each all its requests on one', async () => {
+  it('are separate for callers of a gateway, one for each caller', async () => {
     const { start, connections } = await open('plain h2', 'h2c');
     for (const caller of ['a', 'b', 'a', undefined, 'b']) {
       expect(await start(request('h2'), '', caller).answer).toMatchObject({ by: 'h2' });
@@ -465,7 +465,7 @@ describe('a pool of HTTP/2 connections', () => {
     expect(connections()).toBe(3);
   });
 
-  it('closes what is idle on request, and nothing else', async () => {
+  it('are closed on request only if idle', async () => {
     const { pools, ask, accepted } = await open('plain h2', 'h2c');
     await ask(request('h2'));
     pools.discardIdle(new WithoutRequest());
@@ -473,7 +473,7 @@ describe('a pool of HTTP/2 connections', () => {
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
   });
 
-  it('makes room for other pools by what is idle', async () => {
+  it('make room for other pools when idle', async () => {
     const { all, ask, accepted } = await open('plain h2', 'h2c', { most: 1 });
     await ask(request('h2'));
     const [socket] = accepted;
@@ -483,7 +483,7 @@ describe('a pool of HTTP/2 connections', () => {
   });
 
   it.each(['h2c', 'auto'] as const)(
-    'that is retired keeps no connection of a caller who comes late, with protocol: %s',
+    'are not kept for a late caller after the pool was retired, with protocol: %s',
     async (protocol) => {
       const { pools, start, accepted } = await open(protocol === 'h2c' ? 'plain h2' : 'h2', protocol);
       pools.drain();
@@ -492,7 +492,7 @@ describe('a pool of HTTP/2 connections', () => {
     },
   );
 
-  it('that is retired serves who waits, and keeps nothing', async () => {
+  it('serve waiting requests after the pool was retired and are then closed', async () => {
     const { pools, start, accepted } = await open('plain h2', 'h2c');
     const user = start(request('h2'));
     pools.drain();
@@ -500,7 +500,7 @@ describe('a pool of HTTP/2 connections', () => {
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
   });
 
-  it('that is retired keeps nothing for those that waited in vain', async () => {
+  it('are closed when requests waited in vain in a retired pool', async () => {
     const { pools, start, clock, accepted } = await open('plain h2', 'h2c', {
       settings: { maxConcurrentStreams: 0 },
     });
@@ -517,7 +517,7 @@ describe('a pool of HTTP/2 connections', () => {
     await closed;
   }, 10_000);
 
-  it('ends connections that were made under another trust, once their requests have ended', async () => {
+  it('made with other trusted certificates end after their requests', async () => {
     const { ask, caFile, clock, connections, accepted } = await open('h2', 'h2');
     await ask(request('h2'));
     const [socket] = accepted;
@@ -532,7 +532,7 @@ describe('a pool of HTTP/2 connections', () => {
     expect(connections()).toBe(2);
   });
 
-  it('gives back a stream that is not used', async () => {
+  it('take back an unused stream', async () => {
     const { pools, ask, connections } = await open('plain h2', 'h2c');
     await ask(request('h2'));
     const of = request('h2');
@@ -544,7 +544,7 @@ describe('a pool of HTTP/2 connections', () => {
     expect(connections()).toBe(1);
   });
 
-  it('has no end for a tunnel', async () => {
+  it('refuse to become a tunnel', async () => {
     const { pools, ask } = await open('plain h2', 'h2c');
     await ask(request('h2'));
     const of = request('h2');
@@ -553,7 +553,7 @@ describe('a pool of HTTP/2 connections', () => {
     stream.cancel();
   });
 
-  it('takes only so many that wait', async () => {
+  it('accept a limited number of waiting requests', async () => {
     const { pools } = await open('plain h2', 'h2c');
     const waiting = Array.from({ length: 1024 }, () => {
       const of = request('h2');

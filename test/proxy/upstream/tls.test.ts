@@ -58,7 +58,7 @@ describe('the TLS files of a route', () => {
     expect(clock.pendingTimers).toBe(1);
   }
 
-  it('are in use anew once they have changed, and the session is not', async () => {
+  it('are used after they changed, and sessions are not resumed', async () => {
     const tls = openAll();
     const { context } = tls;
     tls.remember(Buffer.from('session'), context);
@@ -76,7 +76,7 @@ describe('the TLS files of a route', () => {
     expect(tls.session).toBeUndefined();
   });
 
-  it('written again as they were change nothing', async () => {
+  it('written again unchanged change nothing', async () => {
     const tls = openAll();
     const { context } = tls;
     await write('ca.crt', one.cert);
@@ -93,7 +93,7 @@ describe('the TLS files of a route', () => {
       'ca.crt',
       '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n',
     ],
-  ])('%s stay as they were read, until they can be used', async (_, name, content) => {
+  ])('%s stay as they were read until they are usable', async (_, name, content) => {
     const tls = openAll();
     const { context } = tls;
     await write(name, content);
@@ -129,7 +129,7 @@ describe('the TLS files of a route', () => {
     );
   });
 
-  it('are told of in the log when they change, and when they cannot be used', async () => {
+  it('are logged when they change and when they are unusable', async () => {
     openAll();
     await write('ca.crt', two.cert);
     await look();
@@ -143,7 +143,7 @@ describe('the TLS files of a route', () => {
     });
   });
 
-  it('are not looked at once they are closed, amid a look neither', async () => {
+  it('are not read after being closed, even amid a reading', async () => {
     const tls = openAll();
     tls.close();
     expect(clock.pendingTimers).toBe(0);
@@ -159,7 +159,7 @@ describe('the TLS files of a route', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('are looked at every ten seconds', async () => {
+  it('are checked every ten seconds', async () => {
     openAll();
     await write('ca.crt', two.cert);
     await clock.advance(9999);
@@ -168,7 +168,7 @@ describe('the TLS files of a route', () => {
     await until(() => changes !== 0);
   });
 
-  it('if there are none, are not looked for', () => {
+  it('are not checked if there are none', () => {
     expect(open({}).context).toBeDefined();
     expect(clock.pendingTimers).toBe(0);
   });

@@ -58,8 +58,8 @@ function connect(ports: Ports = {}) {
   };
 }
 
-describe('a connection that is new', () => {
-  it('and says nothing is closed after the time for a head, without a word', async () => {
+describe('a new HTTP/1.1 connection', () => {
+  it('without a byte is closed after the header timeout, without an answer', async () => {
     const { clock, sink } = connect();
     await clock.advance(HEADER_MS - 1);
     expect(sink.destroyed).toBe(false);
@@ -67,7 +67,7 @@ describe('a connection that is new', () => {
     expect([sink.destroyed, sink.text]).toEqual([true, '']);
   });
 
-  it('and sends half a head is told so after that time, and closed after a while', async () => {
+  it('with half a head gets 400 after the header timeout and is closed after the linger time', async () => {
     const { clock, sink, send, metric } = connect();
     await send('GET / HTTP/1.1\r\n');
     await clock.advance(HEADER_MS);
@@ -81,7 +81,7 @@ describe('a connection that is new', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('and ends is closed', async () => {
+  it('that ends is closed', async () => {
     const { sink, end } = connect();
     await end();
     expect([sink.destroyed, sink.text]).toEqual([true, '']);
@@ -92,8 +92,8 @@ describe('a connection that is new', () => {
   });
 });
 
-describe('one request', () => {
-  it('has all the time that its route gives it', async () => {
+describe('an HTTP/1.1 request', () => {
+  it('may take as long as its route allows', async () => {
     const { clock, connection, sink, send, upstream } = connect({
       route: { timeouts: { responseMs: 600_000 } },
     });
@@ -105,7 +105,7 @@ describe('one request', () => {
     expect(sink.text).toContain('fine');
   });
 
-  it('is read from whatever pieces it comes in', async () => {
+  it('is read in any segmentation', async () => {
     const { send, upstream } = connect();
     await send(...`${request('POST', '/a', [CHUNKED])}${chunk('hello')}${LAST_CHUNK}`);
     expect(upstream().sent).toMatch(/^POST \/a /);
@@ -113,7 +113,7 @@ describe('one request', () => {
     expect(upstream().sent.endsWith(LAST_CHUNK)).toBe(true);
   });
 
-  it('that is no HTTP is refused, counted, and the last', async () => {
+  it('that is not HTTP gets 400, is counted, and is the last of its connection', async () => {
     const { sink, send, clock, metric, asked } = connect();
     await send(`SSH-2.0\r\n\r\n`);
     expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
@@ -126,7 +126,7 @@ describe('one request', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('whose body is no chunks is refused', async () => {
+  it('with a malformed chunk is refused', async () => {
     const { sink, send, upstream } = connect();
     await send(request('POST', '/', [CHUNKED]), 'zz\r\n');
     expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
@@ -134,7 +134,7 @@ describe('one request', () => {
     expect(sink.writableEnded).toBe(true);
   });
 
-  it('leaves the connection for the next, for as long as it may be idle', async () => {
+  it('leaves the connection open for the next one until the keep-alive timeout', async () => {
     const { clock, connection, sink, send, upstream, metric } = connect();
     await send(get('/1'));
     upstream().bring(ok('one'));
@@ -150,7 +150,7 @@ describe('one request', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('gives the head of the next its own time from its first byte', async () => {
+  it('has the header timeout of the next head run from its first byte', async () => {
     const { clock, sink, send, upstream } = connect();
     await send(get('/1'));
     upstream().bring(ok('one'));
@@ -163,7 +163,7 @@ describe('one request', () => {
     expect(sink.text).toContain('HTTP/1.1 400 ');
   });
 
-  it('may be the last by its own word', async () => {
+  it('with Connection: close is the last', async () => {
     const { sink, send, upstream } = connect();
     await send(get('/', 'Connection: close'));
     expect(sink.destroyed).toBe(false);
@@ -172,7 +172,7 @@ describe('one request', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('may be followed by more than its word allows, which is read for a while', async () => {
+  it('with Connection: close may be followed by more bytes, which are read for the linger time', async () => {
     const { clock, sink, send, upstream } = connect();
     await send(`${get('/', 'Connection: close')}\r\n`);
     upstream().bring(ok('one'));
@@ -182,7 +182,7 @@ describe('one request', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('of an app that leaves ends with it', async () => {
+  it('is aborted when the app leaves', async () => {
     const { sink, send, upstream, metric, clock } = connect();
     await send(get('/'));
     sink.destroy();
@@ -194,8 +194,8 @@ describe('one request', () => {
   });
 });
 
-describe('an answer that does not leave', () => {
-  it('holds the next request back until it has left', async () => {
+describe('an answer that the app does not read', () => {
+  it('holds the next request back until it has been sent', async () => {
     const { sink, send, upstream, asked } = connect();
     sink.cork();
     await send(get('/1') + get('/2'));
@@ -209,7 +209,7 @@ describe('an answer that does not leave', () => {
     expect(sink.text).toContain('two');
   });
 
-  it('is cut after the time for a pause', async () => {
+  it('is cut after the idle timeout', async () => {
     const { clock, sink, send, upstream } = connect({ route: { timeouts: { idleMs: 3000 } } });
     sink.cork();
     await send(get('/1'));
@@ -221,8 +221,8 @@ describe('an answer that does not leave', () => {
   });
 });
 
-describe('requests that come while another is served', () => {
-  it('wait, in whatever pieces they come', async () => {
+describe('pipelined requests', () => {
+  it('wait in any segmentation', async () => {
     const { sink, send, upstream, asked } = connect();
     await send(get('/1'), ...(get('/2').match(/.{1,7}/gs) ?? []));
     expect(asked).toHaveLength(1);
@@ -232,7 +232,7 @@ describe('requests that come while another is served', () => {
     expect(sink.text).toMatch(/one[\s\S]*two$/);
   });
 
-  it('are read no further than 16 KiB ahead', async () => {
+  it('are read at most 16 KiB ahead', async () => {
     const { sink, send, upstream } = connect();
     const next = get('/2', `x: ${'y'.repeat(9000)}`);
     await send(get('/1'), next);
@@ -246,13 +246,13 @@ describe('requests that come while another is served', () => {
     expect(sink.text).toContain('three');
   });
 
-  it('are read no further when all of that comes at once', async () => {
+  it('are read no further when more than that comes at once', async () => {
     const { sink, send } = connect();
     await send(get('/1') + get('/2', `x: ${'y'.repeat(9000)}`).repeat(2));
     expect(sink.isPaused()).toBe(true);
   });
 
-  it('a client that ends its side gets all their answers, and then the end', async () => {
+  it('are all answered after the client half-closed, and then the connection ends', async () => {
     const { sink, send, end, upstream, watched } = connect();
     await send(get('/1') + get('/2'));
     await end();
@@ -266,8 +266,8 @@ describe('requests that come while another is served', () => {
   });
 });
 
-describe('a client that ends its side', () => {
-  it('amid its request leaves it', async () => {
+describe('a client that half-closes', () => {
+  it('amid its request aborts it', async () => {
     const { sink, send, end, upstream, watched } = connect();
     await send(`${request('POST', '/', ['Content-Length: 5'])}he`);
     await end();
@@ -276,7 +276,7 @@ describe('a client that ends its side', () => {
     expect(watched).toEqual([]);
   });
 
-  it('is watched, and its request given up when it has left', async () => {
+  it('is watched, and its request is aborted when it has closed entirely', async () => {
     const { sink, send, end, upstream, watched } = connect();
     await send(get('/'));
     await end();
@@ -287,7 +287,7 @@ describe('a client that ends its side', () => {
     expect(upstream().connection.socket.destroyed).toBe(true);
   });
 
-  it('while its answer is leaving gets it whole', async () => {
+  it('while its answer is being sent gets it whole', async () => {
     const { sink, send, end, upstream } = connect();
     sink.cork();
     await send(get('/'));
@@ -301,7 +301,7 @@ describe('a client that ends its side', () => {
   });
 });
 
-describe('the rest of a request that has been answered', () => {
+describe('the rest of a request that has already been answered', () => {
   const early = async () => {
     const connected = connect();
     await connected.send(request('POST', '/', [CHUNKED]) + chunk('some'));
@@ -309,7 +309,7 @@ describe('the rest of a request that has been answered', () => {
     return connected;
   };
 
-  it('is read and dropped, and the next is served', async () => {
+  it('is read and dropped, and the next request is served', async () => {
     const { clock, connection, sink, send, upstream } = await early();
     expect(connection.busy).toBe(false);
     await send(chunk('more'), LAST_CHUNK + get('/next'));
@@ -320,7 +320,7 @@ describe('the rest of a request that has been answered', () => {
     expect(sink.writableEnded).toBe(false);
   });
 
-  it('that does not come is waited for a second', async () => {
+  it('is waited for at most a second', async () => {
     const { clock, sink, send } = await early();
     await send(chunk('more'));
     await clock.advance(LINGER_MS - 1);
@@ -332,7 +332,7 @@ describe('the rest of a request that has been answered', () => {
     expect(sink.destroyed).toBe(true);
   });
 
-  it('that is no chunks ends the connection, without a second answer', async () => {
+  it('closes the connection without a second answer if it is malformed', async () => {
     const { sink, send, asked } = await early();
     const before = sink.text;
     await send(get('/smuggled'));
@@ -340,7 +340,7 @@ describe('the rest of a request that has been answered', () => {
     expect([sink.text, asked.length]).toEqual([before, 1]);
   });
 
-  it('that is no chunks while the answer is leaving ends the connection behind it', async () => {
+  it('closes the connection after the answer if it is malformed while the answer is being sent', async () => {
     const { sink, send, upstream } = connect();
     sink.cork();
     await send(request('POST', '/', [CHUNKED]));
@@ -352,7 +352,7 @@ describe('the rest of a request that has been answered', () => {
     expect(sink.writableEnded).toBe(true);
   });
 
-  it('that was refused is dropped, too, where it is short', async () => {
+  it('is dropped after an error too, if it is short', async () => {
     const { sink, send, bearer, upstream } = connect({ bearer: withoutToken() });
     await send(post('/', 'hello').slice(0, -2));
     expect(sink.text).toMatch(/^HTTP\/1\.1 503 /);
@@ -362,8 +362,8 @@ describe('the rest of a request that has been answered', () => {
   });
 });
 
-describe('an app that has to wait', () => {
-  it('is read no further, and then goes on where it was', async () => {
+describe('flow control towards an HTTP/1.1 app', () => {
+  it('pauses reading and continues where it stopped', async () => {
     const { sink, send, upstream } = connect({ lent: 'coming' });
     await send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
     expect(sink.isPaused()).toBe(true);
@@ -373,7 +373,7 @@ describe('an app that has to wait', () => {
     expect(upstream().sent.endsWith('\r\n\r\nhelloworld')).toBe(true);
   });
 
-  it('goes on by the word of the transaction that had it wait, and no other', async () => {
+  it('continues only for the transaction that paused it', async () => {
     const { sink, connection: carrier, appContext } = connect();
     const connection = new Http1DownstreamConnection(carrier, appContext, () => {});
     connection.pause();
@@ -381,7 +381,7 @@ describe('an app that has to wait', () => {
     expect(sink.isPaused()).toBe(true);
   });
 
-  it('has the upstream go on when it has caught up', async () => {
+  it('resumes the upstream when the app has read enough', async () => {
     const { sink, send, upstream } = connect();
     await send(get('/'));
     upstream().connection.pause();
@@ -391,7 +391,7 @@ describe('an app that has to wait', () => {
 });
 
 describe('while the proxy drains', () => {
-  it('each end of a request is told, and the connection closes', async () => {
+  it('the end of a request is reported, and its connection closes', async () => {
     const { load, sink, send, upstream, freed } = connect();
     await send(get('/'));
     load.phase = 'finishing';
@@ -402,13 +402,13 @@ describe('while the proxy drains', () => {
     expect(sink.writableEnded).toBe(true);
   });
 
-  it('what is no whole request is told, too', async () => {
+  it('an incomplete request is reported as free too', async () => {
     const { send, freed } = connect({ phase: 'finishing' });
     await send('GET / HT');
     expect(freed()).toBe(1);
   });
 
-  it('nothing is told before', async () => {
+  it('nothing is reported before the drain begins', async () => {
     const { send, upstream, freed } = connect();
     await send(get('/'));
     upstream().bring(ok('one'));
@@ -417,7 +417,7 @@ describe('while the proxy drains', () => {
   });
 });
 
-it('a tunnel takes the connection over, with what had come already', async () => {
+it('a protocol upgrade takes over the connection with the bytes already received', async () => {
   const { clock, connection, sink, send, upstream, metric } = connect();
   await send(`${get('/', 'Connection: upgrade', 'Upgrade: raw')}early`);
   upstream().bring(message('HTTP/1.1 101 Switching', ['Connection: upgrade', 'Upgrade: raw']));
@@ -431,7 +431,7 @@ it('a tunnel takes the connection over, with what had come already', async () =>
   expect(await metric('requests_total{route="api",method="GET",code="101"}')).toBe(1);
 });
 
-it('an answer that is cut ends the connection', async () => {
+it('a cut answer closes the HTTP/1.1 connection', async () => {
   const { sink, send, upstream } = connect();
   await send(get('/'));
   upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'some'));

@@ -38,7 +38,7 @@ function expectEnded({ sink, lines }: Awaited<ReturnType<typeof startFaulty>>): 
   expect(JSON.stringify(lines)).toContain('unforeseen');
 }
 
-it('a fault as what was written leaves at the end of a turn costs the connection', async () => {
+it('an internal fault closes the HTTP/2 connection when it happens while output is sent at the end of a turn', async () => {
   const app = await startFaulty();
   expect(app.sink.destroyed).toBe(false);
   await turn();
@@ -46,7 +46,7 @@ it('a fault as what was written leaves at the end of a turn costs the connection
   expectEnded(app);
 });
 
-it('so does one as the system takes the last of an answer', async () => {
+it('an internal fault closes the HTTP/2 connection when it happens while the last of an answer is sent', async () => {
   const app = await startFaulty({ stuck: true });
   await turn();
   await turn();
@@ -56,13 +56,13 @@ it('so does one as the system takes the last of an answer', async () => {
   expectEnded(app);
 });
 
-it('so does one as the time passes in which the app may read what was sent', async () => {
+it('an internal fault closes the HTTP/2 connection when it happens at the timeout for reading an answer', async () => {
   const app = await startFaulty({ stuck: true });
   await app.clock.advance(IDLE_MS);
   expectEnded(app);
 });
 
-it('so does one as the time passes in which the app may make room for an answer', async () => {
+it('an internal fault closes the HTTP/2 connection when it happens at the timeout for opening the window', async () => {
   const app = await startFaulty({ windowBytes: 0 });
   await app.clock.advance(IDLE_MS - 1);
   expect(app.sink.destroyed).toBe(false);

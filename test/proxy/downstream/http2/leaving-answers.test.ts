@@ -34,7 +34,7 @@ async function startTwo(
   };
 }
 
-it('a request is counted once its answer has left, and not while the socket holds it', async () => {
+it('an HTTP/2 request is counted once its answer has left the socket, not while that still holds it', async () => {
   const { answer, counted, inFlight, sink } = await startTwo();
   sink.stuck = true;
   await answer(0);
@@ -47,13 +47,13 @@ it('a request is counted once its answer has left, and not while the socket hold
   expect([inFlight(), await counted()]).toEqual([1, 1]);
 });
 
-it('it is counted at once where the system takes it at once', async () => {
+it('an HTTP/2 request is counted at once when the system takes its answer at once', async () => {
   const { answer, counted, inFlight } = await startTwo();
   await answer(0);
   expect([inFlight(), await counted()]).toEqual([1, 1]);
 });
 
-it('its duration reaches to when it left', async () => {
+it('the duration of an HTTP/2 request ends when its answer has left', async () => {
   const { answer, clock, metric, sink } = await startTwo();
   sink.stuck = true;
   await answer(0);
@@ -63,7 +63,7 @@ it('its duration reaches to when it left', async () => {
   expect(await metric('request_duration_seconds_sum{route="api",code="2xx"}')).toBe(7);
 });
 
-it('an app that reads nothing keeps its request no longer than it may take to read', async () => {
+it('an app that reads nothing does not keep its request open beyond the timeout', async () => {
   const { answer, clock, counted, inFlight, sink } = await startTwo();
   sink.stuck = true;
   await answer(0);
@@ -78,7 +78,7 @@ it('an app that reads nothing keeps its request no longer than it may take to re
   expect([inFlight(), await counted()]).toEqual([1, 1]);
 });
 
-it('one whose app has left is counted then, and once', async () => {
+it('a request whose app left during the answer is counted then and once', async () => {
   const { answer, counted, inFlight, sink } = await startTwo();
   sink.stuck = true;
   await answer(0);
@@ -89,7 +89,7 @@ it('one whose app has left is counted then, and once', async () => {
   expect([inFlight(), await counted()]).toEqual([0, 1]);
 });
 
-it('so is one whose connection ended before its last frame was flushed', async () => {
+it('a request whose connection ended before its last frame was flushed is counted once', async () => {
   const { counted, inFlight, sink, upstream } = await startTwo();
   upstream(0).bring('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   sink.destroy();

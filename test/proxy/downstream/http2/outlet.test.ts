@@ -32,7 +32,7 @@ function start(answers: number) {
   return { left, outlet, stepped, waiting };
 }
 
-it('answers that wait send a frame each in turn, and who has gone meanwhile sends none', () => {
+it('waiting answers send a frame each in turn, and one that ended meanwhile sends none', () => {
   const { left, outlet, stepped, waiting } = start(3);
   left.splice(0, 3, 2, 1, 1);
   outlet.waitNoMore(waiting[1] as WaitingResponse);
@@ -40,7 +40,7 @@ it('answers that wait send a frame each in turn, and who has gone meanwhile send
   expect(stepped).toEqual([0, 2, 0, 2, 0, 2]);
 });
 
-it('answers that wait cost each its turn, and none a look at all the others', () => {
+it('the cost of a waiting answer does not grow with the number of others', () => {
   const answers = 1000;
   const { outlet, stepped } = start(answers);
   const { indexOf } = Array.prototype;

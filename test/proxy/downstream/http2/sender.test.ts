@@ -23,8 +23,8 @@ function start() {
   return { allowed, clock, sender, sent, waiting, data: (text: string) => sender.data(Buffer.from(text)) };
 }
 
-describe('an answer', () => {
-  it('without a body is one frame, with the names that are put in no table', () => {
+describe('an HTTP/2 answer', () => {
+  it('without a body is one frame with the never-indexed names', () => {
     const { sender, sent, waiting } = start();
     sender.interim([':status', '103'], ['link']);
     sender.interim([':status', '103']);
@@ -35,7 +35,7 @@ describe('an answer', () => {
     expect(waiting.size).toBe(0);
   });
 
-  it('of small pieces has them share frames, of which one is the last if all is said', () => {
+  it('of small pieces shares frames, of which one ends the stream if the end is known', () => {
     const { data, sender, sent } = start();
     sender.head(HEAD);
     data('one ');
@@ -46,7 +46,7 @@ describe('an answer', () => {
     expect(sent()).toEqual(['fields :status,200', 'data one ', 'data two three last', 'sent']);
   });
 
-  it('whose end is not said yet is sent as far as it goes, and ended by an empty frame', () => {
+  it('whose end is not known yet is sent so far and ended later by an empty frame', () => {
     const { data, sender, sent } = start();
     sender.head(HEAD);
     data('one');
@@ -56,7 +56,7 @@ describe('an answer', () => {
     expect(sent()).toEqual(['data  last', 'sent']);
   });
 
-  it('ends with its trailers, none of which is put in a table', () => {
+  it('ends with its trailers, none of which is indexed', () => {
     const { data, sender, sent } = start();
     sender.head(HEAD);
     data('one');
@@ -69,7 +69,7 @@ describe('an answer', () => {
     ]);
   });
 
-  it('of trailers alone has its head before them', () => {
+  it('of trailers only has its head before them', () => {
     const { sender, sent } = start();
     sender.head(HEAD);
     sender.end(TRAILERS, PATIENCE_MS);
@@ -84,8 +84,8 @@ describe('an answer', () => {
   });
 });
 
-describe('a piece that is not small', () => {
-  it('goes at once, without a flush', () => {
+describe('a large piece of an answer', () => {
+  it('is sent at once without a flush', () => {
     const { data, sender, sent } = start();
     sender.head(HEAD);
     data(LARGE);
@@ -96,7 +96,7 @@ describe('a piece that is not small', () => {
     expect(sent()).toEqual([`data ${'a'.repeat(4096)} last`, 'sent']);
   });
 
-  it('goes as far as it may, and the rest when there is room', () => {
+  it('is sent as far as the window allows, and the rest when it opens', () => {
     const { allowed, data, sender, sent, waiting } = start();
     allowed.window = 1000;
     sender.head(HEAD);
@@ -110,7 +110,7 @@ describe('a piece that is not small', () => {
     expect(waiting.size).toBe(0);
   });
 
-  it('goes behind what waits', () => {
+  it('is sent after what already waits', () => {
     const { data, sender, sent } = start();
     sender.head(HEAD);
     data('first ');
@@ -120,7 +120,7 @@ describe('a piece that is not small', () => {
     expect(sent().join('').replaceAll('data ', '')).toBe(`fields :status,200first ${LARGE}`);
   });
 
-  it('waits whole where the socket takes no more', () => {
+  it('waits whole when the socket is full', () => {
     const { allowed, data, sender, sent } = start();
     allowed.room = false;
     sender.head(HEAD);
@@ -135,8 +135,8 @@ describe('a piece that is not small', () => {
   });
 });
 
-describe('an app that keeps its answer waiting', () => {
-  it('is waited for as long as it may take, and no longer', async () => {
+describe('an app that keeps an answer waiting', () => {
+  it('is waited for until the timeout and no longer', async () => {
     const { allowed, clock, data, sender, sent } = start();
     allowed.window = 0;
     sender.head(HEAD);
@@ -149,7 +149,7 @@ describe('an app that keeps its answer waiting', () => {
     expect(sent()).toEqual(['too late']);
   });
 
-  it('and makes room in time is not too late', async () => {
+  it('and opens the window in time is not timed out', async () => {
     const { allowed, clock, data, sender, sent, waiting } = start();
     allowed.window = 0;
     sender.head(HEAD);
@@ -163,7 +163,7 @@ describe('an app that keeps its answer waiting', () => {
     expect(sent()).toEqual([]);
   });
 
-  it('gets a frame at a time as it makes room, until there is none', () => {
+  it('gets one frame at a time as it opens the window', () => {
     const { allowed, data, sender, sent } = start();
     allowed.window = 0;
     sender.head(HEAD);
@@ -179,7 +179,7 @@ describe('an app that keeps its answer waiting', () => {
     ]);
   });
 
-  it('is told of no room where nobody asked, nor while something waits, nor while the socket is full', () => {
+  it('is not timed when nothing was asked for, something waits, or the socket is full', () => {
     const { allowed, data, sender, sent } = start();
     sender.head(HEAD);
     data('one');
@@ -201,7 +201,7 @@ describe('an app that keeps its answer waiting', () => {
     expect(sent()).toEqual(['caught up']);
   });
 
-  it('is waited for, too, where all is sent and the socket is full', () => {
+  it('is also timed when everything is sent and the socket is full', () => {
     const { allowed, sender, sent, data } = start();
     sender.head(HEAD);
     data('one');
@@ -214,7 +214,7 @@ describe('an app that keeps its answer waiting', () => {
   });
 });
 
-it('nothing is sent of an answer that is over, and nobody waits for it', async () => {
+it('nothing is sent of an ended answer, and nothing waits for it', async () => {
   const { allowed, clock, data, sender, sent, waiting } = start();
   allowed.window = 0;
   sender.head(HEAD);

@@ -37,7 +37,7 @@ it.each([
     frame(Type.HEADERS, Flag.END_STREAM, 3, HEAD.subarray(9, 12)),
   ],
   ['SETTINGS', frame(Type.SETTINGS, 0, 0, Buffer.alloc(6)).subarray(0, 11)],
-])('%s may take no longer beside a request than on an idle connection', async (_, part) => {
+])('%s has no more time beside an open request than on an idle connection', async (_, part) => {
   const app = await startBusy();
   await app.send(part);
   await app.clock.advance(HEADER_MS - 100);
@@ -55,7 +55,7 @@ it.each([
   expect(app.sink.writableEnded).toBe(true);
 });
 
-it('one that drips is not slow enough to start its time anew', async () => {
+it('a partial head that arrives octet by octet does not restart its timeout', async () => {
   const app = await startBusy();
   for (let at = 0; at < 8; at++) {
     await app.send(HEAD.subarray(at, at + 1));
@@ -64,7 +64,7 @@ it('one that drips is not slow enough to start its time anew', async () => {
   expect(goingAway(app)).toBe(true);
 });
 
-it('a frame that came whole in time has no bound any more', async () => {
+it('a frame that arrived whole in time is not timed any more', async () => {
   const app = await startBusy();
   await app.send(HEAD.subarray(0, 12));
   await app.clock.advance(HEADER_MS - 100);
@@ -73,7 +73,7 @@ it('a frame that came whole in time has no bound any more', async () => {
   expect(goingAway(app)).toBe(false);
 });
 
-it('how long DATA may take is for the request to say', async () => {
+it('the time for DATA is set by the request', async () => {
   const app = await startBusy();
   await app.send(frame(Type.DATA, 0, 1, 'slow body').subarray(0, 12));
   await app.clock.advance(HEADER_MS * 2);

@@ -65,8 +65,8 @@ function begin({ method = 'POST', fields = [], endStream = false, ...ports }: As
   };
 }
 
-describe('a body', () => {
-  it('goes upstream as it comes, and is given back when it has been taken', () => {
+describe('the body of an HTTP/2 request', () => {
+  it('is sent upstream as it comes, and its window is returned once it was taken', () => {
     const { read, sent, stream, upstreamGot } = begin();
     expect([stream.requestComplete, stream.inputEnded]).toEqual([false, false]);
     stream.takeData(Buffer.from('one'), false);
@@ -82,7 +82,7 @@ describe('a body', () => {
     expect(upstreamGot()).toBe(`${chunk('one')}${chunk('four')}0\r\n\r\n`);
   });
 
-  it('ends with its trailers, of which those pass that may', () => {
+  it('ends with its trailers, of which the allowed ones are forwarded', () => {
     const { read, stream, upstreamGot } = begin({ fields: ['te', 'trailers'] });
     read('one');
     stream.takeTrailers(['x-sum', '7', 'authorization', 'Bearer smuggled']);
@@ -91,7 +91,7 @@ describe('a body', () => {
     expect(upstreamGot()).toBe(`${chunk('one')}0\r\nx-sum: 7\r\n\r\n`);
   });
 
-  it('waits while there is no token, and as much of the window with it', async () => {
+  it('waits for the token together with its window', async () => {
     const token = Promise.withResolvers<string>();
     const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
     const { read, sent, stream, upstreamGot } = begin({ bearer });
@@ -106,7 +106,7 @@ describe('a body', () => {
     expect(sent()).toEqual(['gives 6 back']);
   });
 
-  it('that was passed on stays counted while the upstream is behind', () => {
+  it('that the upstream has not taken stays counted in the window', () => {
     const { read, sent, stream } = begin();
     stream.takeData(Buffer.from('one'), false);
     stream.pause();
@@ -117,14 +117,14 @@ describe('a body', () => {
     expect(sent()).toEqual(['gives 7 back']);
   });
 
-  it('that nobody had wait is given back after its read, and not before', () => {
+  it('has its window returned after the read, not during it', () => {
     const { sent, stream } = begin();
     stream.takeData(Buffer.from('one'), false);
     stream.resume();
     expect(sent()).toEqual([]);
   });
 
-  it('ends once', () => {
+  it('ends only once', () => {
     const { read, stream, upstreamGot } = begin();
     read('one', true);
     stream.pause();
@@ -132,7 +132,7 @@ describe('a body', () => {
     expect(upstreamGot()).toBe(`${chunk('one')}0\r\n\r\n`);
   });
 
-  it('comes in its order where some of it waits', () => {
+  it('keeps its order when part of it waits', () => {
     const { read, stream, upstreamGot } = begin();
     stream.pause();
     read('one ');
@@ -141,7 +141,7 @@ describe('a body', () => {
     expect(upstreamGot()).toBe(`${chunk('one ')}${chunk('two')}0\r\n\r\n`);
   });
 
-  it('of a request that is over is given back at once, and goes nowhere', () => {
+  it('of a finished request is dropped and its window returned at once', () => {
     const { read, sent, stream } = begin({ route: { match: { pathPrefix: '/api' } } });
     sent();
     stream.pause();
@@ -151,7 +151,7 @@ describe('a body', () => {
     expect([stream.inputEnded, sent()]).toEqual([true, ['gives 5 back']]);
   });
 
-  it('that waits is given back when the request ends', () => {
+  it('that waits has its window returned when the request ends', () => {
     const { read, sent, stream } = begin();
     stream.takeData(Buffer.from('one'), false);
     stream.pause();
@@ -165,7 +165,7 @@ describe('a body', () => {
   });
 });
 
-describe('100-continue', () => {
+describe('100-continue over HTTP/2', () => {
   it.each<[string, Asked, boolean]>([
     ['where it is asked for', { fields: ['expect', '100-Continue'] }, true],
     [
@@ -176,11 +176,11 @@ describe('100-continue', () => {
     ['where something else is', { fields: ['expect', 'x'] }, false],
     ['of a request without it', {}, false],
     ['of a request without a body', { fields: ['expect', '100-continue'], endStream: true }, false],
-  ])('is waited for %s: %s %s', (_, asked, awaits) => {
+  ])('is awaited %s: %s %s', (_, asked, awaits) => {
     expect(begin(asked).stream.awaitsContinue).toBe(awaits);
   });
 
-  it('is passed on once, to who waits for it, and other informational answers always', () => {
+  it('is passed on once if it was asked for; other interim answers always are', () => {
     const { sent, stream, upstream } = begin({ fields: ['expect', '100-continue'] });
     upstream().bring('HTTP/1.1 100 Continue\r\n\r\n');
     upstream().bring('HTTP/1.1 100 Continue\r\n\r\n');
@@ -194,8 +194,8 @@ describe('100-continue', () => {
   });
 });
 
-describe('an answer', () => {
-  it('of an upstream leaves whole, and was of use', async () => {
+describe('an answer over HTTP/2', () => {
+  it('of an upstream is sent whole and offsets resets', async () => {
     const { clock, counted, load, sent, stream, upstream } = begin({ method: 'GET', endStream: true });
     upstream().bring(ok('fine'));
     expect(sent()).toEqual([
@@ -211,7 +211,7 @@ describe('an answer', () => {
     expect([load.inFlight, await counted(200)]).toEqual([0, 1]);
   });
 
-  it('to a request that is not at its end says that the rest is not wanted', () => {
+  it('to an incomplete request resets it with NO_ERROR', () => {
     const { read, sent, upstream } = begin();
     read('some');
     sent();
@@ -219,7 +219,7 @@ describe('an answer', () => {
     expect(sent().slice(-3)).toEqual(['reset NO_ERROR', `leaves in ${IDLE_MS} ms`, 'released']);
   });
 
-  it('of the sidecar’s own has cost nothing, and to HEAD has no body', () => {
+  it('of the sidecar itself offsets no resets, and has no body for HEAD', () => {
     const refused = { endStream: true, route: { ...SPARE, match: { pathPrefix: '/api' } } };
     const [head] = begin({ ...refused, method: 'HEAD' }).sent();
     expect(head).toMatch(/^fields :status,404,.* last$/);
@@ -239,7 +239,7 @@ describe('an answer', () => {
     expect(next).toBe('useful');
   });
 
-  it('that has none has no body, whoever brings one', () => {
+  it('without a body ignores data given to it', () => {
     const { sent, stream } = begin({ method: 'GET', endStream: true });
     stream.respond({ status: 200, reason: '', fields: [], connectionOptions: [] }, 'none');
     stream.data(Buffer.from('x'));
@@ -257,7 +257,7 @@ describe('an answer', () => {
     ]);
   });
 
-  it('that the app makes no room for has the upstream wait, and goes on when there is', () => {
+  it('pauses the upstream when the window is used up, and resumes it when that opens', () => {
     const { allowed, sent, stream, upstream, waiting } = begin({ method: 'GET', endStream: true });
     allowed.window = 3;
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 8'], 'four'));
@@ -269,7 +269,7 @@ describe('an answer', () => {
     expect([waiting.size, upstream().sink.isPaused()]).toEqual([0, false]);
   });
 
-  it('that the app does not take in time is reset', async () => {
+  it('is reset when the app does not open the window in time', async () => {
     const { allowed, clock, counted, sent, upstream } = begin({ method: 'GET', endStream: true });
     allowed.window = 0;
     upstream().bring(ok('fine'));
@@ -282,12 +282,12 @@ describe('an answer', () => {
   });
 });
 
-describe('an answer that is cut', () => {
+describe('an HTTP/2 answer that is cut', () => {
   it.each([
     ['by the end of the upstream’s connection', undefined, 'INTERNAL_ERROR'],
-    ['by a reset that means the same to the app', ErrorCode.CANCEL, 'CANCEL'],
-    ['by one that asks for calm', ErrorCode.ENHANCE_YOUR_CALM, 'ENHANCE_YOUR_CALM'],
-    ['by one that speaks of the upstream’s connection', ErrorCode.PROTOCOL_ERROR, 'INTERNAL_ERROR'],
+    ['by CANCEL', ErrorCode.CANCEL, 'CANCEL'],
+    ['by ENHANCE_YOUR_CALM', ErrorCode.ENHANCE_YOUR_CALM, 'ENHANCE_YOUR_CALM'],
+    ['by a code about the upstream’s connection', ErrorCode.PROTOCOL_ERROR, 'INTERNAL_ERROR'],
   ])('%s is sent as far as it came, and reset', (_, code, told) => {
     const { sent, stream, upstream } = begin({ method: 'GET', endStream: true });
     upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9']));
@@ -300,15 +300,15 @@ describe('an answer that is cut', () => {
   });
 });
 
-describe('an app that', () => {
-  it('has gone is counted as 499, and its upstream is let go', async () => {
+describe('an HTTP/2 app that', () => {
+  it('has left is counted as 499, and its upstream request is aborted', async () => {
     const { counted, load, sent, stream, upstream } = begin();
     stream.gone(true);
     expect(sent()).toEqual(['released']);
     expect([upstream().connection.socket.destroyed, load.inFlight, await counted(499)]).toEqual([true, 0, 1]);
   });
 
-  it('has gone amid its answer is sent no more of it', async () => {
+  it('has left amid its answer gets no more of it', async () => {
     const { allowed, clock, sent, stream, upstream, waiting } = begin({ method: 'GET', endStream: true });
     allowed.window = 0;
     upstream().bring(ok('fine'));
@@ -321,7 +321,7 @@ describe('an app that', () => {
     expect(sent()).toEqual([]);
   });
 
-  it('will say no more of a request that is not whole has it reset', async () => {
+  it('ends its side amid a request has it reset', async () => {
     const { counted, sent, stream } = begin();
     stream.leave();
     expect(sent()).toEqual(['reset CANCEL', 'released']);
@@ -358,8 +358,8 @@ function tunnelling({ endStream = false } = {}) {
   return { ...served, sink, endings, say: (text: string) => bring(Buffer.from(text)) };
 }
 
-describe('a tunnel', () => {
-  it('passes what came before it stood, and all that comes, both ways', () => {
+describe('an HTTP/2 tunnel', () => {
+  it('passes early and later bytes in both directions', () => {
     const { read, say, sent, sink } = tunnelling();
     read('more');
     expect(sink.text).toBe('early more');
@@ -368,11 +368,11 @@ describe('a tunnel', () => {
     expect(sent()).toEqual(['data back']);
   });
 
-  it('whose app ended its side before it stood has ended the other’s', () => {
+  it('passes on a half-close that came before it was open', () => {
     expect(tunnelling({ endStream: true }).sink.writableEnded).toBe(true);
   });
 
-  it('ends each direction by itself, and was of use when both have ended', async () => {
+  it('ends each direction independently and counts as useful when both have ended', async () => {
     const { read, sent, sink, endings } = tunnelling();
     read('', true);
     expect(sink.writableEnded).toBe(true);
@@ -383,7 +383,7 @@ describe('a tunnel', () => {
     expect(endings).toEqual(['soon']);
   });
 
-  it('whose upstream ends first ends with the app’s end', () => {
+  it('ends with the app’s end after the upstream ended first', () => {
     const { read, sent, sink } = tunnelling();
     sink.emit('end');
     expect(sent()).toEqual(['data  last']);
@@ -392,7 +392,7 @@ describe('a tunnel', () => {
     expect(sent()).toEqual(['useful', `leaves in ${IDLE_MS} ms`, 'gives 3 back', 'released']);
   });
 
-  it('that the app makes no room in has the upstream wait, and goes on when there is', () => {
+  it('pauses the upstream when the app’s window is used up, and resumes it later', () => {
     const { allowed, say, sent, sink, stream } = tunnelling();
     allowed.window = 3;
     say('four');
@@ -402,7 +402,7 @@ describe('a tunnel', () => {
     expect([sent(), sink.isPaused()]).toEqual([['data r'], false]);
   });
 
-  it('that the upstream is slow in has the app wait, whose window is not given back', () => {
+  it('keeps the app’s window closed while the upstream is slow', () => {
     const { read, sent, sink } = tunnelling();
     sink.stuck = true;
     read('x'.repeat(100_000));
@@ -414,7 +414,7 @@ describe('a tunnel', () => {
     expect(sink.text.length).toBe('early '.length + 100_004);
   });
 
-  it('whose end the app makes no room for is cut on both sides in time', async () => {
+  it('is cut on both sides when the app does not take its end in time', async () => {
     const { allowed, clock, endings, read, say, sent, sink } = tunnelling();
     allowed.window = 0;
     say('last');
@@ -428,7 +428,7 @@ describe('a tunnel', () => {
     expect(endings).toEqual(['at once']);
   });
 
-  it('whose upstream has ended and closed is over, and the rest of what the app says not wanted', () => {
+  it('whose upstream ended and closed is over, and the rest from the app is not wanted', () => {
     const { sent, sink } = tunnelling();
     sink.push(null);
     sink.emit('end');
@@ -438,7 +438,7 @@ describe('a tunnel', () => {
     expect(sent()).toEqual(['reset NO_ERROR', `leaves in ${IDLE_MS} ms`, 'released']);
   });
 
-  it('whose upstream has closed before all has been sent is over when it is', () => {
+  it('whose upstream closed before all was sent is over once it has been sent', () => {
     const { allowed, say, sent, sink, stream } = tunnelling();
     allowed.window = 0;
     say('last');
@@ -454,13 +454,13 @@ describe('a tunnel', () => {
   it.each([
     ['reset', true, 'reset'],
     ['left', false, 'at once'],
-  ])('that the app has %s is ended for the upstream alike', (_, byReset, how) => {
+  ])('that the app has %s is closed in the same way at the upstream', (_, byReset, how) => {
     const { endings, sent, stream } = tunnelling();
     stream.gone(byReset);
     expect([endings, sent()]).toEqual([[how], ['released']]);
   });
 
-  it('whose app will say no more before its end is reset, and closed upstream', () => {
+  it('whose app half-closes the connection is reset and closed upstream', () => {
     const { endings, sent, stream } = tunnelling();
     stream.leave();
     expect([endings, sent()]).toEqual([['at once'], ['reset CANCEL', 'released']]);

@@ -25,7 +25,7 @@ function start() {
   return { tunnel, told: () => told.splice(0) };
 }
 
-it('says what its stream says, and does what it is told', () => {
+it('a tunnel end of an HTTP/2 stream forwards calls and state in both directions', () => {
   const { tunnel, told } = start();
   expect(told()).toEqual(['proceed']);
   tunnel.bytes(Buffer.from('x'));
@@ -37,7 +37,7 @@ it('says what its stream says, and does what it is told', () => {
   expect(told()).toEqual(['bytes x', 'writable', 'hold', 'proceed', 'write y', 'end output']);
 });
 
-it('is over when both directions have ended, whichever is first', () => {
+it('an HTTP/2 tunnel is over when both directions have ended, in either order', () => {
   const app = start();
   app.told();
   app.tunnel.inputEnded();
@@ -51,7 +51,7 @@ it('is over when both directions have ended, whichever is first', () => {
   expect(upstream.told()).toEqual(['ended', 'finish', 'closed whole']);
 });
 
-it('whose upstream has closed is over once all has been sent', () => {
+it('an HTTP/2 tunnel whose upstream closed is over once all has been sent', () => {
   const { tunnel, told } = start();
   told();
   tunnel.close();
@@ -70,7 +70,7 @@ it.each<[string, (tunnel: Http2Tunnel) => void, string[]]>([
   ['left', (tunnel) => tunnel.gone(false), ['closed dropped']],
   ['idle for too long', (tunnel) => tunnel.drop(), [`finish ${ErrorCode.CANCEL}`, 'closed dropped']],
   ['broken off', (tunnel) => tunnel.breakOff(), [`finish ${ErrorCode.CONNECT_ERROR}`, 'closed dropped']],
-])('that is %s is over once, whatever comes after', (_, end, expected) => {
+])('an HTTP/2 tunnel that is %s is over once, whatever follows', (_, end, expected) => {
   const { tunnel, told } = start();
   told();
   end(tunnel);

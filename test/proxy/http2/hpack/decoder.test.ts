@@ -11,7 +11,7 @@ function decoder(limits = LIMITS): HpackDecoder {
 /** `a: b`, put in the table. */
 const A_B = '4001 61 01 62';
 
-describe('faults, all of which end the connection', () => {
+describe('an HPACK decoding error ends the connection', () => {
   test.each([
     ['hpack_index', 'index 0', '80'],
     ['hpack_index', 'an entry that the table does not have', 'be'],
@@ -33,12 +33,12 @@ describe('faults, all of which end the connection', () => {
     ['hpack_huffman', 'padding that is not ones, in a value', '00 01 61 81 1e'],
     ['hpack_table_size', 'a table size update after a field', '82 20'],
     ['hpack_table_size', 'a table size above the limit', '3f e2 1f'],
-  ])('%s: %s', (reason, _what, wire) => {
+  ])('for %s: %s', (reason, _what, wire) => {
     expect(decoder().decode(hex(wire))).toMatchObject({ kind: 'connection_fault', code: 9, reason });
   });
 });
 
-test('every octet has its Huffman code', () => {
+test('every octet decodes from its Huffman code', () => {
   const wire = `
 ffc7fffd8fffffe2fffffe3fffffe4fffffe5fffffe6fffffe7fffffe8ffffeafffffff3fffffa7fffffabffffffdfffffeb
 fffffecfffffedfffffeefffffefffffff0ffffff1ffffff2fffffffbfffffcffffffd3fffffd7fffffdbfffffdffffffe3f
@@ -60,8 +60,8 @@ ffd3fffffabfffff5fffffff7ffffecfffffdbfffffbbfffff7ffffff0fffffbbf`;
   });
 });
 
-describe('fields that are never to be indexed', () => {
-  test('are named, and put in no table', () => {
+describe('HPACK fields that are never indexed', () => {
+  test('are reported by name and not put into the table', () => {
     const block = hex(`82 1001 61 01 62 ${A_B} 1f 08 01 63`);
     expect(decoder().decode(block)).toEqual({
       kind: 'fields',
@@ -71,8 +71,8 @@ describe('fields that are never to be indexed', () => {
   });
 });
 
-describe('a section that is larger than the limits', () => {
-  test('is dropped from the first field that is too much, and the table stays in step', () => {
+describe('an HPACK field section over the limit', () => {
+  test('is dropped from the first excess field on, and the table stays in step', () => {
     for (const limits of [
       { sectionBytes: 33, sectionFields: 200 },
       { sectionBytes: 65_536, sectionFields: 0 },
@@ -89,7 +89,7 @@ describe('a section that is larger than the limits', () => {
     expect(later.decode(hex('be bf'))).toMatchObject({ fields: ['c', 'd', 'a', 'b'] });
   });
 
-  test('counts 32 octets for every field, as SETTINGS_MAX_HEADER_LIST_SIZE does', () => {
+  test('counts 32 octets for each field, as SETTINGS_MAX_HEADER_LIST_SIZE does', () => {
     expect(decoder({ sectionBytes: 68, sectionFields: 2 }).decode(hex(`${A_B} be`))).toMatchObject({
       kind: 'fields',
     });
@@ -99,7 +99,7 @@ describe('a section that is larger than the limits', () => {
     });
   });
 
-  test('costs no memory, though a few octets name much', () => {
+  test('takes no memory even if a few octets expand to much', () => {
     const bomb = decoder();
     const value = Buffer.alloc(4000, 'x');
     expect(bomb.decode(Buffer.concat([hex('4001 61 7f a11e'), value]))).toMatchObject({ kind: 'fields' });
@@ -111,8 +111,8 @@ describe('a section that is larger than the limits', () => {
   });
 });
 
-describe('integers', () => {
-  test('of four octets after the prefix are read, the fifth is too many', () => {
+describe('HPACK integers', () => {
+  test('may have four octets after the prefix; a fifth is refused', () => {
     // 128: 127 and 1, which is written with zeros after it.
     expect(decoder().decode(hex(`00 01 61 7f 81 80 80 00 ${'78'.repeat(128)}`))).toMatchObject({
       fields: ['a', 'x'.repeat(128)],
@@ -123,7 +123,7 @@ describe('integers', () => {
   });
 });
 
-describe('the table size', () => {
+describe('the HPACK dynamic table size', () => {
   test('may be changed by updates at the beginning of a block', () => {
     const one = decoder();
     one.decode(hex(A_B));
@@ -131,7 +131,7 @@ describe('the table size', () => {
     expect(one.decode(hex('be'))).toMatchObject({ reason: 'hpack_index' });
   });
 
-  test('must be said to be smaller once a smaller limit was acknowledged', () => {
+  test('must be reduced once a smaller limit was acknowledged', () => {
     const one = decoder();
     one.setLimit(64);
     expect(one.decode(hex('82'))).toMatchObject({ reason: 'hpack_table_size' });
@@ -142,7 +142,7 @@ describe('the table size', () => {
     expect(another.decode(hex('3f 22 82'))).toMatchObject({ reason: 'hpack_table_size' });
   });
 
-  test('may grow with a larger limit, but need not', () => {
+  test('may grow with a larger limit but need not', () => {
     const one = decoder();
     one.setLimit(8192);
     expect(one.decode(hex('82'))).toMatchObject({ kind: 'fields' });
@@ -151,7 +151,7 @@ describe('the table size', () => {
   });
 });
 
-test('the version of the table tells whether the same block still means the same', () => {
+test('the version of the HPACK table changes whenever the same block may mean something else', () => {
   const one = decoder();
   const before = one.tableVersion;
   one.decode(hex('82 00 01 61 01 62'));

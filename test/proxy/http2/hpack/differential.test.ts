@@ -6,7 +6,7 @@ import { newTally, runCase } from './fuzz/differential.ts';
 const SEQUENCES = volume(8, 24);
 const SEED = 20_261_128;
 
-test('after every block of a long sequence the decoder has read what nghttp2, or a writer of all forms, has written', async () => {
+test('the HPACK decoder reads each block of a long sequence as nghttp2, or a writer of all forms, wrote it', async () => {
   const tally = newTally();
   for (let caseNumber = 0; caseNumber < SEQUENCES; caseNumber++) {
     await runCase(SEED, caseNumber, tally, undefined);

@@ -6,7 +6,7 @@ function contents(table: DynamicTable): string[] {
   return Array.from({ length: table.entries }, (_, index) => `${table.name(index)}=${table.value(index)}`);
 }
 
-test('the newest comes first, and the oldest goes when there is no room', () => {
+test('in the HPACK table the newest entry comes first and the oldest is evicted', () => {
   const table = new DynamicTable(34 * 2);
   table.add('a', '1');
   table.add('b', '2');
@@ -16,7 +16,7 @@ test('the newest comes first, and the oldest goes when there is no room', () => 
   expect(table.bytes).toBe(68);
 });
 
-test('an entry larger than the table leaves it empty', () => {
+test('an HPACK entry larger than the table empties it', () => {
   const table = new DynamicTable(40);
   table.add('a', '1');
   table.add('b', '123456789');
@@ -24,7 +24,7 @@ test('an entry larger than the table leaves it empty', () => {
   expect(table.bytes).toBe(0);
 });
 
-test('behaves like a list that is cut at its end', () => {
+test('the HPACK table behaves like a list that is cut at its end', () => {
   const step = fc.oneof(
     fc.tuple(fc.constantFrom('add'), fc.string({ maxLength: 40 })),
     fc.tuple(fc.constantFrom('resize'), fc.integer({ min: 0, max: 3000 })),

@@ -19,7 +19,7 @@ function encoded(
   return Buffer.from(output.take());
 }
 
-describe('each representation', () => {
+describe('the HPACK encoder writes', () => {
   test.each([
     ['name and value in the static table', [':method', 'POST', ':status', '404', ':path', '/'], '83 8d 84'],
     ['an empty value of the static table', ['accept', ''], '93'],
@@ -30,7 +30,7 @@ describe('each representation', () => {
     expect(encoded(fields)).toEqual(hex(wire));
   });
 
-  test('credentials, and what came so, are never indexed', () => {
+  test('credentials, and fields received so, as never indexed', () => {
     expect(encoded(['authorization', 'x'])).toEqual(hex('1f08 01 78'));
     expect(encoded(['proxy-authorization', 'x'])).toEqual(hex('1f22 01 78'));
     expect(encoded(['te', 'x', ':path', '/', 'a', 'b'], ['te', ':path'])).toEqual(
@@ -39,7 +39,7 @@ describe('each representation', () => {
   });
 });
 
-test('what is written is read back, and no table remembers it', () => {
+test('what the HPACK encoder writes reads back and enters no table', () => {
   const octet = fc.integer({ min: 1, max: 255 }).filter((code) => code !== 10 && code !== 13);
   const text = fc.array(octet, { maxLength: 300 }).map((codes) => String.fromCharCode(...codes));
   const name = fc.oneof(fc.constantFrom(':path', 'accept', 'via', 'x-y', 'cookie'), text);
@@ -56,13 +56,16 @@ test('what is written is read back, and no table remembers it', () => {
   );
 });
 
-test.each([126, 127, 128, 254, 255, 16_510, 16_511, 70_000])('a value of %d octets', (length) => {
-  const fields = ['x', 'v'.repeat(length)];
-  expect(new HpackDecoder(LIMITS).decode(encoded(fields))).toMatchObject({ fields });
-});
+test.each([126, 127, 128, 254, 255, 16_510, 16_511, 70_000])(
+  'HPACK encodes a value of %d octets',
+  (length) => {
+    const fields = ['x', 'v'.repeat(length)];
+    expect(new HpackDecoder(LIMITS).decode(encoded(fields))).toMatchObject({ fields });
+  },
+);
 
-describe('a peer whose table is smaller than it was', () => {
-  test('is told once, at the beginning of a block, that it is empty', () => {
+describe('an HPACK peer whose table became smaller', () => {
+  test('gets one table size update to zero at the beginning of a block', () => {
     const encoder = new HpackEncoder();
     encoder.setPeerTableSize(4096);
     expect(encoded([':method', 'GET'], [], encoder)).toEqual(hex('82'));
@@ -72,7 +75,7 @@ describe('a peer whose table is smaller than it was', () => {
     expect(encoded([':method', 'GET'], [], encoder)).toEqual(hex('82'));
   });
 
-  test('reads what follows', () => {
+  test('reads the following blocks', () => {
     const encoder = new HpackEncoder();
     const decoder = new HpackDecoder(LIMITS);
     encoder.setPeerTableSize(0);
@@ -83,7 +86,7 @@ describe('a peer whose table is smaller than it was', () => {
   });
 });
 
-describe('the second line of defence', () => {
+describe('the check in the HPACK encoder', () => {
   const long = 'x'.repeat(100);
   test.each([
     ['a CR', 'x\r'],
@@ -97,13 +100,13 @@ describe('the second line of defence', () => {
     expect(() => encoded([value, 'x'])).toThrow(expect.objectContaining({ code: 'internal' }));
   });
 
-  test('refuses a name without a value, and keeps the value out of the message', () => {
+  test('refuses a name without a value and does not quote the value', () => {
     expect(() => encoded(['x'])).toThrow('no value');
     expect(() => encoded(['authorization', 'Bearer secret\n'])).toThrow(/^(?!.*secret)/);
   });
 });
 
-test('an encoder that is quiet holds nothing of the head that its last field was cut from', async () => {
+test('an idle HPACK encoder holds no reference to the head of its last field', async () => {
   const heads = 100;
   const bytes = 100_000;
   await collectGarbage();

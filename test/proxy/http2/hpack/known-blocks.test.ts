@@ -100,7 +100,7 @@ function write({ size, parts }: Block, table: Table): readonly [string, readonly
   return [wire, fields];
 }
 
-test('in long sequences, a decoder that remembers blocks reads each like one that does not, and like the table says', () => {
+test('in long random sequences, a decoder that remembers blocks reads each like one that does not', () => {
   fc.assert(
     fc.property(
       fc.array(block, { minLength: 1, maxLength: 12 }),
@@ -123,7 +123,7 @@ test('in long sequences, a decoder that remembers blocks reads each like one tha
   );
 });
 
-test('a long block between two equal short ones leaves nothing in what the short one adds', () => {
+test('a long block between two equal short ones does not change the fields of the short one', () => {
   const decoder = new HpackDecoder(LIMITS, new KnownBlocks());
   const short = hex(`40${string('a')}${string('b')}`);
   decoder.decode(short);
@@ -135,7 +135,7 @@ test('a long block between two equal short ones leaves nothing in what the short
   expect(decoder.decode(hex(integer(0x80, 0x7f, 64)))).toMatchObject({ fields: ['a', 'b'] });
 });
 
-test('the fields of a block that came again are one array, and lasting', () => {
+test('the fields of a repeated block are the same array', () => {
   const decoder = new HpackDecoder(LIMITS, new KnownBlocks());
   const [first, second, third] = [1, 2, 3].map(() => decoder.decode(hex('82 40 0161 0162')));
   expect(second).toBe(first);
@@ -145,7 +145,7 @@ test('the fields of a block that came again are one array, and lasting', () => {
   expect(isLasting(other.kind === 'fields' ? other.fields : [])).toBe(false);
 });
 
-test('of many blocks a few are known, and none that is large', () => {
+test('a few of many blocks are remembered, and no large one', () => {
   const decoder = new HpackDecoder(LIMITS, new KnownBlocks());
   const plain = (value: number) => hex(`00 0161 01 ${(0x30 + value).toString(16)}`);
   const before = decoder.decode(plain(0));
@@ -157,7 +157,7 @@ test('of many blocks a few are known, and none that is large', () => {
   expect(decoder.decode(large)).not.toBe(one);
 });
 
-test('a small block that says much by the table is not known', () => {
+test('a small block that expands to many fields is not remembered', () => {
   const decoder = new HpackDecoder(LIMITS, new KnownBlocks());
   const added = decoder.decode(Buffer.concat([hex('40 0161 7f a1 0f'), Buffer.alloc(2080, 'x')]));
   expect(added).toMatchObject({ kind: 'fields', fields: ['a', 'x'.repeat(2080)] });

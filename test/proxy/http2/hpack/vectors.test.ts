@@ -128,11 +128,11 @@ function decodeAll(cases: readonly Case[]): void {
   }
 }
 
-describe('RFC 7541, Appendix C', () => {
+describe('HPACK examples of RFC 7541, Appendix C', () => {
   test.each(APPENDIX_C)('%s', (_name, cases) => decodeAll(cases));
 });
 
-describe('what other encoders write', () => {
+describe('HPACK blocks written by other encoders', () => {
   const files = readdirSync(VECTORS).filter((file) => file.endsWith('.json'));
   test.each(files)('%s', (file) => {
     const { cases } = JSON.parse(readFileSync(join(VECTORS, file), 'utf8')) as { cases: Case[] };

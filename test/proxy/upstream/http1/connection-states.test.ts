@@ -176,15 +176,15 @@ async function idle(maxAgeMs?: number): Promise<Opened> {
   return opened;
 }
 
-describe('a connection that is being made', () => {
-  it('is ready once it stands, and not before', async () => {
+describe('an HTTP/1.1 upstream connection that is being made', () => {
+  it('is ready once it is established, not before', async () => {
     const opened = await open();
     expect(opened.connection.ready).toBe(false);
     await opened.user.until('connected');
     expect(opened.connection.ready).toBe(true);
   });
 
-  it('has a bound, and no other once it stands', async () => {
+  it('has a timeout only until it is established', async () => {
     const { connection, clock, user, events } = await open();
     await user.until('connected');
     await clock.advance(CONNECT_MS * 10);
@@ -192,7 +192,7 @@ describe('a connection that is being made', () => {
     expect(events).toEqual([]);
   });
 
-  it('is given up at the bound, however far it is', async () => {
+  it('is given up at the connect timeout', async () => {
     const { clock, user, connection } = openOn(() => new Socket());
     await clock.advance(CONNECT_MS - 1);
     expect(user.told).toEqual([]);
@@ -201,14 +201,14 @@ describe('a connection that is being made', () => {
     expect(connection.socket.destroyed).toBe(true);
   });
 
-  it('that nobody takes is unreachable', async () => {
+  it('is unreachable if nothing listens', async () => {
     const { user, events } = openOn((onread) => connect({ host: '127.0.0.1', port: 1, onread }));
     await user.until('failed');
     expect(user.told).toEqual(['failed upstream_unreachable lost']);
     expect(events).toContain('gone');
   });
 
-  it('and given up stays so, though it comes to stand', async () => {
+  it('stays given up even if it is established afterwards', async () => {
     const { user, connection } = openOn(() => new Socket());
     connection.abandon();
     connection.socket.emit('connect');
@@ -217,7 +217,7 @@ describe('a connection that is being made', () => {
     expect(user.told).toEqual([]);
   });
 
-  it('is given up at the bound on the handshake', async () => {
+  it('is given up at the connect timeout amid the TLS handshake', async () => {
     const server = createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -252,7 +252,7 @@ describe('a connection that is being made', () => {
       (peer: Socket) => void peer.write('HTTP/1.1 408 Too Late\r\n\r\n'),
       'failed upstream_protocol_error unsent',
     ],
-  ])('and is lent out fails unsent when the peer %s', async (_, act, told) => {
+  ])('fails its request as unsent when the peer %s', async (_, act, told) => {
     const { connection, user, peer } = await connected();
     act(peer);
     await user.until('failed');
@@ -260,7 +260,7 @@ describe('a connection that is being made', () => {
     expect(connection.socket.destroyed).toBe(true);
   });
 
-  it('may be given back unused, and lent out then', async () => {
+  it('may be returned unused and lent out later', async () => {
     const { connection, clock, user, events } = await connected();
     connection.giveBack();
     expect(events).toEqual(['reusable']);
@@ -270,8 +270,8 @@ describe('a connection that is being made', () => {
   });
 });
 
-describe('an idle connection', () => {
-  it('is lent out at once while it is trusted', async () => {
+describe('an idle HTTP/1.1 upstream connection', () => {
+  it('is lent out at once within the trusted time', async () => {
     const { connection, clock, events } = await idle();
     expect(events).toEqual(['reusable']);
     const user = new Recorder();
@@ -284,7 +284,7 @@ describe('an idle connection', () => {
     expect(connection.ready).toBe(true);
   });
 
-  it('is looked at first when it has been idle for longer', async () => {
+  it('is checked first after a longer idle time', async () => {
     const { connection, clock } = await idle();
     const user = new Recorder();
     await clock.advance(100);
@@ -294,7 +294,7 @@ describe('an idle connection', () => {
     expect(connection.ready).toBe(true);
   });
 
-  it('that ends while it is looked at fails unsent, and is not announced', async () => {
+  it('that ends during the check fails its request as unsent', async () => {
     const { connection, clock, peer } = await idle();
     const user = new Recorder();
     peer.end();
@@ -306,7 +306,7 @@ describe('an idle connection', () => {
     expect(connection.socket.destroyed).toBe(true);
   });
 
-  it('that is given up while it is looked at is not announced', async () => {
+  it('that is given up during the check does not report itself ready', async () => {
     const { connection, clock } = await idle();
     const user = new Recorder();
     expect(connection.lend(user, 0, clock.now())).toBe(true);
@@ -315,7 +315,7 @@ describe('an idle connection', () => {
     expect(user.told).toEqual([]);
   });
 
-  it('is given back as it was: no younger, and lent out no longer', async () => {
+  it('returned unused keeps its age and idle time', async () => {
     const { connection, clock, events, user } = await idle();
     await clock.advance(30_000);
     expect(connection.lend(user, TRUST, clock.now())).toBe(true);
@@ -351,7 +351,7 @@ describe('an idle connection', () => {
     expect(user.told).toEqual([]);
   });
 
-  it('is not lent out when it is too old', async () => {
+  it('is not lent out beyond its maximal age', async () => {
     const opened = await idle(10_000);
     await opened.clock.advance(9999);
     expect(opened.connection.lend(opened.user, TRUST, opened.clock.now())).toBe(true);
@@ -374,7 +374,7 @@ describe('an idle connection', () => {
     expect(user.told).toHaveLength(told);
   });
 
-  it('takes no request that was not lent it', async () => {
+  it('refuses a request without having been lent out', async () => {
     const { connection } = await idle();
     expect(() => connection.begin('GET')).toThrow(expect.objectContaining({ code: 'internal' }));
     connection.requestSent(0);
@@ -386,8 +386,8 @@ describe('an idle connection', () => {
   });
 });
 
-describe('a request', () => {
-  it('is answered, and the connection is there for another', async () => {
+describe('a request on an HTTP/1.1 upstream connection', () => {
+  it('is answered, and the connection serves another', async () => {
     const opened = await connected();
     const user = await ask(opened, ok('hello'));
     expect(user.told).toEqual(['connected', 'answered 200', 'data', 'ended']);
@@ -403,7 +403,7 @@ describe('a request', () => {
     expect(opened.events).toEqual(['reusable', 'reusable']);
   });
 
-  it('is told of what comes before the answer, and of its trailers', async () => {
+  it('brings its interim answers and trailers', async () => {
     const opened = await connected();
     const text = `HTTP/1.1 103 Early Hints\r\n\r\n${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('a')}0\r\nX: y\r\n\r\n`;
     const user = await ask(opened, text);
@@ -414,14 +414,14 @@ describe('a request', () => {
     ['says close', answer(200, 'x', 'Connection: close')],
     ['is of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx'],
     ['names a timeout of nothing', ok('x', 'Keep-Alive: timeout=0')],
-  ])('whose answer %s is the last', async (_, bytes) => {
+  ])('is the last if its answer %s', async (_, bytes) => {
     const opened = await connected();
     await ask(opened, bytes);
     expect(opened.events).toEqual(['gone']);
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
-  it('is the last of a connection that is too old by then, or retired', async () => {
+  it('is the last of a connection beyond its age or of a retired one', async () => {
     const old = await connected(1000);
     await old.clock.advance(1000);
     await ask(old, ok('x'));
@@ -432,7 +432,7 @@ describe('a request', () => {
     expect(retired.events).toEqual(['gone']);
   });
 
-  it('that has not been sent whole when it is answered is the last', async () => {
+  it('that is answered before it was sent whole is the last', async () => {
     const opened = await connected();
     opened.connection.begin('POST');
     opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
@@ -443,7 +443,7 @@ describe('a request', () => {
     expect(opened.events).toEqual(['gone']);
   });
 
-  it('has its time for the answer from its end, and then for each piece', async () => {
+  it('has the answer timed from its end, and then each piece', async () => {
     const opened = await connected();
     begin(opened);
     await opened.clock.advance(RESPONSE_MS - 1);
@@ -460,7 +460,7 @@ describe('a request', () => {
     expect(opened.user.told).toContain('stalled');
   });
 
-  it('that is not answered in time is lost', async () => {
+  it('is lost if it is not answered in time', async () => {
     const opened = await connected();
     begin(opened);
     await opened.clock.advance(RESPONSE_MS);
@@ -468,7 +468,7 @@ describe('a request', () => {
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
-  it('stands still, not its answer, while it has not been sent whole', async () => {
+  it('is stalled, not its answer late, until it has been sent whole', async () => {
     const opened = await connected();
     opened.connection.begin('POST');
     opened.connection.touch();
@@ -521,7 +521,7 @@ describe('a request', () => {
     expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
   });
 
-  it('ends with the connection where its answer does', async () => {
+  it('ends with the connection if its answer does', async () => {
     const opened = await connected();
     begin(opened);
     await once(opened.peer, 'data');
@@ -532,7 +532,7 @@ describe('a request', () => {
     expect(opened.events).not.toContain('reusable');
   });
 
-  it('is lost when the socket is closed under it', async () => {
+  it('is lost when the socket is closed', async () => {
     const opened = await connected();
     begin(opened);
     opened.connection.socket.destroy();
@@ -540,7 +540,7 @@ describe('a request', () => {
     expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
-  it('has its time for each piece of an answer that came before its end', async () => {
+  it('has each piece of an early answer timed', async () => {
     const { connection, clock, user, bring } = openDeciphered();
     connection.begin('POST');
     bring(message('HTTP/1.1 200 OK', ['Content-Length: 5'], 'x'));
@@ -551,7 +551,7 @@ describe('a request', () => {
     expect(user.told).toContain('stalled');
   });
 
-  it('of which nothing has left is unsent', () => {
+  it('is unsent if none of it left', () => {
     const { connection, user, socket } = openDeciphered();
     connection.begin('GET');
     connection.writer.text(get('/'));
@@ -560,7 +560,7 @@ describe('a request', () => {
     expect(user.told).toEqual(['connected', 'failed upstream_protocol_error unsent']);
   });
 
-  it('that would make a tunnel is none of this connection', () => {
+  it('cannot open a tunnel on a pooled connection', () => {
     const { connection, user, bring } = openDeciphered();
     connection.begin('CONNECT');
     connection.writer.text(get('/'));
@@ -569,7 +569,7 @@ describe('a request', () => {
     expect(user.told).toEqual(['connected', 'failed internal lost']);
   });
 
-  it('keeps its connection, though that is given back', () => {
+  it('keeps its connection although that was returned', () => {
     const { connection, user, events, bring } = openDeciphered();
     connection.begin('GET');
     connection.requestSent(0);
@@ -579,7 +579,7 @@ describe('a request', () => {
     expect(user.told.at(-1)).toBe('ended');
   });
 
-  it('whose answer was paused leaves a connection that is looked at before it is lent', async () => {
+  it('whose answer was paused leaves a connection that is checked before it is lent', async () => {
     const { connection, clock, bring } = openDeciphered();
     connection.begin('GET');
     connection.requestSent(0);
@@ -595,7 +595,7 @@ describe('a request', () => {
     await next.until('connected');
   });
 
-  it('is told when the connection takes more of it', async () => {
+  it('is told when the socket takes more of it', async () => {
     const { connection, clock, user, socket } = openDeciphered();
     socket.emit('drain');
     expect(user.told).toEqual(['connected']);
@@ -610,7 +610,7 @@ describe('a request', () => {
     expect(user.told).toEqual(['connected', 'ready', 'stalled']);
   });
 
-  it('is lost when the answer announces a body that it cannot have', async () => {
+  it('is lost when a 205 declares a body', async () => {
     const opened = await connected();
     begin(opened);
     await once(opened.peer, 'data');
@@ -619,7 +619,7 @@ describe('a request', () => {
     expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
-  it('that could not leave is not answered by what had come before', async () => {
+  it('that could not leave is not answered by bytes received earlier', async () => {
     const opened = openDeciphered(0);
     opened.connection.begin('GET');
     opened.connection.writer.text(get('/'));
@@ -631,7 +631,7 @@ describe('a request', () => {
     expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error unsent']);
   });
 
-  it('that breaks off is answered by what had come before', async () => {
+  it('that breaks off is answered by an answer received before', async () => {
     const opened = openDeciphered(1);
     opened.connection.begin('POST');
     opened.connection.writer.text(post('/', ''));
@@ -645,7 +645,7 @@ describe('a request', () => {
     expect(opened.user.told).toEqual(['connected', 'answered 413', 'data', 'ended']);
   });
 
-  it('that breaks off is lost where its answer ends with the connection: it may not be whole', async () => {
+  it('that breaks off is lost if its answer is delimited by the connection', async () => {
     const opened = openDeciphered(1);
     opened.connection.begin('POST');
     opened.connection.writer.text(post('/', ''));
@@ -666,7 +666,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('that nobody waits for any more fails nobody', async () => {
+  it('that was abandoned reports no failure', async () => {
     const opened = await connected();
     begin(opened);
     opened.connection.abandon();
@@ -675,7 +675,7 @@ describe('a request', () => {
     expect(opened.user.told).toEqual(['connected']);
   });
 
-  it('is paused and read on', async () => {
+  it('can be paused and resumed', async () => {
     const opened = await connected();
     begin(opened);
     await once(opened.peer, 'data');
@@ -688,7 +688,7 @@ describe('a request', () => {
     await opened.user.until('ended');
   });
 
-  it('may switch protocols: what came with the head is the next owner’s', async () => {
+  it('may switch protocols, which passes on the bytes after the head', async () => {
     const opened = await connected();
     begin(opened);
     await once(opened.peer, 'data');
@@ -715,7 +715,7 @@ describe('a request', () => {
   });
 });
 
-describe('a held answer', () => {
+describe('a held answer on an HTTP/1.1 upstream connection', () => {
   async function held(bytes: string): Promise<Opened> {
     const opened = await connected();
     opened.user.onAnswered = () => opened.connection.holdResponse();
@@ -723,7 +723,7 @@ describe('a held answer', () => {
     return opened;
   }
 
-  it('goes on where it stopped', async () => {
+  it('continues where it stopped', async () => {
     const opened = await held(answer(401, 'no'));
     expect(opened.connection.onHold).toBe(true);
     expect(opened.connection.socket.isPaused()).toBe(true);
@@ -737,7 +737,7 @@ describe('a held answer', () => {
     expect(opened.events).toEqual(['reusable']);
   });
 
-  it('goes on with what comes after, within the bound on each piece', async () => {
+  it('continues with later bytes, each timed', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
     await opened.clock.advance(100_000);
     opened.connection.releaseResponse();
@@ -747,7 +747,7 @@ describe('a held answer', () => {
     expect(opened.user.body).toBe('no!!');
   });
 
-  it('that is not wanted is read to its end, and the connection used again, if that is near', async () => {
+  it('that is discarded is read to its end if that is near, and the connection is reused', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
     opened.connection.discardResponse();
     expect(opened.events).toEqual([]);
@@ -762,7 +762,7 @@ describe('a held answer', () => {
     await next.until('connected');
   });
 
-  it('that is not wanted and does not end within a second is cut', async () => {
+  it('that is discarded and does not end within a second is cut', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
     opened.connection.discardResponse();
     await opened.clock.advance(999);
@@ -775,7 +775,7 @@ describe('a held answer', () => {
   it.each([
     [65_536, 'reusable'],
     [65_537, 'gone'],
-  ])('of %i bytes that is not wanted leaves the connection %s', async (bytes, event) => {
+  ])('of %i bytes that is discarded leaves the connection %s', async (bytes, event) => {
     const opened = await held(message('HTTP/1.1 401 No', [`Content-Length: ${bytes}`]));
     opened.connection.discardResponse();
     opened.peer.write('x'.repeat(bytes));
@@ -786,7 +786,7 @@ describe('a held answer', () => {
   it.each([
     ['says close', answer(401, '', 'Connection: close')],
     ['ends with the connection', message('HTTP/1.1 401 No', [])],
-  ])('that is not wanted and %s is cut', async (_, bytes) => {
+  ])('that is discarded and %s is cut', async (_, bytes) => {
     const opened = await held(bytes);
     opened.connection.discardResponse();
     if (bytes.includes('close')) expect(opened.connection.socket.destroyed).toBe(true);
@@ -797,7 +797,7 @@ describe('a held answer', () => {
     }
   });
 
-  it('to a request that was not sent whole is cut when it is not wanted', async () => {
+  it('to a request that was not sent whole is cut when discarded', async () => {
     const opened = await connected();
     opened.user.onAnswered = () => opened.connection.holdResponse();
     opened.connection.begin('POST');
@@ -810,7 +810,7 @@ describe('a held answer', () => {
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
-  it('goes on with all that came meanwhile, and its end', () => {
+  it('continues with all bytes received meanwhile and the end', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -826,7 +826,7 @@ describe('a held answer', () => {
     expect(events).toEqual(['gone']);
   });
 
-  it('that broke off meanwhile is lost once it goes on', () => {
+  it('that broke off meanwhile is lost when it continues', () => {
     const { connection, user, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -842,7 +842,7 @@ describe('a held answer', () => {
     expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
   });
 
-  it('that ends with the connection goes on to that end', () => {
+  it('delimited by the connection continues to its end', () => {
     const { connection, user, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -853,7 +853,7 @@ describe('a held answer', () => {
     expect(user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 
-  it('whose connection has ended is not read on when it is not wanted', () => {
+  it('whose connection has ended is not read when discarded', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -865,7 +865,7 @@ describe('a held answer', () => {
     expect(user.told).toEqual(['connected', 'answered 401']);
   });
 
-  it('whose connection has been closed meanwhile is not asked for any more', () => {
+  it('whose connection was abandoned meanwhile is ignored when discarded', () => {
     const { connection, user, events, bring } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -876,7 +876,7 @@ describe('a held answer', () => {
     expect(events).toEqual(['gone']);
   });
 
-  it('that is not wanted is read from what came meanwhile', () => {
+  it('that is discarded is read from the bytes already received', () => {
     const { connection, user, events, bring } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
     connection.begin('GET');
@@ -887,7 +887,7 @@ describe('a held answer', () => {
     expect(user.told).toEqual(['connected', 'answered 401']);
   });
 
-  it('that is no HTTP ends its request for good, though nothing of that has left', () => {
+  it('that is not HTTP fails its request for good although nothing of that was sent', () => {
     const { connection, user, bring } = openDeciphered();
     connection.begin('GET');
     connection.requestSent(0);
@@ -895,7 +895,7 @@ describe('a held answer', () => {
     expect(user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
-  it('followed by more than it announced is the last', () => {
+  it('followed by excess bytes is the last of its connection', () => {
     const { connection, user, events, bring } = openDeciphered();
     connection.begin('GET');
     connection.requestSent(0);
@@ -904,7 +904,7 @@ describe('a held answer', () => {
     expect(events).toEqual(['gone']);
   });
 
-  it('chunked goes on through its last chunk', async () => {
+  it('in chunks continues through its last chunk', async () => {
     const opened = await held(`${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('no')}${LAST_CHUNK}`);
     opened.connection.releaseResponse();
     expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);

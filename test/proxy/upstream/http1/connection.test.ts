@@ -21,7 +21,7 @@ function unexpected(): never {
   throw new Error('not expected in this test');
 }
 
-it('a connection whose last reader was too slow is read again for the next one', async () => {
+it('a connection that was paused for a slow reader is read again for the next request', async () => {
   const upstream = await startUpstream((arrived) => {
     (arrived.connection.socket as TLSSocket).setMaxSendFragment(RECORD_BYTES);
     arrived.answer(ANSWER);

@@ -52,7 +52,7 @@ function holdAnswer() {
   };
 }
 
-it('what comes in small pieces is copied twice at most, however many there are', () => {
+it('an answer in small pieces is copied at most twice while it is held', () => {
   const { connection, bring, passedOn } = holdAnswer();
   const pieces = 20_000;
   bring(message('HTTP/1.1 401 No', [`Content-Length: ${pieces}`]));
@@ -79,7 +79,7 @@ it('what comes in small pieces is copied twice at most, however many there are',
   expect(passedOn()).toEqual({ body: 'x'.repeat(pieces), ended: 1, reusable: 1 });
 });
 
-it('what follows the end of the answer in a piece of its own makes the connection unfit for another', () => {
+it('bytes after the end of an answer in a separate piece make the connection unfit for reuse', () => {
   const { connection, bring, passedOn } = holdAnswer();
   bring(message('HTTP/1.1 401 No', ['Content-Length: 2']));
   bring('no');

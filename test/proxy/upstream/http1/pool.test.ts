@@ -98,8 +98,8 @@ async function open({ most = 100, random = 0 } = {}) {
   return { pool, poolOf, clock, lent, serve, accepted };
 }
 
-describe('a pool', () => {
-  it('lends out what is idle, the last used first', async () => {
+describe('the pool of HTTP/1.1 connections', () => {
+  it('lends out the most recently used idle connection', async () => {
     const { pool, lent, serve } = await open();
     const [one, two] = [await lent(), await lent()];
     expect(one.connection).not.toBe(two.connection);
@@ -110,7 +110,7 @@ describe('a pool', () => {
     expect(pool.acquireIdle(new User(), TRUST)).toBeUndefined();
   });
 
-  it('passes by what is of no use any more', async () => {
+  it('skips connections that are no longer usable', async () => {
     const { lent, serve } = await open();
     const [one, two] = [await lent(), await lent()];
     await serve(one);
@@ -119,13 +119,13 @@ describe('a pool', () => {
     expect((await lent()).connection).toBe(one.connection);
   });
 
-  it('makes a new one for whoever wants none that was used', async () => {
+  it('makes a new connection when no used one is wanted', async () => {
     const { pool, lent, serve } = await open();
     const used = await serve(await lent());
     expect(pool.acquireFresh(new User()).connection).not.toBe(used);
   });
 
-  it('forgets what has ended', async () => {
+  it('forgets connections that have ended', async () => {
     const { pool, lent, serve } = await open();
     const connection = await serve(await lent());
     connection.abandon();
@@ -137,7 +137,7 @@ describe('a pool', () => {
     [0, FIVE_MINUTES],
     [0.5, FIVE_MINUTES * 0.9],
     [0.999, FIVE_MINUTES * 0.8 + 60],
-  ])('begins requests on a connection for five minutes, or up to a fifth less: %f', async (random, ageMs) => {
+  ])('uses a connection for five minutes or up to a fifth less: %f', async (random, ageMs) => {
     const { clock, lent, serve } = await open({ random });
     const first = await serve(await lent());
     // An idle one is closed sooner: it is used all the time.
@@ -152,8 +152,8 @@ describe('a pool', () => {
   });
 });
 
-describe('room for others', () => {
-  it('is made by closing what has been idle longest', async () => {
+describe('room for other connections', () => {
+  it('is made by closing the connection that was idle longest', async () => {
     const { pool, lent, serve } = await open();
     const [one, two] = [await lent(), await lent()];
     const older = await serve(one);
@@ -165,7 +165,7 @@ describe('room for others', () => {
     expect(pool.closeOldestIdle()).toBe(false);
   });
 
-  it('is made in another pool, too, and counts what has ended once', async () => {
+  it('is made in another pool too, counting ended connections once', async () => {
     const { poolOf, lent, serve } = await open({ most: 2 });
     const other = poolOf();
     onTestFinished(() => other.close());
@@ -181,7 +181,7 @@ describe('room for others', () => {
     expect([third.user.failures, fourth.user.failures]).toEqual([0, 0]);
   });
 
-  it('is not made in a pool that is out of use', async () => {
+  it('is not made in a closed pool', async () => {
     const { pool, poolOf, lent, serve } = await open({ most: 1 });
     const busy = await lent();
     pool.drain();
@@ -193,7 +193,7 @@ describe('room for others', () => {
   });
 });
 
-describe('a connection that has an owner', () => {
+describe('an HTTP/1.1 connection with an owner', () => {
   async function owned() {
     const opened = await open();
     const { pool, lent, serve } = opened;
@@ -206,7 +206,7 @@ describe('a connection that has an owner', () => {
     return { ...opened, ownedBy, owner, connection: await ownedBy(owner) };
   }
 
-  it('is lent to its owner alone', async () => {
+  it('is lent only to its owner', async () => {
     const { pool, lent, serve, owner, connection } = await owned();
     const others = await serve(await lent());
     expect((await lent(pool, new ConnectionOwner(undefined))).connection).toBe(others);
@@ -214,7 +214,7 @@ describe('a connection that has an owner', () => {
     expect((await lent(pool, owner)).connection).toBe(connection);
   });
 
-  it('ends with its owner, at once or with the request that it carries', async () => {
+  it('ends with its owner, at once or after its request', async () => {
     const { pool, lent, serve, owner, ownedBy, connection } = await owned();
     const second = new ConnectionOwner(undefined);
     await ownedBy(second);
@@ -227,7 +227,7 @@ describe('a connection that has an owner', () => {
     expect(pool.closeOldestIdle()).toBe(false);
   });
 
-  it('makes room for others after those that have none', async () => {
+  it('makes room for others after those without an owner', async () => {
     const { pool, lent, serve, connection } = await owned();
     const others = await serve(await lent());
     expect(pool.closeOldestIdle()).toBe(true);
@@ -236,7 +236,7 @@ describe('a connection that has an owner', () => {
     expect(connection.socket.destroyed).toBe(true);
   });
 
-  it('stays where others are discarded, and goes with a trust that is renewed or a pool that is retired', async () => {
+  it('survives discarding and ends with changed trust or a retired pool', async () => {
     const { pool, owner, ownedBy, connection } = await owned();
     pool.discardIdle();
     expect(connection.socket.destroyed).toBe(false);
@@ -247,15 +247,15 @@ describe('a connection that has an owner', () => {
     expect(next.socket.destroyed).toBe(true);
   });
 
-  it('is closed when it was idle for long', async () => {
+  it('is closed after a long idle time', async () => {
     const { clock, connection } = await owned();
     await clock.advance(55_000);
     expect(connection.socket.destroyed).toBe(true);
   });
 });
 
-describe('the end of a pool', () => {
-  it('discards what is idle on request, and nothing else', async () => {
+describe('a pool of HTTP/1.1 connections', () => {
+  it('discards only idle connections on request', async () => {
     const { pool, lent, serve } = await open();
     const busy = await lent();
     const idle = await serve(await lent());
@@ -265,7 +265,7 @@ describe('the end of a pool', () => {
     expect((await lent()).connection).toBe(busy.connection);
   });
 
-  it('retired, it closes what is idle, and the others after their requests', async () => {
+  it('closes idle connections when retired, and the others after their requests', async () => {
     const { pool, lent, serve, accepted } = await open();
     const busy = await lent();
     const idle = await serve(await lent());
@@ -277,7 +277,7 @@ describe('the end of a pool', () => {
     while (accepted.size > 0) await settle();
   });
 
-  it('closed, it closes all, and keeps none that is given back', async () => {
+  it('closes all connections when closed, and keeps none that is returned', async () => {
     const { pool, lent, serve, accepted } = await open();
     const busy = await lent();
     const idle = await serve(await lent());

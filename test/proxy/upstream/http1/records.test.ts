@@ -54,7 +54,7 @@ function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
   return { connection, bring, passedOn };
 }
 
-it('records that come together leave together, and no later than what came with them has been read', async () => {
+it('TLS records received together are passed on together, at the latest after the read', async () => {
   const { bring, passedOn } = beginLargeAnswer();
 
   bring(RECORD);
@@ -68,7 +68,7 @@ it('records that come together leave together, and no later than what came with 
   expect(passedOn).toHaveLength(1);
 });
 
-it('no more than 64 KiB wait for what follows', async () => {
+it('at most 64 KiB of TLS records wait for the next one', async () => {
   const { bring, passedOn } = beginLargeAnswer();
 
   for (let record = 0; record < 9; record++) bring(RECORD);
@@ -78,7 +78,7 @@ it('no more than 64 KiB wait for what follows', async () => {
   expect(passedOn).toEqual([65_536, 131_072, 147_456]);
 });
 
-it('a record that is not full is the last for now, and leaves at once', () => {
+it('a TLS record that is not full is passed on at once', () => {
   const { bring, passedOn } = beginLargeAnswer();
 
   bring(RECORD);
@@ -87,7 +87,7 @@ it('a record that is not full is the last for now, and leaves at once', () => {
   expect(passedOn).toEqual([16_392]);
 });
 
-it('nothing is passed on after the answer has failed', async () => {
+it('nothing is passed on after the answer failed', async () => {
   const { connection, bring, passedOn } = beginLargeAnswer();
 
   bring(RECORD);
@@ -97,7 +97,7 @@ it('nothing is passed on after the answer has failed', async () => {
   expect(passedOn).toEqual([-1]);
 });
 
-it('what goes wrong as records are passed on costs the answer, and nothing beside it', async () => {
+it('an error while TLS records are passed on fails the answer and nothing else', async () => {
   const failures: string[] = [];
   let wrong = false;
   const { bring, connection } = beginLargeAnswer({

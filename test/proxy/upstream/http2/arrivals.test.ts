@@ -26,7 +26,7 @@ function start() {
   return { ...bare, request, heard: () => heard.splice(0) };
 }
 
-it('each request is told what came for it, and that this is all of the piece', () => {
+it('each request on a shared connection gets its own frames and the end of each read', () => {
   const { bring, clock, connection, request, heard } = start();
   const [one, two] = [request('one'), request('two')];
   connection.answer(one, ANSWER, false, []);
@@ -40,7 +40,7 @@ it('each request is told what came for it, and that this is all of the piece', (
   expect(heard()).toEqual([]);
 });
 
-it('what comes for a request that nobody waits for any more is dropped', () => {
+it('frames for an abandoned request are dropped', () => {
   const { bring, connection, told, heard } = start();
   expect(connection.reused).toBe(false);
   connection.answer(FORGOTTEN, ANSWER, false, []);
@@ -58,7 +58,7 @@ it.each<[StreamError, boolean, boolean]>([
   [{ kind: 'fault', reason: 'stream_closed' }, false, false],
   [{ kind: 'unprocessed' }, false, false],
 ])(
-  'a request that is broken off by %j says that the upstream refuses: %s, and the connection retires: %s',
+  'a request ended by %j marks the upstream as refusing: %s, and retires the connection: %s',
   (how, refuses, retires) => {
     const { allowed, connection, request, told, heard } = start();
     connection.broken(request('one'), how);
@@ -71,7 +71,7 @@ it.each<[StreamError, boolean, boolean]>([
   },
 );
 
-it('the connection hears of windows, of room, and of its end', () => {
+it('the connection handles window updates, new room and its end', () => {
   const { connection, free, socket, told } = start();
   const served: string[] = [];
   const { stream, failures } = carried({

@@ -23,7 +23,7 @@ function start() {
   return { pools, made, told: () => made.map(({ told }) => told.splice(0).join()) };
 }
 
-it('a caller keeps its pool, and has idle connections discarded in it alone', () => {
+it('a caller keeps its pool and can discard its idle connections alone', () => {
   const { pools, told } = start();
   const own = pools.of('a');
   expect(pools.of('b')).not.toBe(own);
@@ -33,7 +33,7 @@ it('a caller keeps its pool, and has idle connections discarded in it alone', ()
   expect(told()).toEqual(['discard', '']);
 });
 
-it('what is asked of all reaches each, and those of callers who come later', () => {
+it('changes to all pools reach each, and those of later callers', () => {
   const { pools, told } = start();
   pools.of('a');
   pools.of('b');
@@ -46,7 +46,7 @@ it('what is asked of all reaches each, and those of callers who come later', () 
   expect(told()).toEqual(['close', 'close', 'close', 'close']);
 });
 
-it('pools that are out of use are retired and forgotten, so that few are kept whoever calls', () => {
+it('unused pools of callers are retired, so that their number stays small', () => {
   const { pools, made, told } = start();
   const first = pools.of('stays');
   for (let caller = 0; caller < 1000; caller++) {
@@ -60,13 +60,13 @@ it('pools that are out of use are retired and forgotten, so that few are kept wh
   expect(made.filter(({ inUse }) => !inUse)).toHaveLength(1000);
 });
 
-it('as many are kept as are in use', () => {
+it('as many pools are kept as are in use', () => {
   const { pools } = start();
   for (let caller = 0; caller < 100; caller++) pools.of(`caller ${caller}`);
   expect(pools.size).toBe(100);
 });
 
-it('in long random sequences a caller keeps its pool for as long as it is in use, and no two callers have one', () => {
+it('in long random sequences a caller keeps its pool while it is used, and no two callers share one', () => {
   const step = fc.record({ caller: fc.integer({ min: 0, max: 60 }), isUsedUp: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { minLength: 200, maxLength: 400 }), (steps) => {

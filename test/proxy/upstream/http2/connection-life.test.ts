@@ -40,8 +40,8 @@ function startBusy(options: Parameters<typeof connect>[0] = {}, wrong: Partial<C
   return { ...bare, request, wire };
 }
 
-describe('room', () => {
-  it('is what was assumed until the upstream has said what it allows', () => {
+describe('the free streams of an HTTP/2 upstream connection', () => {
+  it('are assumed until the upstream sends its SETTINGS', () => {
     const { allowed, bring, connection, free } = connect({ assumedStreams: 3 });
     expect([connection.free, connection.freeSoon]).toEqual([3, 0]);
     bring(allow(5));
@@ -52,13 +52,13 @@ describe('room', () => {
     expect([allowed(), free(), connection.free]).toEqual([[0], [0], 0]);
   });
 
-  it('is bounded, whatever the upstream allows', () => {
+  it('are limited whatever the upstream allows', () => {
     const { bring, connection } = connect();
     bring(allow(1e6));
     expect(connection.free).toBe(128);
   });
 
-  it('is taken by what is lent, and told when it is given back', () => {
+  it('are taken by lending, and reported when returned', () => {
     const { bring, connection, free } = connect();
     bring(allow(2));
     const [one, two] = [carried().stream, carried().stream];
@@ -74,7 +74,7 @@ describe('room', () => {
     expect([connection.idle, free()]).toEqual([true, [2]]);
   });
 
-  it('is told of as soon as the upstream ends a request', () => {
+  it('are reported as soon as the upstream ends a request', () => {
     const { bring, connection, free } = connect();
     bring(allow(1));
     const { stream } = carried();
@@ -84,22 +84,22 @@ describe('room', () => {
     expect([free(), connection.free]).toEqual([[1], 1]);
   });
 
-  it('is told of when the socket takes more', () => {
+  it('are reported when the socket takes more', () => {
     const { free, socket } = connect();
     socket.emit('drain');
     expect(free()).toEqual([100]);
   });
 });
 
-describe('a connection', () => {
-  it('says hello as soon as it stands, whoever uses it', async () => {
+describe('an HTTP/2 upstream connection', () => {
+  it('sends preface and SETTINGS as soon as it is established', async () => {
     const bare = connect();
     await turn();
     expect(bare.socket.text.slice(0, PREFACE_LENGTH)).toBe('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     expect(sent(bare, Type.SETTINGS)).toHaveLength(1);
   });
 
-  it('counts as reused once an answer has come, and as refusing until another one has', () => {
+  it('counts as reused after its first answer, and as refusing from a refusal to the next answer', () => {
     const { allowed, bring, connection } = startBusy();
     allowed();
     expect([connection.reused, connection.refuses]).toEqual([false, false]);
@@ -111,7 +111,7 @@ describe('a connection', () => {
     expect([connection.reused, connection.refuses]).toEqual([true, false]);
   });
 
-  it('tells each request once that all of a piece has come, and when something is due', async () => {
+  it('tells its requests of the end of each read and of timeouts', async () => {
     const ends: number[] = [];
     const late: number[] = [];
     const bare = startBusy({}, { pieceEnded: (at) => void ends.push(at) });
@@ -133,7 +133,7 @@ describe('a connection', () => {
     expect(late).toEqual([1_700]);
   });
 
-  it('that carries nothing for a while is closed', async () => {
+  it('is closed after an idle time', async () => {
     const bare = connect();
     bare.bring(SETTINGS);
     await bare.clock.advance(IDLE_MS - 1);
@@ -143,7 +143,7 @@ describe('a connection', () => {
     expect([bare.connection.free, bare.socket.destroyed]).toEqual([0, true]);
   });
 
-  it('stays while it carries a request, and for as long after it', async () => {
+  it('stays open while it carries a request and for the idle time after it', async () => {
     const bare = startBusy();
     await bare.clock.advance(IDLE_MS * 2);
     expect(bare.told).toEqual([]);
@@ -154,7 +154,7 @@ describe('a connection', () => {
     expect(bare.told).toEqual(['gone', 'closed']);
   });
 
-  it('whose last words do not leave is cut', async () => {
+  it('whose GOAWAY does not leave is cut', async () => {
     const bare = connect();
     bare.bring(SETTINGS);
     await turn();
@@ -170,7 +170,7 @@ describe('a connection', () => {
     expect([bare.socket.destroyed, bare.told]).toEqual([true, ['gone', 'closed']]);
   });
 
-  it('that is abandoned tells its requests nothing', () => {
+  it('that is abandoned reports nothing to its requests', () => {
     const bare = startBusy();
     bare.connection.abandon();
     bare.connection.abandon();
@@ -182,16 +182,16 @@ describe('a connection', () => {
   });
 });
 
-describe('a connection that ends in peace', () => {
+describe('an HTTP/2 upstream connection that is being retired', () => {
   it.each([
-    ['as it is retired', ({ connection }: Bare) => connection.drain()],
-    ['by the upstream’s GOAWAY', ({ bring }: Bare) => bring(goaway(1, 0))],
+    ['retired by the sidecar', ({ connection }: Bare) => connection.drain()],
+    ['after the upstream’s GOAWAY', ({ bring }: Bare) => bring(goaway(1, 0))],
     [
-      'of age, when it is to carry another',
+      'too old for another request',
       ({ connection, clock }: Bare) =>
         connection.prepare(0, { monotonicMs: 1e9, wallMs: clock.now().wallMs }),
     ],
-  ])('%s carries what it carries, and closes with it', async (_, end) => {
+  ])('%s finishes its requests and closes after them', async (_, end) => {
     const bare = startBusy({ maxAgeMs: 10_000 });
     end(bare);
     expect([bare.told, bare.connection.free, bare.connection.freeSoon]).toEqual([['gone'], 0, 0]);
@@ -203,7 +203,7 @@ describe('a connection that ends in peace', () => {
     expect(bare.free()).toEqual([]);
   });
 
-  it('of age gives way though nothing can be asked of it: a further one may take what it does not', async () => {
+  it('for its age makes room for another even if it is full', async () => {
     const bare = startBusy({ maxAgeMs: 60_000 });
     bare.bring(allow(0));
     await bare.clock.advance(59_000);
@@ -212,7 +212,7 @@ describe('a connection that ends in peace', () => {
     expect([bare.told, bare.request.failures]).toEqual([['gone'], []]);
   });
 
-  it('of age offers no room any more', async () => {
+  it('for its age offers no more streams', async () => {
     const bare = startBusy({ maxAgeMs: 10_000 });
     await bare.clock.advance(10_000);
     bare.connection.release(bare.request.stream);
@@ -220,10 +220,10 @@ describe('a connection that ends in peace', () => {
   });
 });
 
-describe('a connection that was quiet', () => {
+describe('an HTTP/2 upstream connection without recent frames', () => {
   const LONG = 1e9;
 
-  it('for less than is trusted is lent as it is', async () => {
+  it('within the trusted time is lent at once', async () => {
     const bare = startBusy();
     await bare.clock.advance(999);
     bare.connection.prepare(1_000, bare.clock.now());
@@ -231,7 +231,7 @@ describe('a connection that was quiet', () => {
     expect(bare.free()).toEqual([]);
   });
 
-  it('for as long is looked at, whether it has ended, before it is lent', async () => {
+  it('beyond the trusted time is checked for its end before it is lent', async () => {
     const bare = startBusy();
     await bare.clock.advance(1_000);
     bare.connection.prepare(1_000, bare.clock.now());
@@ -242,7 +242,7 @@ describe('a connection that was quiet', () => {
     expect([bare.free(), sent(bare, Type.PING)]).toEqual([[127], []]);
   });
 
-  it('and has ended is not lent', async () => {
+  it('that has ended is not lent', async () => {
     const bare = startBusy();
     await bare.clock.advance(1_000);
     bare.connection.prepare(1_000, bare.clock.now());
@@ -252,11 +252,11 @@ describe('a connection that was quiet', () => {
     expect([bare.free(), bare.told, bare.connection.freeSoon]).toEqual([[], ['gone', 'closed'], 0]);
   });
 
-  it.each(['it has been', 'the wall clock says so'])(
-    'for ten seconds, as %s, has to answer PING first',
+  it.each(['the monotonic clock shows', 'the wall clock shows'])(
+    'for ten seconds because %s has to answer PING first',
     async (how) => {
       const bare = startBusy();
-      if (how === 'it has been') {
+      if (how === 'the monotonic clock shows') {
         await bare.clock.advance(9_999);
         bare.connection.prepare(LONG, bare.clock.now());
         expect(bare.connection.free).toBeGreaterThan(0);
@@ -276,19 +276,22 @@ describe('a connection that was quiet', () => {
   it.each([
     [2_000, 10_000],
     [500, 500],
-  ])('and does not answer within %s ms has failed, where connecting may take %s', async (ms, connectMs) => {
-    const bare = startBusy({ connectMs });
-    await bare.clock.advance(10_000);
-    bare.connection.prepare(LONG, bare.clock.now());
-    await turn();
-    await bare.clock.advance(ms - 1);
-    expect(bare.told).toEqual([]);
-    await bare.clock.advance(1);
-    expect(bare.told).toEqual(['gone', 'closed']);
-    expect(bare.request.failures).toEqual([[expect.objectContaining({ code: 'upstream_timeout' }), true]]);
-  });
+  ])(
+    'and without an answer to PING within %s ms fails, with a connect timeout of %s',
+    async (ms, connectMs) => {
+      const bare = startBusy({ connectMs });
+      await bare.clock.advance(10_000);
+      bare.connection.prepare(LONG, bare.clock.now());
+      await turn();
+      await bare.clock.advance(ms - 1);
+      expect(bare.told).toEqual([]);
+      await bare.clock.advance(1);
+      expect(bare.told).toEqual(['gone', 'closed']);
+      expect(bare.request.failures).toEqual([[expect.objectContaining({ code: 'upstream_timeout' }), true]]);
+    },
+  );
 
-  it('ends in peace where it is retired before it has answered', async () => {
+  it('that is retired before it answered PING finishes its requests', async () => {
     const bare = startBusy();
     await bare.clock.advance(10_000);
     bare.connection.prepare(LONG, bare.clock.now());
@@ -298,7 +301,7 @@ describe('a connection that was quiet', () => {
   });
 });
 
-describe('a connection that breaks', () => {
+describe('an HTTP/2 upstream connection that breaks', () => {
   it.each<[string, (bare: Bare) => void, string]>([
     ['by its end', ({ socket }) => void socket.emit('end'), 'closed the connection without an answer'],
     ['as it closes', ({ socket }) => void socket.emit('close'), 'closed the connection without an answer'],
@@ -315,7 +318,7 @@ describe('a connection that breaks', () => {
       },
       'GOAWAY ENHANCE_YOUR_CALM',
     ],
-  ])('%s fails its requests, by the upstream', (_, breakIt, message) => {
+  ])('%s fails its requests as the upstream’s fault', (_, breakIt, message) => {
     const bare = startBusy();
     const other = carried();
     bare.connection.lend(other.stream);
@@ -335,9 +338,9 @@ describe('a connection that breaks', () => {
   });
 
   it.each<[string, string, string]>([
-    ['before it has spoken', '', 'does not speak HTTP/2'],
-    ['later', SETTINGS, 'did not speak valid HTTP/2'],
-  ])('a rule %s is told so, and its requests fail', async (_, before, message) => {
+    ['before its SETTINGS', '', 'does not speak HTTP/2'],
+    ['after its SETTINGS', SETTINGS, 'did not speak valid HTTP/2'],
+  ])('by violating a rule %s gets GOAWAY, and its requests fail', async (_, before, message) => {
     const bare = connect();
     if (before !== '') bare.bring(before);
     const request = carried();

@@ -17,8 +17,8 @@ function stream(...progress: (() => ReturnType<CarriedStream['sendWaiting']>)[])
   return { carried, asked };
 }
 
-describe('those that wait for a window', () => {
-  it('send a frame each in turn, and those that are stuck wait for the next run', () => {
+describe('streams that wait for a window', () => {
+  it('send a frame each in turn, and stuck ones wait for the next run', () => {
     const turns = new SendTurns();
     const order: string[] = [];
     const say = (name: string, progress: 'more' | 'stuck' | 'done') => () => {
@@ -35,7 +35,7 @@ describe('those that wait for a window', () => {
     expect(order).toEqual(['a', 'b', 'c', 'a', 'c', 'b']);
   });
 
-  it('are asked no more once they have left, even amid the run that they were stuck in', () => {
+  it('are not asked after they left, even amid a run', () => {
     const turns = new SendTurns();
     const stuck = stream(() => 'stuck');
     turns.add(stuck.carried);
@@ -66,8 +66,8 @@ function counted(most: number): { unread: ConnectionCredit; returned: () => numb
   return { unread, returned: () => total, roomTold: () => told };
 }
 
-describe('what apps have not read', () => {
-  it('is full beyond the bound, and tells once when it is so no more', () => {
+describe('bytes of a connection that apps have not read', () => {
+  it('are too many beyond the limit, and a return below it is reported once', () => {
     const { unread, roomTold } = counted(100);
     unread.came(100);
     expect(unread.isFull).toBe(false);
@@ -80,14 +80,14 @@ describe('what apps have not read', () => {
     expect([unread.isFull, roomTold()]).toEqual([false, 1]);
   });
 
-  it('gives back at once what fits, though nobody has read it', () => {
+  it('have their window returned at once within the limit', () => {
     const { unread, returned } = counted(100);
     unread.came(60);
     unread.came(40);
     expect(returned()).toBe(100);
   });
 
-  it('gives back nothing beyond the bound, and all of it once enough has left', () => {
+  it('have no window returned beyond the limit, and all of it once enough was read', () => {
     const { unread, returned } = counted(100);
     unread.came(100);
     unread.came(1);
@@ -99,7 +99,7 @@ describe('what apps have not read', () => {
     expect(returned()).toBe(131);
   });
 
-  it('never has more granted than the bound allows, and owes nothing in the end', () => {
+  it('never exceed the limit, and all window is returned in the end', () => {
     const step = fc.record({ came: fc.boolean(), bytes: fc.integer({ min: 1, max: 60 }) });
     fc.assert(
       fc.property(fc.array(step), (steps) => {

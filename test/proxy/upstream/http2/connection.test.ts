@@ -5,12 +5,12 @@ function unforeseen(): never {
   throw new Error('unforeseen');
 }
 
-describe('what goes wrong inside fails the requests of the connection, and ends it', () => {
+describe('an internal fault fails the requests of an HTTP/2 upstream connection and closes it', () => {
   it.each([
     ['an answer is passed on', { answerCame: unforeseen }, SETTINGS + ANSWER],
     ['all of a piece has been', { pieceEnded: unforeseen }, SETTINGS + ANSWER],
     ['a window opens', { sendWaiting: unforeseen }, SETTINGS + WINDOW],
-  ])('as %s', (_, wrong, hex) => {
+  ])('when it happens as %s', (_, wrong, hex) => {
     const { connection, socket, told, bring } = connect();
     const [faulty, neighbour] = [carried(wrong), carried()];
     for (const { stream } of [faulty, neighbour]) {
@@ -26,7 +26,7 @@ describe('what goes wrong inside fails the requests of the connection, and ends 
     expect([socket.destroyed, told]).toEqual([true, ['gone', 'closed']]);
   });
 
-  it('as the socket takes more', () => {
+  it('when it happens as the socket takes more', () => {
     const { connection, socket } = connect();
     const { stream, failures } = carried({ sendWaiting: unforeseen });
     connection.lend(stream);

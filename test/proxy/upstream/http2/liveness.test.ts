@@ -34,8 +34,8 @@ async function startShut() {
 /** Of Netty, in 30 s. */
 const ALLOWED = 200;
 
-describe('a socket that takes nothing', () => {
-  it('counts from when it was first seen that something waits', () => {
+describe('the time in which a socket takes nothing', () => {
+  it('runs from when waiting bytes were first seen', () => {
     const socket = { writableLength: 0, bytesWritten: 100 };
     const stuck = livenessOf(socket);
     expect([stuck.stuckMs(1_000), stuck.watches]).toEqual([0, false]);
@@ -43,7 +43,7 @@ describe('a socket that takes nothing', () => {
     expect([stuck.stuckMs(2_000), stuck.stuckMs(2_700), stuck.watches]).toEqual([0, 700, true]);
   });
 
-  it('counts anew once some was taken, however much waits then', () => {
+  it('starts anew once some bytes were taken, whatever waits then', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
     const stuck = livenessOf(socket);
     stuck.stuckMs(0);
@@ -52,7 +52,7 @@ describe('a socket that takes nothing', () => {
     expect([stuck.stuckMs(5_000), stuck.stuckMs(6_000)]).toEqual([0, 1_000]);
   });
 
-  it('what is written behind what waits is nothing that was taken', () => {
+  it('is not affected by more bytes being queued', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
     const stuck = livenessOf(socket);
     stuck.stuckMs(0);
@@ -61,7 +61,7 @@ describe('a socket that takes nothing', () => {
     expect(stuck.stuckMs(5_000)).toBe(5_000);
   });
 
-  it('a socket in which nothing waits is not watched', () => {
+  it('does not run when nothing waits', () => {
     const socket = { writableLength: 500, bytesWritten: 500 };
     const stuck = livenessOf(socket);
     stuck.stuckMs(0);
@@ -70,8 +70,8 @@ describe('a socket that takes nothing', () => {
   });
 });
 
-describe('a window that lets nothing leave', () => {
-  it('a connection whose window lets nothing leave is waited for for two seconds, and then lent to nobody', async () => {
+describe('an HTTP/2 upstream connection with an exhausted window', () => {
+  it('is not lent after two seconds', async () => {
     const { connection, clock, free } = await startShut();
     await clock.advance(1_900);
     expect(connection.free).toBeGreaterThan(0);
@@ -82,7 +82,7 @@ describe('a window that lets nothing leave', () => {
     expect([connection.free, connection.freeSoon, free()]).toEqual([0, 0, [0]]);
   });
 
-  it('it is lent again once the window has grown, and waited for anew when that is used up', async () => {
+  it('is lent again once the window has grown, and timed anew when that is used up', async () => {
     const { connection, clock, bring, free, told } = await startShut();
     await clock.advance(30_000);
     free();
@@ -95,7 +95,7 @@ describe('a window that lets nothing leave', () => {
     expect(told).toEqual([]);
   });
 
-  it('it is lent again once nothing waits for the window any more', async () => {
+  it('is lent again once nothing waits for the window', async () => {
     const { connection, clock, upload } = await startShut();
     await clock.advance(3_000);
     expect(connection.free).toBe(0);
@@ -105,7 +105,7 @@ describe('a window that lets nothing leave', () => {
     expect(connection.free).toBeGreaterThan(0);
   });
 
-  it('that nothing waits for is not looked at any more, on a connection that ends as well', async () => {
+  it('has no timer when nothing waits, also while it is being retired', async () => {
     const { connection, clock, upload } = await startShut();
     const lasting = carried();
     connection.lend(lasting.stream);
@@ -118,17 +118,17 @@ describe('a window that lets nothing leave', () => {
   });
 });
 
-describe('streams that are reset', () => {
+describe('stream resets by the sidecar', () => {
   /** How many resets in one turn retire a connection. */
   function countToRetire(liveness: Liveness): number {
     for (let count = 1; ; count++) if (liveness.reset()) return count;
   }
 
-  it('a connection is retired so early that its server allows the resets around the end of a window, and of all that it still carries', () => {
+  it('retire a connection before the server’s limit for rapid resets is reached', () => {
     expect(2 * countToRetire(livenessOf()) + MAX_STREAMS).toBeLessThanOrEqual(ALLOWED);
   });
 
-  it('resets of half a minute count, and older ones do not', async () => {
+  it('are counted for half a minute', async () => {
     const most = countToRetire(livenessOf());
     const clock = new ManualClock();
     const liveness = livenessOf(undefined, clock);

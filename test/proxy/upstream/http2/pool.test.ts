@@ -140,8 +140,8 @@ function startWith(streams: number, options: Options = {}): Pool {
   return started;
 }
 
-describe('requests', () => {
-  it('wait for one connection as long as it is not known how many it carries', () => {
+describe('requests to the pool of HTTP/2 connections', () => {
+  it('wait for one connection while its number of streams is unknown', () => {
     const { ask, dialled, pool, stands, stream, told } = start();
     expect([pool.stands, pool.inUse]).toEqual([false, false]);
     expect(['a', 'b', 'c'].map((name) => ask(name))).toEqual([false, false, false]);
@@ -151,7 +151,7 @@ describe('requests', () => {
     expect([stream('c').ready, pool.stands, ask('d'), dialled()]).toEqual([true, true, true, 1]);
   });
 
-  it('have another connection made where one is full, as many as are needed', () => {
+  it('have as many further connections made as are needed', () => {
     const { ask, bring, dialled, stands, told } = startWith(2);
     expect([ask('second'), ask('third'), ask('fourth'), ask('fifth')]).toEqual([true, false, false, false]);
     // Three wait, and each connection is expected to carry two.
@@ -163,7 +163,7 @@ describe('requests', () => {
     expect(told()).toEqual(['fifth connected']);
   });
 
-  it('take the oldest connection with room first', () => {
+  it('use the oldest connection with room', () => {
     const { ask, bring, send, stands, stream, socket } = startWith(1);
     ask('second');
     stands(1);
@@ -177,14 +177,14 @@ describe('requests', () => {
     expect(ask('fourth')).toBe(true);
   });
 
-  it('are not sent to an upstream that takes none, and no connection is made for them', () => {
+  it('wait without a new connection if the upstream allows no streams', () => {
     const { ask, bring, dialled, told } = startWith(0);
     expect([ask('second'), dialled()]).toEqual([false, 1]);
     bring(0, allow(5));
     expect(told()).toEqual(['second connected']);
   });
 
-  it('that are not wanted any more are not waited for', () => {
+  it('that are cancelled are not waited for', () => {
     const { ask, stands, stream, told } = start();
     ask('a');
     ask('b');
@@ -193,7 +193,7 @@ describe('requests', () => {
     expect(told()).toEqual(['b connected']);
   });
 
-  it('are told where they wait too long, and for what', async () => {
+  it('fail with the reason when they wait too long', async () => {
     const { ask, clock, told } = startWith(1, { most: 1 });
     ask('second');
     await clock.advance(CONNECT_MS - 1);
@@ -211,8 +211,8 @@ describe('requests', () => {
   });
 });
 
-describe('a new connection', () => {
-  it('is made for who asks for one, and what stands is not taken', () => {
+describe('a new HTTP/2 connection', () => {
+  it('is made if asked for, though another is open', () => {
     const { ask, bring, dialled, stands, told } = startWith(10);
     expect([ask('new', 'acquireFresh'), dialled()]).toEqual([false, 2]);
     // Whoever wants any has the one that stands.
@@ -223,7 +223,7 @@ describe('a new connection', () => {
     expect(told()).toEqual(['new connected']);
   });
 
-  it('is shared by all who ask while it is made', () => {
+  it('is shared by all that ask while it is being made', () => {
     const { ask, dialled, stands, told } = startWith(10);
     ask('one', 'acquireFresh');
     ask('two', 'acquireFresh');
@@ -232,7 +232,7 @@ describe('a new connection', () => {
     expect(told()).toEqual(['one connected', 'two connected']);
   });
 
-  it('is made for a request that was refused where there is one alone, otherwise what stands is asked', async () => {
+  it('is made for a refused request if there is only one, otherwise an open one is used', async () => {
     const { ask, bring, dialled, send, stands, told } = startWith(10);
     send('first');
     bring(0, frame(Type.RST_STREAM, 0, 1, '\0\0\0\x07'));
@@ -247,14 +247,14 @@ describe('a new connection', () => {
     expect(told()).toEqual(['third connected']);
   });
 
-  it('that a refused request waits for may fail: then it goes back to what stands', async () => {
+  it('that fails sends a refused request back to the open one', async () => {
     const { ask, fails, told } = startWith(10);
     ask('again', 'acquireForRetry');
     fails(1);
     expect(told()).toEqual(['again connected']);
   });
 
-  it('that cannot be made fails those who wait for it, and no other is tried', () => {
+  it('that fails fails the requests that wait for it, and no other is tried', () => {
     const { all, ask, dialled, fails, told } = start({ most: 1 });
     ask('a');
     ask('b');
@@ -269,22 +269,22 @@ describe('a new connection', () => {
   });
 });
 
-describe('where no further connection may be made', () => {
-  it('a request waits for what stands', () => {
+describe('at the limit of connections', () => {
+  it('a request waits for an open HTTP/2 connection', () => {
     const { ask, dialled, stream, told } = startWith(1, { most: 1 });
     expect([ask('second'), dialled()]).toEqual([false, 1]);
     stream('first').release();
     expect(told()).toEqual(['second connected']);
   });
 
-  it('one that finds nothing is refused', () => {
+  it('a request without an open connection is refused', () => {
     const { all, ask, told } = start({ most: 1 });
     all.opened();
     expect(() => ask('a')).toThrow(expect.objectContaining({ code: 'overloaded' }));
     expect(told()).toEqual([]);
   });
 
-  it('one is made as soon as there is room', async () => {
+  it('a new connection is made as soon as there is room', async () => {
     const { all, ask, dialled } = startWith(1, { most: 2 });
     all.opened();
     ask('second');
@@ -294,7 +294,7 @@ describe('where no further connection may be made', () => {
     expect(dialled()).toBe(2);
   });
 
-  it('an idle connection makes room for others', async () => {
+  it('an idle HTTP/2 connection makes room for others', async () => {
     const { all, ask, pool, socket, stream } = startWith(1, { most: 1 });
     expect(pool.closeOldestIdle()).toBe(false);
     expect(all.mayOpen()).toBe(false);
@@ -306,8 +306,8 @@ describe('where no further connection may be made', () => {
   });
 });
 
-describe('connections', () => {
-  it('that carry nothing are discarded, and those that carry something stay', async () => {
+describe('the connections of an HTTP/2 pool', () => {
+  it('are discarded if they carry nothing, and otherwise stay', async () => {
     const { ask, bring, pool, socket, stands, stream } = startWith(1);
     ask('second');
     stands(1);
@@ -319,7 +319,7 @@ describe('connections', () => {
     expect(pool.stands).toBe(true);
   });
 
-  it('of a pool out of use end with what they carry, and none is made for nothing', async () => {
+  it('end with their requests when the pool is retired, and an unneeded one is not made', async () => {
     const { all, ask, pool, socket, stream } = startWith(1, { most: 2 });
     ask('second');
     pool.drain();
@@ -334,7 +334,7 @@ describe('connections', () => {
     expect(all.mayOpen()).toBe(true);
   });
 
-  it('are all cut as the pool is closed, and nobody is told', () => {
+  it('are all cut without a report when the pool is closed', () => {
     const { all, ask, pool, socket, told } = startWith(1, { most: 2 });
     ask('second');
     pool.close();
@@ -343,7 +343,7 @@ describe('connections', () => {
     expect(all.mayOpen()).toBe(true);
   });
 
-  it('that were made before a change are made anew for who waits', () => {
+  it('made before a change are replaced for waiting requests', () => {
     const { ask, dialled, pool, send, socket, stands, told } = startWith(1);
     send('first');
     ask('second');
@@ -354,10 +354,10 @@ describe('connections', () => {
   });
 });
 
-describe('an upstream that chooses', () => {
+describe('an upstream that chooses by ALPN', () => {
   const H2_OR_1 = ['h2', 'http/1.1'];
 
-  it('HTTP/2 is known to speak it, and for how long', async () => {
+  it('HTTP/2 is remembered for a time', async () => {
     const { ask, chosen, clock, secured, told } = start({ protocols: H2_OR_1 });
     expect([chosen.last, chosen.choseWithin(1e9)]).toEqual([undefined, false]);
     ask('a');
@@ -370,7 +370,7 @@ describe('an upstream that chooses', () => {
   it.each<[string | false, string]>([
     ['http/1.1', 'http/1.1'],
     [false, 'nothing'],
-  ])('%s, where HTTP/2 alone is spoken, is told so', (protocol, name) => {
+  ])('%s although only HTTP/2 is accepted fails the request', (protocol, name) => {
     const { all, ask, chosen, secured, socket, told } = start({ protocols: ['h2'], most: 1 });
     ask('a');
     secured(0, protocol);
@@ -378,7 +378,7 @@ describe('an upstream that chooses', () => {
     expect([chosen.last, socket(0).destroyed, all.mayOpen()]).toEqual(['http1', true, true]);
   });
 
-  it('HTTP/1.1 has its connection carry one request, and others made for the others', () => {
+  it('HTTP/1.1 gets one request on that connection and further connections for the others', () => {
     const lent: string[] = [];
     const fallback: Http1Fallback = {
       lend: () => {
@@ -398,7 +398,7 @@ describe('an upstream that chooses', () => {
     expect(lent).toEqual(['lent', 'kept']);
   });
 
-  it('HTTP/1.1 fails a request that it cannot carry, and the next one has the connection', () => {
+  it('HTTP/1.1 fails a request that needs HTTP/2, and the next one gets the connection', () => {
     let asked = 0;
     const fallback: Http1Fallback = {
       lend: () => {

@@ -62,7 +62,7 @@ function blockOf(fields: readonly string[]): string {
   return output.take().toString('latin1');
 }
 
-test('what was made of lasting fields is sent again for the same request alone, with the same token', () => {
+test('the encoded fields of a request are reused only for the same request with the same token', () => {
   fc.assert(
     fc.property(fc.array(outgoing, { minLength: 1, maxLength: 12 }), (requests) => {
       const lasting = [...FIELDS];
@@ -78,7 +78,7 @@ test('what was made of lasting fields is sent again for the same request alone, 
   );
 });
 
-test('a request that comes again is written once', () => {
+test('a repeated request has its fields encoded once', () => {
   const lasting = [...FIELDS];
   makeLasting(lasting);
   const request = requestOf(

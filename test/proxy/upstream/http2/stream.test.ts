@@ -143,8 +143,8 @@ function start({
   };
 }
 
-describe('a request', () => {
-  it('is sent on the connection that it was lent, and its answer is due from then on', () => {
+describe('a request on an HTTP/2 upstream stream', () => {
+  it('is sent when its connection is lent, and its answer is timed from then', () => {
     const { stream, connection, outgoing, told } = start({ neverIndexed: ['x-secret'] });
     expect([stream.ready, stream.dueAtMs, stream.drained]).toEqual([false, Number.POSITIVE_INFINITY, true]);
     stream.lend(connection);
@@ -156,21 +156,21 @@ describe('a request', () => {
     expect(() => stream.tunnelEnd).toThrow(expect.objectContaining({ code: 'internal' }));
   });
 
-  it('HEAD is asked as such', () => {
+  it('with HEAD is marked as such', () => {
     const { stream, connection, outgoing, told } = start({ method: 'HEAD' });
     stream.lend(connection);
     stream.send(outgoing, 1_000);
     expect(told()[1]).toBe('request HEAD head last');
   });
 
-  it('is not begun where no stream may be opened', () => {
+  it('fails if no stream can be opened', () => {
     const { allowed, stream, connection, outgoing } = start();
     stream.lend(connection);
     allowed.opens = false;
     expect(() => stream.send(outgoing, 1_000)).toThrow(expect.objectContaining({ code: 'internal' }));
   });
 
-  it('with a larger head than the upstream takes is not sent', () => {
+  it('with a larger head than the upstream accepts is not sent', () => {
     const { stream, connection, outgoing, told } = start({ mostSectionBytes: 10 });
     stream.lend(connection);
     expect(() => stream.send(outgoing, 1_000)).toThrow(
@@ -179,7 +179,7 @@ describe('a request', () => {
     expect(told()).toEqual(['lent']);
   });
 
-  it('has its answer due when its body has been sent', () => {
+  it('has its answer timed from the end of its body', () => {
     const { allowed, stream, told } = start({ hasBody: true }).send();
     expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
     stream.data(Buffer.from('one'));
@@ -194,7 +194,7 @@ describe('a request', () => {
     expect([told(), stream.dueAtMs]).toEqual([[], 1_650]);
   });
 
-  it('of a known length is ended by its last octet, where none can follow', () => {
+  it('of known length ends with its last octet if no trailers can follow', () => {
     const { stream, told, wire } = start({ hasBody: true, protocol: 'http1', contentLength: 5 }).send();
     stream.data(Buffer.from('abc'));
     stream.data(Buffer.from('de'));
@@ -206,7 +206,7 @@ describe('a request', () => {
     expect(h2.told()).toEqual(['data ab']);
   });
 
-  it('whose trailers are larger than the upstream takes fails', () => {
+  it('with larger trailers than the upstream accepts fails', () => {
     const { errors, stream, told } = start({ hasBody: true, mostSectionBytes: 500 }).send();
     stream.end(['x', 'y'.repeat(500)], 1_000);
     expect(errors).toEqual([expect.stringContaining('the trailers')]);
@@ -215,7 +215,7 @@ describe('a request', () => {
 });
 
 describe('a body that the upstream does not take', () => {
-  it('waits, and the app with it, until it has left', () => {
+  it('waits together with the app until it has been sent', () => {
     const { allowed, stream, told } = start({ hasBody: true }).send();
     expect([stream.flush(), allowed.flushes]).toEqual([true, 1]);
     allowed.window = 2;
@@ -232,7 +232,7 @@ describe('a body that the upstream does not take', () => {
     expect([stream.drained, stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
   });
 
-  it('has the app wait while the socket is full, too', () => {
+  it('pauses the app while the socket is full', () => {
     const { allowed, stream, told } = start({ hasBody: true }).send();
     allowed.takesMore = false;
     expect([stream.drained, stream.flush(), told()]).toEqual([false, false, ['waits for room']]);
@@ -240,7 +240,7 @@ describe('a body that the upstream does not take', () => {
     expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1090', 'ready']]);
   });
 
-  it('is waited for still, where the answer is let go before it has left', () => {
+  it('is still awaited when the answer is released before', () => {
     const { allowed, head, stream, told } = start({ hasBody: true }).send();
     allowed.window = 0;
     stream.data(Buffer.from('x'));
@@ -252,7 +252,7 @@ describe('a body that the upstream does not take', () => {
     expect(told()).toEqual(['due 1090', 'flush']);
   });
 
-  it('is dropped where the upstream has come to want no more of it', () => {
+  it('is dropped when the upstream wants no more of it', () => {
     const { allowed, stream, told, wire } = start({ hasBody: true }).send();
     allowed.window = 0;
     stream.data(Buffer.from('x'));
@@ -265,7 +265,7 @@ describe('a body that the upstream does not take', () => {
     expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1600', 'ready']]);
   });
 
-  it('goes on where the upstream has ended its answer', () => {
+  it('continues when the upstream has ended its answer', () => {
     const { stream, told, wire } = start({ hasBody: true }).send();
     wire.state = { kind: 'half_closed', endedBy: 'remote' };
     stream.data(Buffer.from('x'));
@@ -276,7 +276,7 @@ describe('a body that the upstream does not take', () => {
     expect(told()).toEqual([]);
   });
 
-  it('that ends while the answer is held makes nothing due', () => {
+  it('and that ends while the answer is held starts no timeout', () => {
     const { head, stream, told } = start({ hasBody: true }).send();
     head();
     stream.holdResponse();
@@ -285,7 +285,7 @@ describe('a body that the upstream does not take', () => {
     expect([told(), stream.dueAtMs]).toEqual([['end '], Number.POSITIVE_INFINITY]);
   });
 
-  it('that ends after the answer has begun has time from then on', () => {
+  it('and that ends after the answer began starts the idle timeout', () => {
     const { head, stream, told } = start({ hasBody: true }).send();
     head();
     told();
@@ -293,7 +293,7 @@ describe('a body that the upstream does not take', () => {
     expect([told(), stream.dueAtMs]).toEqual([['end ', 'due 1090'], 1_090]);
   });
 
-  it('has nobody told who holds the answer, before that is let go', () => {
+  it('reports nothing while the answer is held', () => {
     const { allowed, head, stream, told } = start({ hasBody: true }).send();
     allowed.window = 0;
     stream.data(Buffer.from('x'));
@@ -307,7 +307,7 @@ describe('a body that the upstream does not take', () => {
     expect(told()).toEqual(['due 1090', 'flush', 'due 1090', 'ready']);
   });
 
-  it('of a request that is over is nothing', () => {
+  it('is ignored after the request is over', () => {
     const { stream, told } = start({ hasBody: true }).send();
     stream.cancel();
     told();
@@ -329,8 +329,8 @@ describe('a body that the upstream does not take', () => {
   });
 });
 
-describe('an answer', () => {
-  it('is passed on as it comes, and the window given back for what was taken', () => {
+describe('an answer on an HTTP/2 upstream stream', () => {
+  it('is passed on as it comes, and its window is returned', () => {
     const { allowed, data, head, stream, told } = start().send();
     head(200, { contentLength: 6 });
     data('one');
@@ -358,13 +358,13 @@ describe('an answer', () => {
     if (came.endStream) head(status, came);
   });
 
-  it('that ends with its head is over with it', () => {
+  it('that ends with its head is complete', () => {
     const { head, told } = start().send();
     head(200, { endStream: true });
     expect(told()).toEqual(['answered 200 none', 'reset', 'released', 'answer ended ']);
   });
 
-  it('may be preceded by informational ones', () => {
+  it('may follow interim answers', () => {
     const { stream, told } = start().send();
     stream.answerCame({ kind: 'interim', status: 103, fields: [], contentLength: undefined }, false, []);
     expect(told()).toEqual(['informed 103']);
@@ -372,7 +372,7 @@ describe('an answer', () => {
     expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);
   });
 
-  it('ends with those trailers that may follow, of a gRPC call more of them', () => {
+  it('has its allowed trailers passed on, more of them for gRPC', () => {
     const trailers = ['grpc-status', '0', 'authorization', 'Bearer x'];
     const { head, stream, told } = start().send();
     head();
@@ -385,7 +385,7 @@ describe('an answer', () => {
     expect(call.told().at(-1)).toContain('grpc-status,0');
   });
 
-  it('that the app is behind with is not given back until it goes on', () => {
+  it('keeps its window closed while the app is slow', () => {
     const { data, head, stream, told } = start().send();
     head();
     stream.pause();
@@ -402,7 +402,7 @@ describe('an answer', () => {
     expect(told().at(-1)).toBe('3 passed on');
   });
 
-  it('that is not due yet has time from its last piece on', () => {
+  it('is timed from its last piece', () => {
     const { data, head, stream, told } = start().send();
     head();
     data('one');
@@ -414,8 +414,8 @@ describe('an answer', () => {
   });
 });
 
-describe('an answer that is held', () => {
-  it('is kept as it comes, costs no time, and is passed on when it is let go', () => {
+describe('a held answer on an HTTP/2 upstream stream', () => {
+  it('is kept untimed and passed on when released', () => {
     const { data, head, stream, told } = start().send();
     head();
     stream.holdResponse();
@@ -440,7 +440,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual([]);
   });
 
-  it('is let go no further where who was told of all of a piece wants no more', () => {
+  it('stops being passed on if its user cancels after a read', () => {
     const { allowed, head, stream, told, user } = start({ hasBody: true }).send();
     allowed.takesMore = false;
     stream.flush();
@@ -453,7 +453,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual(['due 1090', 'reset', 'released']);
   });
 
-  it('goes no further where who got the first of it wants no more', () => {
+  it('stops being passed on if its user cancels after a piece', () => {
     const { data, head, stream, told, user } = start().send();
     const onData = user.onData;
     user.onData = (slice) => {
@@ -469,7 +469,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '6 passed on', 'released']);
   });
 
-  it('and has ended meanwhile ends when it is let go', () => {
+  it('that ended meanwhile ends when released', () => {
     const { data, head, stream, told } = start().send();
     head();
     stream.holdResponse();
@@ -479,7 +479,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '3 passed on', 'released', 'answer ended ']);
   });
 
-  it('and has failed meanwhile fails when it is let go, and sends no more', () => {
+  it('that failed meanwhile fails when released, and no more of the request is sent', () => {
     const { allowed, head, stream, told } = start({ hasBody: true }).send();
     allowed.window = 0;
     stream.data(Buffer.from('x'));
@@ -495,7 +495,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual(['due 1090', 'reset', 'released', 'failed upstream_protocol_error lost']);
   });
 
-  it('fails at once by what is wrong inside', () => {
+  it('fails at once after an internal fault', () => {
     const { head, stream, told } = start().send();
     head();
     stream.holdResponse();
@@ -505,7 +505,7 @@ describe('an answer that is held', () => {
     expect(told()).toEqual(['reset', 'released', 'failed internal lost']);
   });
 
-  it('is not wanted any more where another takes its place', () => {
+  it('is cancelled when another answer replaces it', () => {
     const { data, head, stream, told } = start().send();
     head();
     stream.holdResponse();
@@ -516,7 +516,7 @@ describe('an answer that is held', () => {
   });
 });
 
-describe('what becomes of a request', () => {
+describe('the delivery of a failed request', () => {
   const failures = new UpstreamFailures('up.test');
 
   it.each([
@@ -530,7 +530,7 @@ describe('what becomes of a request', () => {
     expect(told()).toEqual(['reset', 'released', `failed upstream_protocol_error ${delivery}`]);
   });
 
-  it('that had an answer, and then is refused, is lost', () => {
+  it('that was refused after an interim answer is lost', () => {
     const { stream, told } = start().send();
     stream.answerCame({ kind: 'interim', status: 103, fields: [], contentLength: undefined }, false, []);
     stream.brokenOff({ kind: 'reset', code: REFUSED_STREAM as never });
@@ -555,7 +555,7 @@ describe('what becomes of a request', () => {
     expect(told().at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
   });
 
-  it('whose connection fails before it was sent goes back to who asked', () => {
+  it('whose connection fails before it was sent is unsent', () => {
     const { connection, stream, told } = start();
     stream.lend(connection);
     stream.connectionFailed(failures.closed(), true);
@@ -563,7 +563,7 @@ describe('what becomes of a request', () => {
     expect(stream.ready).toBe(false);
   });
 
-  it('that has no connection is told once, and not after it was lent one', () => {
+  it('without a connection is reported once and never after one was lent', () => {
     const { stream, told } = start();
     stream.notConnected(failures.closed());
     stream.notConnected(failures.closed());
@@ -573,7 +573,7 @@ describe('what becomes of a request', () => {
     expect(sent.told()).toEqual([]);
   });
 
-  it('that nobody wants any more depends on how far it was', () => {
+  it('that is cancelled depends on how far it got', () => {
     const waiting = start();
     waiting.stream.cancel();
     waiting.stream.cancel();
@@ -591,7 +591,7 @@ describe('what becomes of a request', () => {
     expect(replaced.told()).toEqual([]);
   });
 
-  it('whose answer does not come in time fails; whose body does not go on is stalled', () => {
+  it('is a timeout if the answer is late and a stall if the body is', () => {
     const { stream, told } = start().send();
     stream.tooLate();
     expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);

@@ -22,7 +22,7 @@ async function startStuck() {
   return { ...all, upload, wire };
 }
 
-it('a connection whose socket takes nothing is lent to nobody, and waited for two seconds', async () => {
+it('an HTTP/2 upstream connection whose socket takes nothing for two seconds is not lent', async () => {
   const { connection, clock } = await startStuck();
   expect([connection.free, connection.freeSoon > 0]).toEqual([0, true]);
   await clock.advance(1_900);
@@ -33,7 +33,7 @@ it('a connection whose socket takes nothing is lent to nobody, and waited for tw
   expect([connection.free, connection.freeSoon]).toEqual([0, 0]);
 });
 
-it('it is lent again once the socket has taken what waited', async () => {
+it('an HTTP/2 upstream connection is lent again once its socket took what waited', async () => {
   const { connection, clock, socket, told } = await startStuck();
   await clock.advance(5_000);
 
@@ -45,7 +45,7 @@ it('it is lent again once the socket has taken what waited', async () => {
   expect(told).toEqual([]);
 });
 
-it('after ten seconds it ends with the requests that it carries', async () => {
+it('an HTTP/2 upstream connection whose socket takes nothing for ten seconds fails with its requests', async () => {
   const { connection, clock, socket, told, upload } = await startStuck();
   await clock.advance(9_000);
   expect(told).toEqual([]);
@@ -60,7 +60,7 @@ it('after ten seconds it ends with the requests that it carries', async () => {
   expect(told).toEqual(['gone', 'closed']);
 });
 
-it('one that takes a little now and then is not given up', async () => {
+it('an HTTP/2 upstream connection whose socket takes a little now and then is kept', async () => {
   const { clock, socket, told, connection, wire } = await startStuck();
   for (let round = 0; round < 4; round++) {
     await clock.advance(6_000);
@@ -74,7 +74,7 @@ it('one that takes a little now and then is not given up', async () => {
   expect(told).toEqual([]);
 });
 
-it('PING that waits behind an upload costs it nothing, and has two seconds from when it left', async () => {
+it('PING waiting behind an upload has two seconds from when it was sent', async () => {
   const { connection, clock, socket, told, upload } = await startStuck();
   socket.unblock();
   await turn();

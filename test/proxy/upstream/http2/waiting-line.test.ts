@@ -31,7 +31,7 @@ function start() {
   };
 }
 
-it('who comes first is first, and who leaves is not waited for', () => {
+it('waiting requests are served in order, and cancelled ones are skipped', () => {
   const { add, all, line, remove } = start();
   for (const request of ['a', 'b', 'c']) add(request);
   remove('b');
@@ -43,14 +43,14 @@ it('who comes first is first, and who leaves is not waited for', () => {
   expect(line.length).toBe(0);
 });
 
-it('so many wait, and no more', () => {
+it('the number of waiting requests is limited', () => {
   const { add, line } = start();
   for (let count = 0; count < MAX_WAITING; count++) add('a');
   expect(() => add('b')).toThrow(expect.objectContaining({ code: 'overloaded' }));
   expect(line.length).toBe(MAX_WAITING);
 });
 
-it('a connection is for the first that may have one of its number', () => {
+it('a new connection is for the first request that accepts one with its number', () => {
   const { add, takeFor } = start();
   add('later', 2);
   add('any');
@@ -64,7 +64,7 @@ it('a connection is for the first that may have one of its number', () => {
   ]);
 });
 
-it('it is known whether any would have a connection that stands', () => {
+it('it is known whether any waiting request accepts an open connection', () => {
   const { add, line, remove } = start();
   expect(line.anyForWhatStands).toBe(false);
   add('later', 1);
@@ -75,7 +75,7 @@ it('it is known whether any would have a connection that stands', () => {
   expect(line.anyForWhatStands).toBe(false);
 });
 
-it('room is lent out in turn, and whoever wants what is to come holds nobody up', () => {
+it('streams are lent in order, and a request for a later connection does not delay others', () => {
   const { add, all, line } = start();
   add('later', 1);
   add('a');
@@ -94,7 +94,7 @@ it('room is lent out in turn, and whoever wants what is to come holds nobody up'
   expect(all()).toEqual(['later', 'c']);
 });
 
-it('where there is no room for the first of those who take any, it is not looked for for the others', () => {
+it('if the first request finds no stream, none is sought for those after it', () => {
   const { add, line } = start();
   add('a');
   add('b');
@@ -109,7 +109,7 @@ it('where there is no room for the first of those who take any, it is not looked
   expect(looks).toBe(1);
 });
 
-it('the line is looked at anew where one who was lent to has changed it', () => {
+it('the order is evaluated anew when a served request changed it', () => {
   const { add, all, line, remove } = start();
   for (const request of ['a', 'b', 'c']) add(request, request === 'a' ? 1 : 0);
   const lent: unknown[] = [];
@@ -127,7 +127,7 @@ it('the line is looked at anew where one who was lent to has changed it', () => 
   expect(all()).toEqual(['a']);
 });
 
-it('it exceeds what is to come where more wait for those connections than they will carry', () => {
+it('more connections are needed if more requests wait than the coming ones will carry', () => {
   const { add, line } = start();
   expect(line.exceeds(() => 0)).toBe(false);
   add('a');
@@ -143,7 +143,7 @@ it('it exceeds what is to come where more wait for those connections than they w
   expect([line.exceeds(room(2, 1)), line.exceeds(room(3, 0))]).toEqual([true, true]);
 });
 
-it('who waits for a connection that will not come has no hope, unless what refused it stands', () => {
+it('requests that wait for a failed connection fail unless the connection that refused them is open', () => {
   const { add, all, line, names } = start();
   add('any');
   add('next', 2);
@@ -157,7 +157,7 @@ it('who waits for a connection that will not come has no hope, unless what refus
   expect(names(line.takeHopeless(-1, true))).toEqual(['at last']);
 });
 
-it('nobody waits longer than it may, and the line is told to be shorter once', async () => {
+it('no request waits longer than the timeout, and the end of the waiting is reported once', async () => {
   const { add, clock, line, told } = start();
   add('a');
   await clock.advance(400);
@@ -176,7 +176,7 @@ it('nobody waits longer than it may, and the line is told to be shorter once', a
   expect(told()).toEqual(['c is late', 'shorter']);
 });
 
-it('of a line that was forgotten nobody is late', async () => {
+it('a disposed waiting line reports no timeouts', async () => {
   const { add, clock, line, told } = start();
   add('a');
   line.dispose();
