@@ -2,11 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { parse, parseDocument, stringify } from 'yaml';
-import {
-  applyToDocument,
-  injectManifests,
-  workloadsIn,
-} from '../../src/injector/manifests/inject-manifests.ts';
+import { applyToDocument, injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
+import { objectsIn } from '../../src/injector/manifests/pod-templates.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 
 const OPTIONS = { defaults: DEFAULTS, cluster: {}, namespace: 'fallback' };
@@ -19,7 +16,7 @@ const POD = {
 const text = (...documents: unknown[]): string =>
   documents.map((document) => stringify(document)).join('---\n');
 
-describe('workloads', () => {
+describe('objects', () => {
   it.each<[string, unknown]>([
     ['nothing', null],
     ['a list', [POD]],
@@ -28,16 +25,31 @@ describe('workloads', () => {
     ['no version', { kind: 'Pod' }],
     ['a version that is a list', { ...POD, apiVersion: ['v1'] }],
     ['a kind that is a list', { ...POD, kind: ['Pod'] }],
-    ['a kind that holds no pod', { apiVersion: 'v1', kind: 'Service' }],
-    ['a kind of another group', { apiVersion: 'v2', kind: 'Pod' }],
     ['a list of other things', { apiVersion: 'v1', kind: 'PodList', items: [null, 'Pod', [], 1] }],
-    ['items that are no list', { apiVersion: 'v1', kind: 'PodList', items: POD }],
     [
       'a list whose items do not say what they are',
       { apiVersion: 'v1', kind: 'List', items: [{ spec: {} }] },
     ],
   ])('are none in %s', (_, manifest) => {
-    expect(workloadsIn(manifest)).toEqual([]);
+    expect(objectsIn(manifest)).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    ['a Service', { apiVersion: 'v1', kind: 'Service', spec: { ports: [{ port: 80 }] } }],
+    ['items that are no list', { apiVersion: 'v1', kind: 'PodList', items: POD }],
+    ['a Pod of another group', { ...POD, apiVersion: 'v2' }],
+    ['containers beside no pod', { apiVersion: 'a/v1', kind: 'SidecarSet', spec: { containers: [{}] } }],
+    ['no containers', { apiVersion: 'apps/v1', kind: 'Deployment', spec: { template: { spec: {} } } }],
+    [
+      'a template of no pod',
+      { apiVersion: 'a/v1', kind: 'NodePool', spec: { template: { spec: { a: 1 } } } },
+    ],
+    [
+      'another kind of containers',
+      { apiVersion: 'a/v1', kind: 'B', spec: { a: { spec: { containers: ['c'] } } } },
+    ],
+  ])('with %s have no pod template', (_, manifest) => {
+    expect(objectsIn(manifest)).toMatchObject([{ templates: [] }]);
   });
 
   it('are found in lists of lists, each with where its pod is', () => {
@@ -45,19 +57,19 @@ describe('workloads', () => {
       apiVersion: 'batch/v1',
       kind: 'CronJob',
       metadata: { name: 'nightly', namespace: 'jobs' },
+      spec: { jobTemplate: { spec: { template: { spec: POD.spec } } } },
     };
     const list = {
       apiVersion: 'v1',
       kind: 'List',
       items: [POD, { apiVersion: 'batch/v1', kind: 'CronJobList', items: [cron] }],
     };
-    expect(workloadsIn(list)).toEqual([
-      { name: 'Pod shop', namespace: undefined, podPath: ['items', 0], ownAnnotations: {} },
+    expect(objectsIn(list)).toMatchObject([
+      { name: 'Pod shop', namespace: undefined, templates: [{ path: ['items', 0] }] },
       {
         name: 'CronJob nightly',
         namespace: 'jobs',
-        podPath: ['items', 1, 'items', 0, 'spec', 'jobTemplate', 'spec', 'template'],
-        ownAnnotations: {},
+        templates: [{ path: ['items', 1, 'items', 0, 'spec', 'jobTemplate', 'spec', 'template'] }],
       },
     ]);
   });
@@ -68,7 +80,7 @@ describe('workloads', () => {
     [{}, 'Job'],
     [undefined, 'Job'],
   ])('with metadata %j have the name %s', (metadata, name) => {
-    expect(workloadsIn({ apiVersion: 'batch/v1', kind: 'Job', metadata })).toMatchObject([{ name }]);
+    expect(objectsIn({ apiVersion: 'batch/v1', kind: 'Job', metadata })).toMatchObject([{ name }]);
   });
 
   it.each([
@@ -76,7 +88,7 @@ describe('workloads', () => {
     [{ annotations: ['a'] }, {}],
     [{ namespace: 1 }, {}],
   ])('with metadata %j have the annotations %j of their own', (metadata, ownAnnotations) => {
-    expect(workloadsIn({ apiVersion: 'batch/v1', kind: 'Job', metadata })).toMatchObject([
+    expect(objectsIn({ apiVersion: 'batch/v1', kind: 'Job', metadata })).toMatchObject([
       { ownAnnotations, namespace: undefined },
     ]);
   });
@@ -135,11 +147,11 @@ it('one workload that cannot have the sidecar keeps all from being changed', () 
   });
 });
 
-it.each([{ spec: null }, {}])('a workload with %j asks for nothing', (rest) => {
+it.each([{ spec: null }, {}])('a workload with %j has no pod template', (rest) => {
   const manifests = text({ apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' }, ...rest });
   expect(injectManifests(manifests, OPTIONS)).toEqual({
     text: manifests,
-    notes: ['Job j: skipped: not_requested'],
+    notes: ['Job j: skipped: no_pod_template'],
     problems: [],
   });
 });

@@ -49,6 +49,6 @@ it('a placeholder that nobody has filled in, which is a key of a mapping, is no 
   onTestFinished(() => warned.mockRestore());
   const file = await fileOf(`${SECRET}  client_secret: {{ hunter2 }}\n`);
   const { code, stderr } = await runHere(['inject', '-f', file, '--profiles', file]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: 'Secret shop: skipped: no_pod_template\n' });
   expect(warned).not.toHaveBeenCalled();
 });

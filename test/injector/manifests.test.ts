@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
@@ -45,30 +45,81 @@ it('heeds a namespace that stands beside and is switched off', () => {
 
   expect(injectManifests(manifests, options)).toMatchObject({
     text: manifests,
-    notes: [expect.stringContaining('warning'), 'Pod shop: skipped: namespace_excluded'],
-  });
-});
-
-it('says when the annotations stand on the workload, where they mean nothing', () => {
-  const deployment = `apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  annotations:\n${asking}\nspec:\n  template:\n    spec:\n      containers: [{name: app}]\n`;
-
-  expect(injectManifests(deployment, options)).toMatchObject({
-    text: deployment,
     notes: [
-      expect.stringMatching(
-        /^Deployment shop: warning: .* must stand on the pod template, not on the workload$/,
-      ),
-      expect.anything(),
+      'Namespace quiet: skipped: no_pod_template',
+      expect.stringContaining('warning'),
+      'Pod shop: skipped: namespace_excluded',
     ],
   });
 });
 
-it('says that the one which asks is needed there as well', () => {
-  const deployment = `apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  annotations: {token-sidecar.dev/realm: dx}\n`;
+const annotated = (annotations: string, template = '{spec: {containers: [{name: app}]}}'): string =>
+  `apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  annotations: ${annotations}\nspec:\n  template: ${template}\n`;
+const INJECT = '{token-sidecar.dev/inject: "true"}';
 
-  expect(injectManifests(deployment, options).notes).toContain(
-    'Deployment shop: warning: token-sidecar.dev/realm must stand on the pod template, not on the workload; so must token-sidecar.dev/inject',
-  );
+it('refuses a workload that asks for the sidecar beside its pod template', () => {
+  expect(injectManifests(annotated(INJECT), options).problems).toEqual([
+    'Deployment shop: token-sidecar.dev/inject must stand on the pod template, not on the workload',
+  ]);
+});
+
+it.each([
+  [INJECT, '"false"', 'token-sidecar.dev/inject must stand on the pod template, not on the workload'],
+  [
+    '{token-sidecar.dev/realm: dx}',
+    undefined,
+    'token-sidecar.dev/realm must stand on the pod template, not on the workload; so must token-sidecar.dev/inject',
+  ],
+])('warns of %s on a workload whose template has inject: %s', (own, inject, warning) => {
+  const metadata = inject === undefined ? '{}' : `{annotations: {token-sidecar.dev/inject: ${inject}}}`;
+  const deployment = annotated(own, `{metadata: ${metadata}, spec: {containers: [{name: app}]}}`);
+
+  expect(injectManifests(deployment, options)).toEqual({
+    text: deployment,
+    notes: [`Deployment shop: warning: ${warning}`, 'Deployment shop: skipped: not_requested'],
+    problems: [],
+  });
+});
+
+it('annotations that were given to every object harm none without pods', () => {
+  const service = `apiVersion: v1\nkind: Service\nmetadata: {name: shop, annotations: ${INJECT}}\n`;
+
+  expect(injectManifests(service, options)).toEqual({
+    text: service,
+    notes: [
+      'Service shop: warning: token-sidecar.dev/inject has no effect: there is no pod template',
+      'Service shop: skipped: no_pod_template',
+    ],
+    problems: [],
+  });
+});
+
+it('refuses an object that asks for the sidecar of pods whose template it does not hold', () => {
+  const prometheus = `apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nmetadata: {name: main}\nspec: {podMetadata: {annotations: ${INJECT}}}\n`;
+
+  expect(injectManifests(prometheus, options).problems).toEqual([
+    expect.stringMatching(
+      /^Prometheus main: asks for the sidecar in spec\.podMetadata\.annotations, but has no pod template there\. .* webhook adds/,
+    ),
+  ]);
+});
+
+describe('a Knative Service', () => {
+  const service = (inject: string): string =>
+    `apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: shop}\nspec: {template: {metadata: {annotations: {token-sidecar.dev/inject: ${inject}}}, spec: {containers: [{image: shop}]}}}\n`;
+
+  it('is refused if it asks for the sidecar, as Knative would refuse it', () => {
+    expect(injectManifests(service('"true"'), options).problems).toEqual([
+      expect.stringMatching(/^Service shop: asks for the sidecar, but Knative takes no init containers/),
+    ]);
+  });
+
+  it('is passed on if it does not ask', () => {
+    expect(injectManifests(service('"false"'), options)).toMatchObject({
+      notes: ['Service shop: skipped: not_requested'],
+      problems: [],
+    });
+  });
 });
 
 it.each([
@@ -110,12 +161,6 @@ it('keeps documents apart that end with dots', () => {
     { kind: 'Pod' },
     { a: 1 },
   ]);
-});
-
-it('what another group calls a Deployment is not ours', () => {
-  const foreign = POD.replace('v1\nkind: Pod', 'example.com/v1\nkind: Pod');
-
-  expect(injectManifests(foreign, options)).toMatchObject({ text: foreign, notes: [] });
 });
 
 it('the pods of a typed list need not say what they are', () => {

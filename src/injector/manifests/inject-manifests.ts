@@ -17,6 +17,7 @@ import type { Cluster, Profiles } from '../pod/cluster.ts';
 import { inject } from '../pod/inject.ts';
 import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
+import { asks, isObject, type ManifestObject, objectsIn, type PodTemplate } from './pod-templates.ts';
 
 interface InjectedManifests {
   /** Unchanged documents keep every character. */
@@ -48,77 +49,108 @@ export function injectManifests(text: string, options: ManifestOptions): Injecte
   const notes: string[] = [];
   const problems: string[] = [];
   const changed = documents.map((document, index) =>
-    injectDocument(document, contents[index], settled, labels, notes, problems),
+    injectDocument(document, contents[index], settled, labels, { notes, problems }),
   );
   if (problems.length > 0 || !changed.includes(true)) return { text, notes, problems };
   return { text: isJson(text) ? toJson(documents) : toYaml(text, documents, changed), notes, problems };
 }
 
+interface Report {
+  readonly notes: string[];
+  readonly problems: string[];
+}
+
+/** @returns whether it changed. */
 function injectDocument(
   document: Document,
   content: unknown,
-  { defaults, cluster, namespace: fallback }: ManifestOptions,
+  options: ManifestOptions,
   labels: ReadonlyMap<string, Namespace['labels']>,
-  notes: string[],
-  problems: string[],
+  report: Report,
 ): boolean {
   let changed = false;
-  for (const workload of workloadsIn(content)) {
-    const name = workload.namespace ?? fallback;
-    const pod = podOf(content, workload);
-    const unquoted = annotationsWithoutText(pod);
-    if (unquoted.length > 0) {
-      problems.push(`${workload.name}: ${unquoted.join(', ')}: expected text: put the value in quotes`);
-      continue;
-    }
+  for (const object of objectsIn(content)) {
+    reportMisplaced(object, report);
+    if (object.templates.length === 0) report.notes.push(`${object.name}: skipped: no_pod_template`);
+    const name = object.namespace ?? options.namespace;
     const known = labels.get(name);
-    const injection = inject(
-      pod,
-      { name, ...(known === undefined ? {} : { labels: known }) },
-      defaults,
-      cluster,
-    );
-    if (injection.result === 'rejected') {
-      problems.push(`${workload.name}: ${injection.message}`);
-      continue;
-    }
-    for (const warning of injection.warnings) notes.push(`${workload.name}: warning: ${warning}`);
-    if (injection.result === 'skipped') {
-      notes.push(...misplaced(workload), `${workload.name}: skipped: ${injection.reason}`);
-      continue;
-    }
-    const obstacle = applyToDocument(document, workload.podPath, injection.patch);
-    if (obstacle === undefined) {
-      changed = true;
-      notes.push(`${workload.name}: injected: ${injection.reason}`);
-    } else {
-      problems.push(`${workload.name}: ${obstacle}`);
+    const namespace = { name, ...(known === undefined ? {} : { labels: known }) };
+    for (const template of object.templates) {
+      if (object.refusal !== undefined && asks(annotationsOf(template.pod))) {
+        report.problems.push(`${template.name}: asks for the sidecar, but ${object.refusal}. ${LEAVE_OUT}`);
+      } else if (injectTemplate(document, template, namespace, options, report)) {
+        changed = true;
+      }
     }
   }
   return changed;
 }
 
-function misplaced({ name, ownAnnotations }: Workload): string[] {
+const LEAVE_OUT = "Leave it out of these manifests: the injector's webhook adds the sidecar to its pods";
+
+/** @returns whether it changed. */
+function injectTemplate(
+  document: Document,
+  { name, path, pod }: PodTemplate,
+  namespace: Namespace,
+  { defaults, cluster }: ManifestOptions,
+  { notes, problems }: Report,
+): boolean {
+  const unquoted = annotationsWithoutText(pod);
+  if (unquoted.length > 0) {
+    problems.push(`${name}: ${unquoted.join(', ')}: expected text: put the value in quotes`);
+    return false;
+  }
+  const injection = inject(pod, namespace, defaults, cluster);
+  if (injection.result === 'rejected') {
+    problems.push(`${name}: ${injection.message}`);
+    return false;
+  }
+  for (const warning of injection.warnings) notes.push(`${name}: warning: ${warning}`);
+  if (injection.result === 'skipped') {
+    notes.push(`${name}: skipped: ${injection.reason}`);
+    return false;
+  }
+  const obstacle = applyToDocument(document, path, injection.patch);
+  if (obstacle !== undefined) {
+    problems.push(`${name}: ${obstacle}`);
+    return false;
+  }
+  notes.push(`${name}: injected: ${injection.reason}`);
+  return true;
+}
+
+/** Annotations that no pod gets. */
+function reportMisplaced(object: ManifestObject, { notes, problems }: Report): void {
+  const { name, ownAnnotations, templates, asksAt } = object;
+  for (const place of asksAt) {
+    problems.push(`${name}: asks for the sidecar in ${place}, but has no pod template there. ${LEAVE_OUT}`);
+  }
   const own = Object.keys(ownAnnotations).filter((annotation) => annotation.startsWith(ANNOTATION_PREFIX));
-  if (own.length === 0) return [];
-  return [
-    `${name}: warning: ${own.join(', ')} must stand on the pod template, not on the workload${own.includes(ANNOTATION.inject) ? '' : `; so must ${ANNOTATION.inject}`}`,
-  ];
+  const annotations = templates.map(({ pod }) => annotationsOf(pod));
+  if (own.length === 0 || annotations.some(asks)) return;
+  if (templates.length === 0) {
+    notes.push(`${name}: warning: ${own.join(', ')} has no effect: there is no pod template`);
+    return;
+  }
+  const misplaced = `${own.join(', ')} must stand on the pod template, not on the workload`;
+  if (asks(ownAnnotations) && annotations.every((one) => one[ANNOTATION.inject] === undefined)) {
+    problems.push(`${name}: ${misplaced}`);
+  } else {
+    const too = own.includes(ANNOTATION.inject) ? '' : `; so must ${ANNOTATION.inject}`;
+    notes.push(`${name}: warning: ${misplaced}${too}`);
+  }
+}
+
+function annotationsOf({ metadata }: Pod): Readonly<Record<string, unknown>> {
+  return metadata?.annotations ?? {};
 }
 
 /** YAML reads some values as no text, such as `true` or `10`. The API server would refuse them. */
-function annotationsWithoutText({ metadata }: Pod): string[] {
-  return Object.entries<unknown>(metadata?.annotations ?? {})
+function annotationsWithoutText(pod: Pod): string[] {
+  return Object.entries(annotationsOf(pod))
     .filter(([name, value]) => name.startsWith(ANNOTATION_PREFIX) && typeof value !== 'string')
     .map(([name]) => name);
-}
-
-function podOf(content: unknown, { podPath }: Workload): Pod {
-  const pod = podPath.reduce<unknown>(
-    (value, segment) => (isObject(value) || Array.isArray(value) ? value[segment as never] : undefined),
-    content,
-  );
-  return isObject(pod) ? (pod as Pod) : {};
 }
 
 function namespaceLabels(contents: readonly unknown[]): ReadonlyMap<string, Namespace['labels']> {
@@ -257,58 +289,4 @@ function contentOf(document: Document, index: number, problems: string[]): unkno
     problems.push(`document ${index + 1}: expected ${ALIASES}`);
     return undefined;
   }
-}
-
-interface Workload {
-  /** `Deployment shop`. */
-  readonly name: string;
-  readonly namespace: string | undefined;
-  /** Of the pod, or of its template. */
-  readonly podPath: readonly (string | number)[];
-  /** The sidecar's annotations have no effect there. */
-  readonly ownAnnotations: Readonly<Record<string, string>>;
-}
-
-const TEMPLATE = ['spec', 'template'];
-
-const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
-  'v1/Pod': [],
-  'v1/ReplicationController': TEMPLATE,
-  'apps/v1/Deployment': TEMPLATE,
-  'apps/v1/StatefulSet': TEMPLATE,
-  'apps/v1/DaemonSet': TEMPLATE,
-  'apps/v1/ReplicaSet': TEMPLATE,
-  'batch/v1/Job': TEMPLATE,
-  'batch/v1/CronJob': ['spec', 'jobTemplate', ...TEMPLATE],
-};
-
-export const WORKLOAD_KINDS: readonly string[] = Object.keys(POD_PATHS);
-
-export function workloadsIn(manifest: unknown, path: readonly (string | number)[] = []): readonly Workload[] {
-  if (!isObject(manifest)) return [];
-  const { kind, apiVersion, metadata, items } = manifest;
-  if (typeof kind !== 'string' || typeof apiVersion !== 'string') return [];
-  if (kind.endsWith('List') && Array.isArray(items)) {
-    return items.flatMap((item: unknown, index) => {
-      // Items of a typed list may omit their kind.
-      const named = isObject(item) ? { apiVersion, kind: kind.slice(0, -'List'.length), ...item } : item;
-      return workloadsIn(named, [...path, 'items', index]);
-    });
-  }
-  const podPath = POD_PATHS[`${apiVersion}/${kind}`];
-  if (podPath === undefined) return [];
-  const { name, generateName, namespace, annotations } = isObject(metadata) ? metadata : {};
-  return [
-    {
-      name: `${kind} ${String(name ?? generateName ?? '')}`.trim(),
-      namespace: typeof namespace === 'string' ? namespace : undefined,
-      podPath: [...path, ...podPath],
-      ownAnnotations:
-        podPath.length > 0 && isObject(annotations) ? (annotations as Record<string, string>) : {},
-    },
-  ];
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import type { Problem } from '../../platform/problems.ts';
 import { selects } from '../label-selector.ts';
-import { isObject } from '../manifests/inject-manifests.ts';
+import { isObject } from '../manifests/pod-templates.ts';
 import { ANNOTATION } from '../pod/annotations.ts';
 import type { ProfileRequest } from '../pod/cluster.ts';
 import type { Namespace } from '../pod/pod.ts';
