@@ -18,6 +18,8 @@ interface Schema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly pattern?: string;
+  /** A template refuses what its `if` leaves out. */
+  readonly then?: Schema;
   readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -88,7 +90,17 @@ const INCLUDED_ALONE = ['tokenUrl', 'configMap', 'preStopSeconds'].map(
 
 /** Everything that a schema accepts, as far as schemas of this chart go. */
 function accepted(of: Schema): fc.Arbitrary<unknown> {
-  const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, ...rest } = resolve(of);
+  const {
+    type,
+    enum: words,
+    then,
+    pattern = then?.pattern,
+    minimum = 0,
+    maximum = 1e9,
+    anyOf,
+    items,
+    ...rest
+  } = resolve(of);
   if (words !== undefined) return fc.constantFrom(...words);
   if (anyOf !== undefined) return fc.oneof(...anyOf.map(accepted));
   if (Array.isArray(type)) return fc.oneof(...type.map((one) => accepted({ ...resolve(of), type: one })));

@@ -61,6 +61,17 @@ app.kubernetes.io/instance: {{ toYaml .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* Fails with a sentence where the schema could only show its pattern. Arguments: what stands before a name, values, names of URLs among them. */}}
+{{- define "token-sidecar.checkUrls" -}}
+{{- $values := index . 1 -}}
+{{- range $name := slice . 2 -}}
+{{-   $url := default "" (get $values $name) -}}
+{{-   if not (regexMatch "^(https?://|$)" $url) -}}
+{{-     fail (printf "%s%s: write a URL that begins with https://, such as https://sso.example.com, instead of %q" (index $ 0) $name (regexReplaceAll "[?].*" $url "?…")) -}}
+{{-   end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The image as `repository:tag` or `repository@digest`, from the registry that all charts share where one is named. */}}
 {{- define "token-sidecar.image" -}}
 {{- $registry := .Values.global.imageRegistry -}}

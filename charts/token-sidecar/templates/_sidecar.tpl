@@ -61,6 +61,7 @@ Every one of them takes a dict of
 {{- if not $settings.imagePullSecrets -}}
 {{-   $_ := set $settings "imagePullSecrets" $own.Values.global.imagePullSecrets -}}
 {{- end -}}
+{{- include "token-sidecar.checkUrls" (list "token-sidecar: " $settings "authUrl" "tokenUrl" "upstream") -}}
 {{- $problems := list -}}
 {{- if not $settings.configMap -}}
 {{-   if not (or $settings.authUrl $settings.tokenUrl) -}}

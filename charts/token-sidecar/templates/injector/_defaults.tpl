@@ -7,6 +7,7 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{- if and (eq $native "auto") (not .Values.injector.kubernetesApi.enabled) -}}
 {{-   $native = semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version | toString -}}
 {{- end -}}
+{{- include "token-sidecar.checkUrls" (list "sidecar." .Values.sidecar "authUrl" "upstream") -}}
 {{- $annotations := toString .Values.sidecar.prometheusAnnotations -}}
 {{- /* Scraped by both, a pod would be counted twice. */ -}}
 {{- if eq $annotations "auto" -}}
@@ -94,6 +95,13 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 What annotations may name. The content is empty where nothing is limited.
 */}}
 {{- define "token-sidecar.injector.allowed" -}}
+{{- range $key := list "authHosts" "upstreamHosts" }}
+{{-   range $host := get (default dict $.Values.injector.allowed) $key }}
+{{-     if not (regexMatch "^(http://)?[^/]*$" $host) }}
+{{-       fail (printf "injector.allowed.%s: write a host without https:// and path, such as sso.example.com, sso.example.com:8443 or *.example.com, instead of %q" $key $host) }}
+{{-     end }}
+{{-   end }}
+{{- end }}
 {{- range $key, $name := dict "authHosts" "AUTH_HOSTS" "upstreamHosts" "UPSTREAM_HOSTS" "images" "IMAGES" "configMaps" "CONFIG_MAPS" "modes" "MODES" }}
 {{- with get (default dict $.Values.injector.allowed) $key }}
 - name: TOKEN_SIDECAR_ALLOWED_{{ $name }}
