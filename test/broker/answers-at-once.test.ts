@@ -34,25 +34,25 @@ function ask(options: {
   return { answer, lines: () => lines.map((line) => JSON.parse(line) as object) };
 }
 
-it('a caller who is known has a token that is held in the same turn, and leaves a line', () => {
+it('a known caller gets a held token in the same turn, and one log line is written', () => {
   const { answer, lines } = ask({});
   expect(answer).toEqual(GIVEN);
   expect(lines()).toMatchObject([{ msg: 'token given', serviceAccount: 'web', expiresIn: 200 }]);
 });
 
-it('one who is refused is refused in the same turn', () => {
+it('a caller that must be refused is refused in the same turn', () => {
   const { answer, lines } = ask({ verify: () => ({ kind: 'refused', reason: 'revoked', caller: CALLER }) });
   expect(answer).toMatchObject({ code: 'invalid_client' });
   expect(lines()).toMatchObject([{ msg: 'token not given', serviceAccount: 'web', reason: 'revoked' }]);
 });
 
-it('while the profiles are being read nobody is told that none is for them, which sidecars would believe for minutes', () => {
+it('while profiles are being read, no caller is told that it has none, which a sidecar would believe for minutes', () => {
   const { answer, lines } = ask({ unread: 'they are being read', find: () => undefined });
   expect(answer).toMatchObject({ code: 'temporarily_unavailable', retryAfterMs: 1000 });
   expect(lines()).toMatchObject([{ msg: 'token not given', serviceAccount: 'web' }]);
 });
 
-it('a fault is an answer, and names who asked once that is known', () => {
+it('an internal error is answered, and its log line names the caller if it is known', () => {
   const broken = (): never => {
     throw new Error('no directory');
   };
@@ -67,7 +67,7 @@ it('a fault is an answer, and names who asked once that is known', () => {
   ]);
 });
 
-it('a right that is taken while the grant is waited for gives no token', async () => {
+it('a right that is withdrawn during the grant gives no token', async () => {
   let isTheirs = true;
   const { promise, resolve } = Promise.withResolvers<typeof GIVEN>();
   const { answer } = ask({

@@ -73,7 +73,7 @@ describe('refuses', () => {
     },
   );
 
-  it('CAs where there is no TLS', () => {
+  it('CAs without TLS', () => {
     const { problems } = read({ 'cache-url': 'redis://127.0.0.1', ...KEYS, 'cache-ca-file': '/ca.crt' });
     expect(problems).toMatchObject([{ key: '--cache-ca-file' }]);
   });

@@ -15,7 +15,7 @@ import { formOf } from './running-broker.ts';
 /** As many as are remembered beside one that asked before all of them. */
 const OTHERS = 20_000 - 1;
 
-it('holds a pod back that has asked too often, however many others have asked since, and none of them', () => {
+it('a pod that asks too often is held back, and the others are not', () => {
   const clock = new ManualClock();
   let caller: ServiceAccountCaller | undefined;
   const endpoint = createTokenEndpoint({
@@ -42,7 +42,7 @@ it('holds a pod back that has asked too often, however many others have asked si
   expect(isServed('greedy')).toBe(false);
 });
 
-it('serves a pod that has as many credentials as profiles may give it, and asks for all of them in an outage', async () => {
+it('a pod with the highest number of credentials is served, also when it asks for all of them in an outage', async () => {
   const clock = new ManualClock();
   const rate = new TokenBucket(OF_ONE_CALLER);
   const random = seededRandom(1);

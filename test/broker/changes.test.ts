@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
 import { PROFILES, runBroker, SECRETS, secret, startWorld } from './running-broker.ts';
 
-it('says when to come again while the provider is away, and asks it once when it is back', async () => {
+it('while the provider is down, the broker answers with Retry-After, and asks the provider once when it is back', async () => {
   const world = await startWorld(answer(503, ''));
   const { askAs } = await runBroker(world);
   const pods = Array.from({ length: 8 }, (_, n) => world.cluster.pod('shop', 'web', `web-${n}`));
@@ -27,7 +27,7 @@ it('says when to come again while the provider is away, and asks it once when it
   expect(world.provider.received.length).toBe(before + 1);
 }, 20_000);
 
-it('has askers wait for a provider that is slow, and answers all of them by its one answer', async () => {
+it('all callers wait for one grant of a slow provider', async () => {
   const world = await startWorld();
   const { promise, resolve } = Promise.withResolvers<void>();
   const give = answerToken();
@@ -39,7 +39,7 @@ it('has askers wait for a provider that is slow, and answers all of them by its 
   expect((await answers).map(({ body }) => body.access_token)).toEqual(['token-1', 'token-1', 'token-1']);
 });
 
-it('follows the Secret: one that comes late, and one that changes', async () => {
+it('a Secret that appears late or changes takes effect', async () => {
   const world = await startWorld();
   const { cluster, provider } = world;
   cluster.api.delete(SECRETS, 'oauth');
@@ -60,7 +60,7 @@ it('follows the Secret: one that comes late, and one that changes', async () => 
   while ((await askAs(pod)).body.access_token !== 'token-2');
 });
 
-it('follows profiles: who may have a token, what it is, and that it is gone', async () => {
+it('profiles that are added, changed or removed take effect', async () => {
   const world = await startWorld();
   const { cluster, putProfile, spec, credential, provider } = world;
   const { askAs } = await runBroker(world);
@@ -86,7 +86,7 @@ it('follows profiles: who may have a token, what it is, and that it is gone', as
   while ((await askAs(other)).body.error !== 'unauthorized_client') await passed(50);
 }, 20_000);
 
-it('gives no token to who lost the right to it while the provider was waited for', async () => {
+it('a caller whose right is withdrawn during the grant gets no token', async () => {
   const world = await startWorld();
   const { cluster, putProfile, spec, provider } = world;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -102,7 +102,7 @@ it('gives no token to who lost the right to it while the provider was waited for
   expect(await waiting).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } });
 });
 
-it('gives no token that the profile has ceased to say while the provider was waited for', async () => {
+it('a token for settings that changed during the grant is not given', async () => {
   const world = await startWorld();
   const { cluster, putProfile, spec, credential, provider } = world;
   putProfile('payments', { ...spec, credentials: [{ ...credential, scope: 'read write' }] });
@@ -124,7 +124,7 @@ it('gives no token that the profile has ceased to say while the provider was wai
   expect(await waiting).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
 });
 
-it('keeps profiles and tokens while the API server is away', async () => {
+it('profiles and tokens are kept while the API server is down', async () => {
   const world = await startWorld();
   const { cluster } = world;
   const { ask } = await runBroker(world);
@@ -136,7 +136,7 @@ it('keeps profiles and tokens while the API server is away', async () => {
   expect((await ask(cluster.token(cluster.pod('shop', 'new')))).status).toBe(503);
 });
 
-it('drains: answers what is in flight, asks connections to close, and leaves no Secret behind', async () => {
+it('a drain answers requests in flight, closes connections, and leaves no Secret on disk', async () => {
   const world = await startWorld();
   const { promise, resolve } = Promise.withResolvers<void>();
   const give = answerToken();
@@ -155,7 +155,7 @@ it('drains: answers what is in flight, asks connections to close, and leaves no 
   expect(await readdir(`${directory}/secrets`)).toEqual([]);
 });
 
-it('removes what a broker that was killed has left, and nothing else', async () => {
+it('files of a killed broker are removed, and nothing else', async () => {
   const world = await startWorld();
   const parent = await mkdtemp(join(tmpdir(), 'token-sidecar-secrets-'));
   onTestFinished(() => rm(parent, { recursive: true, force: true }));
@@ -172,7 +172,7 @@ it('removes what a broker that was killed has left, and nothing else', async () 
   expect(await readdir(parent)).toEqual(['kept']);
 });
 
-it('counts what it does', async () => {
+it('each decision is counted', async () => {
   const world = await startWorld();
   const { askAs, probe } = await runBroker(world);
   await askAs(world.cluster.pod('shop', 'web'));
@@ -191,7 +191,7 @@ it('counts what it does', async () => {
   }
 });
 
-it('leaves the files of another broker that runs with the same directory', async () => {
+it('files of another running broker in the same directory stay', async () => {
   const world = await startWorld();
   const parent = await mkdtemp(join(tmpdir(), 'token-sidecar-broker-'));
   onTestFinished(() => rm(parent, { recursive: true, force: true }));

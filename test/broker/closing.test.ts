@@ -86,7 +86,7 @@ async function start() {
 
 const OURS = 'credential="payments/payments"';
 
-it('a credential that no profile has any more is closed, and its figures go', async () => {
+it('a credential of no profile is closed, and its metric series end', async () => {
   const { cluster, broker, askUntil, lookAfter, stats } = await start();
   expect(await stats()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
   cluster.api.delete(PROFILES, 'payments');
@@ -96,7 +96,7 @@ it('a credential that no profile has any more is closed, and its figures go', as
   await expect.poll(stats).not.toContain(OURS);
 });
 
-it('one that nobody has asked for in half an hour is closed, and opened anew by the next who asks', async () => {
+it('a credential unused for half an hour is closed, and opened again by the next request', async () => {
   const { broker, askUntil, lookAfter, stats } = await start();
   lookAfter(IDLE_MS - 60_000);
   expect(broker.openCredentials()).toBe(1);
@@ -106,7 +106,7 @@ it('one that nobody has asked for in half an hour is closed, and opened anew by 
   expect(await stats()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
 });
 
-it('leaves no Secret behind when a caller is proved after the end', async () => {
+it('a caller verified after the end leaves no Secret on disk', async () => {
   const { cluster, broker, directory, clock } = await start();
   const review = cluster.api.answers.get(REVIEWS);
   if (review === undefined) throw new Error('nobody reviews tokens');

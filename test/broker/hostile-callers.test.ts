@@ -36,7 +36,7 @@ async function allOf(socket: TLSSocket): Promise<string> {
   return text;
 }
 
-it('refuses a body that is too large, announced or not, without reading it to its end', async () => {
+it('a body that is too large, announced or not, is refused without reading it whole', async () => {
   const { open, askAs, world } = await start();
   const announced = await open();
   announced.write(head(10_000_000));
@@ -49,14 +49,14 @@ it('refuses a body that is too large, announced or not, without reading it to it
   expect((await askAs(world.cluster.pod('shop', 'other'))).status).toBe(200);
 });
 
-it('asks nobody for a body that it would not read', async () => {
+it('Expect: 100-continue gets no 100 for a body that would be refused', async () => {
   const { open } = await start();
   const socket = await open();
   socket.write(head(100, 'Expect: 100-continue\r\nAuthorization: Basic eDp5\r\n'));
   expect(await allOf(socket)).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-it('answers a caller that has closed its side after its request', async () => {
+it('a caller that half-closes after its request is answered', async () => {
   const { open, token } = await start();
   const socket = await open(true);
   const body = formOf(token);
@@ -64,7 +64,7 @@ it('answers a caller that has closed its side after its request', async () => {
   expect(await allOf(socket)).toMatch(/^HTTP\/1\.1 200 [\s\S]*token-1/);
 });
 
-it('ends connections whose framing is ambiguous, and those that ask ahead of their answers', async () => {
+it('connections with ambiguous framing or too much pipelining are closed', async () => {
   const { open, token } = await start();
   const body = formOf(token);
   const both = await open();
@@ -77,7 +77,7 @@ it('ends connections whose framing is ambiguous, and those that ask ahead of the
   expect((await allOf(pipelined)).split('HTTP/1.1 200').length).toBeLessThan(3);
 });
 
-it('survives callers that leave in the middle of a head, a body or an answer', async () => {
+it('callers that leave amid a head, a body or an answer do no harm', async () => {
   const { open, token, askAs, world, probe } = await start();
   const body = formOf(token);
   const request = head(Buffer.byteLength(body)) + body;
@@ -90,7 +90,7 @@ it('survives callers that leave in the middle of a head, a body or an answer', a
   while (!(await probe('/metrics')).text.includes('token_sidecar_broker_requests_in_flight 0'));
 });
 
-it('takes no plain HTTP, and counts what failed before a request', async () => {
+it('clear-text HTTP is refused, and failures before a request are counted', async () => {
   const { port, probe } = await start();
   const error = await fetch(`http://127.0.0.1:${port}/token/payments/payments`).catch((e: Error) => e);
   expect(error).toBeInstanceOf(Error);

@@ -145,7 +145,7 @@ async function nextOf(socket: Socket): Promise<string> {
 /** Nobody answers. */
 const never = (): Promise<BrokerResponse> => new Promise(() => undefined);
 
-it('has room for 1024, and seconds for each', () => {
+it('1024 handshakes at once are allowed, each for seconds', () => {
   expect(DEFAULT_LIMITS).toEqual({
     connections: 1024,
     handshakeMs: 10_000,
@@ -155,7 +155,7 @@ it('has room for 1024, and seconds for each', () => {
   expect(BODY_BYTES).toBe(16_384);
 });
 
-it('ends a handshake that does not go on, and serves others meanwhile', async () => {
+it('a stalled handshake is ended, and others are served meanwhile', async () => {
   const { silent, connect: call, dropped, until } = await start({ limits: { handshakeMs: 100 } });
   const stuck = await silent();
   const other = await call();
@@ -166,7 +166,7 @@ it('ends a handshake that does not go on, and serves others meanwhile', async ()
   expect(dropped).toEqual(['handshake']);
 });
 
-it('ends a caller that is silent after its handshake, and one whose body comes too slowly', async () => {
+it('a caller that is silent after its handshake, or whose body is too slow, is disconnected', async () => {
   const {
     connect: call,
     answered,
@@ -184,7 +184,7 @@ it('ends a caller that is silent after its handshake, and one whose body comes t
   expect(listener.inFlight).toBe(0);
 });
 
-it('ends a caller that stops reading its answer', async () => {
+it('a caller that stops reading its answer is disconnected', async () => {
   const token = 'a'.repeat(32 * 1024 * 1024);
   const {
     connect: call,
@@ -207,7 +207,7 @@ it('ends a caller that stops reading its answer', async () => {
   expect((await allOf(socket)).length).toBeLessThan(token.length);
 });
 
-it('ends a caller that asks on while its answers are unread', async () => {
+it('a caller that sends more requests while its answers are unread is disconnected', async () => {
   let most = 0;
   let asked: () => void = () => undefined;
   const {
@@ -244,7 +244,7 @@ it('ends a caller that asks on while its answers are unread', async () => {
   await until(() => listener.inFlight === 0);
 });
 
-it('of more connections than there may be, one of the address with most gives way', async () => {
+it('above the bound of connections, one of the address with most is closed', async () => {
   const { silent, connect: call, dropped } = await start({ limits: { connections: 8 } });
   const few = await call('127.0.0.2');
   const flood: Socket[] = [];
@@ -259,7 +259,7 @@ it('of more connections than there may be, one of the address with most gives wa
   expect(flood.slice(1).every(({ destroyed }) => !destroyed)).toBe(true);
 });
 
-it('presents a new certificate to who comes next, and keeps the connections there are', async () => {
+it('a renewed certificate is served to new connections, and existing ones stay', async () => {
   const { connect: call, present, drain, changes, clock } = await start();
   const before = await call();
   present('second');
@@ -276,7 +276,7 @@ it('presents a new certificate to who comes next, and keeps the connections ther
   expect(changes.size).toBe(0);
 });
 
-it('tells the address that a request comes from, by which those that wait are told apart', async () => {
+it('waiting requests are told apart by their address', async () => {
   const from: string[] = [];
   const { connect } = await start({
     endpoint(_address, _body, _beganAtMs, address) {

@@ -88,7 +88,7 @@ it('after a change of key all pods have a token that works at once, by one grant
   expect(world.provider.received).toHaveLength(2);
 }, 20_000);
 
-it('tells nothing to a provider that has not said that it takes it', async () => {
+it('a provider that has not said that it takes reports gets none', async () => {
   const world = await startShiftedWorld();
   const source = await startSidecar(world, world.provider.url);
   world.clock.advance(OLD_ENOUGH_MS);
@@ -127,7 +127,7 @@ it('hundreds of reports at once cause one grant, and further ones none', async (
   expect(seen.filter(({ reportsRefusedToken }) => reportsRefusedToken === true)).toHaveLength(PODS * 40);
 }, 60_000);
 
-it('of a token that has been replaced, or never was, it gives the present one', async () => {
+it('a report of a replaced or unknown token is answered with the present token', async () => {
   const world = await startShiftedWorld();
   const { askAs } = await runBroker(world);
   const pod = world.cluster.pod('shop', 'web');
@@ -148,7 +148,7 @@ it.each(['x', hashOf('token-1').slice(1), `${hashOf('token-1')}=`, `${'A'.repeat
   },
 );
 
-it('is no way to a renewal for who may not have the token, or asks too often', async () => {
+it('a report from a caller without the right, or too often, renews nothing', async () => {
   const world = await startShiftedWorld();
   const { askAs } = await runBroker(world);
   const pod = world.cluster.pod('shop', 'web');
@@ -166,7 +166,7 @@ it('is no way to a renewal for who may not have the token, or asks too often', a
   expect(world.provider.received).toHaveLength(1);
 }, 20_000);
 
-it('while the provider gives no other, who reports is told to come again, and who does not has the one that is held', async () => {
+it('while the provider gives no other token, reporters are told to come again, and others get the held one', async () => {
   const world = await startShiftedWorld();
   const { askAs } = await runBroker(world);
   const pod = world.cluster.pod('shop', 'web');

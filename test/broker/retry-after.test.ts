@@ -13,11 +13,11 @@ it.each([
   });
 });
 
-it('whom coming again does not help is told nothing of it', () => {
+it('an error that a retry cannot cure has no Retry-After', () => {
   expect(onTheWire(refusal('unauthorized_client', 'x')).headers).not.toHaveProperty('Retry-After');
 });
 
-it('whoever may get from another replica what this one has not is to come by another connection', () => {
+it('a caller that another replica may serve is asked to use another connection', () => {
   const headers = (...[code, description]: Parameters<typeof refusal>) =>
     onTheWire(refusal(code, description)).headers;
   expect(headers('temporarily_unavailable', 'x')).toMatchObject({ Connection: 'close' });

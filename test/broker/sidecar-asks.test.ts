@@ -64,7 +64,7 @@ function nextToken(source: TokenSource): Promise<string | undefined> {
   });
 }
 
-it('has the token of the provider, and is back within 5 s of the return of a broker that was away', async () => {
+it('a sidecar gets the token, and again within 5 s after a broker returns', async () => {
   const world = await startWorld();
   const port = await freePort();
   const source = await startSidecar(world, port);
@@ -77,7 +77,7 @@ it('has the token of the provider, and is back within 5 s of the return of a bro
   expect(source.held()?.token).toBe('token-1');
 }, 20_000);
 
-it('tries the next address when a replica is gone', async () => {
+it('a sidecar tries the next address when a replica is gone', async () => {
   const world = await startWorld();
   const first = await runBroker(world, { listen: '127.0.0.1:0' });
   const second = await runBroker(world, { listen: `127.0.0.2:${first.port}` });
@@ -92,7 +92,7 @@ it('tries the next address when a replica is gone', async () => {
   expect(source.snapshot().consecutiveFailures).toBe(0);
 }, 20_000);
 
-it('loses nothing with a replica that is killed while it is asked: who waits for the token has it from the next', async () => {
+it('a replica killed during a request costs nothing: the token comes from the next', async () => {
   const world = await startWorld();
   let asked = 0;
   const killed = createServer((socket) => {
@@ -112,7 +112,7 @@ it('loses nothing with a replica that is killed while it is asked: who waits for
   expect(world.provider.received).toHaveLength(1);
 }, 20_000);
 
-it('is refused once its pod is deleted, and keeps the token that it has', async () => {
+it('a sidecar whose pod is deleted is refused, and keeps its token', async () => {
   const world = await startWorld();
   const broker = await runBroker(world);
   const source = await startSidecar(world, broker.port);

@@ -15,7 +15,7 @@ const FROM = '10.0.0.1';
 
 const DECISION_MS = 8000;
 
-it("gives the provider's own token, and says what is left of its life", async () => {
+it("the provider's token is returned with its remaining lifetime", async () => {
   const world = await startWorld();
   const { askAs } = await runBroker(world);
   const answered = await askAs(world.cluster.pod('shop', 'web'));
@@ -34,7 +34,7 @@ it("gives the provider's own token, and says what is left of its life", async ()
   });
 });
 
-it('asks the provider once, however many pods ask', async () => {
+it('the provider is asked once, however many pods ask', async () => {
   const world = await startWorld();
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => (release = resolve));
@@ -59,7 +59,7 @@ it('asks the provider once, however many pods ask', async () => {
   expect(world.provider.received).toHaveLength(1);
 }, 60_000);
 
-it('denies by default: another namespace, another service account, what no profile says', async () => {
+it('another namespace, another service account and what no profile allows are denied', async () => {
   const world = await startWorld();
   const { cluster, putProfile, spec } = world;
   putProfile('narrow', { ...spec, serviceAccounts: ['web'] });
@@ -90,7 +90,7 @@ it('denies by default: another namespace, another service account, what no profi
   for (const name of ['own', 'broken', 'unknown']) expect(await at(web, name)).toBe(denied);
 });
 
-it('takes the one path, form and proof there are, and nothing that could be read in two ways', async () => {
+it('only one path, form and credential is accepted, and anything ambiguous is refused', async () => {
   const world = await startWorld();
   const { cluster } = world;
   world.putProfile('admin', { ...world.spec, namespaces: { names: ['kube-system'] } });
@@ -136,7 +136,7 @@ it('takes the one path, form and proof there are, and nothing that could be read
   expect(right.status).toBe(200);
 });
 
-it('knows the caller by its token alone, whatever fields say', async () => {
+it('the caller is identified by its token alone, whatever other fields say', async () => {
   const world = await startWorld();
   const { cluster } = world;
   const { ask } = await runBroker(world);
@@ -152,7 +152,7 @@ it('knows the caller by its token alone, whatever fields say', async () => {
   expect((await ask('none.at.all', { headers })).body.error).toBe('invalid_client');
 });
 
-it("refuses the token of a deleted pod, replayed by whoever has it, and another cluster's", async () => {
+it('the token of a deleted pod or of another cluster is refused', async () => {
   const world = await startWorld();
   const { cluster } = world;
   const { askAs } = await runBroker(world);
@@ -164,7 +164,7 @@ it("refuses the token of a deleted pod, replayed by whoever has it, and another 
 /** The same with another signature. */
 const forged = (token: string): string => `${token.slice(0, -8)}AAAAAAAA`;
 
-it('writes a line for each decision, and no token or secret in any', async () => {
+it('each decision has a log line, and none has a token or secret', async () => {
   const world = await startWorld();
   const { cluster } = world;
   world.putProfile('fresh', world.spec);
@@ -207,7 +207,7 @@ it('writes a line for each decision, and no token or secret in any', async () =>
   for (const hidden of ['token-1', 's3cret']) expect(text).not.toContain(hidden);
 });
 
-it('writes a line for each refusal of a caller that the cluster signed for, however many are alike', async () => {
+it('each refusal of a verified caller has a log line, however many are alike', async () => {
   const world = await startWorld();
   const { cluster } = world;
   const { ask, seen } = await runBroker(world);
@@ -224,7 +224,7 @@ it('writes a line for each refusal of a caller that the cluster signed for, howe
   expect(refused({ reason: 'revoked' })).toMatchObject([{ namespace: 'shop', serviceAccount: 'gone' }]);
 });
 
-it('says no in time when what it waits for is slower than sidecars are patient, and who asked', async () => {
+it('a slow dependency is answered with an error before sidecars time out, and the log names the caller', async () => {
   const lines: object[] = [];
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line) as object) });
   const caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
@@ -266,7 +266,7 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
   ]);
 });
 
-it('tells of what fails after its request was answered', async () => {
+it('a failure after the answer is logged', async () => {
   const { log, lines } = captureLog();
   const clock = new ManualClock();
   const grant = Promise.withResolvers<never>();
@@ -300,7 +300,7 @@ it('tells of what fails after its request was answered', async () => {
   expect(lines[1]).toContain('the disk is full');
 });
 
-it('bears a caller who asks all the time, and keeps it from nobody else', async () => {
+it('a caller that asks all the time does not harm others', async () => {
   const clock = new ShiftedClock();
   const world = await startWorld(undefined, clock);
   const { cluster } = world;

@@ -94,14 +94,14 @@ it.each([1000, 2000, 5000, 10_000, 20_000, 24_000])(
   },
 );
 
-it('has nobody wait for longer than 5 s', async () => {
+it('no caller waits longer than 5 s', async () => {
   const { grants, clock } = await start(300_000, 29_000);
   const answer = grants.answer(CREDENTIAL);
   await clock.advance(MAX_WAIT_MS);
   expect(await answer).toMatchObject({ kind: 'refused', code: 'temporarily_unavailable' });
 });
 
-it('while the provider fails, says when it will have been asked again', async () => {
+it('while the provider fails, Retry-After is the time of the next try', async () => {
   const { grants, last } = await start(300_000, 29_000);
   await last().answer(failure);
   const answer = await grants.answer(CREDENTIAL);

@@ -57,7 +57,7 @@ async function start() {
 type Caller = Awaited<ReturnType<Awaited<ReturnType<typeof start>>['call']>>;
 const at = (callers: readonly Caller[], index: number) => callers[index] as Caller;
 
-it('as many as there may be stand; one more takes the place of the longest without a request', async () => {
+it('connections up to the bound stay; one more replaces the one that was idle longest', async () => {
   const { bound, callers, call, displaced, standing } = await start();
   const first = await callers(MOST, '127.0.0.1');
   expect(displaced()).toBe(0);
@@ -74,7 +74,7 @@ it('as many as there may be stand; one more takes the place of the longest witho
   expect(standing()).toBe(MOST);
 });
 
-it('the address that has most gives way, whoever comes and however long others have waited', async () => {
+it('the address with most connections makes room, whoever comes', async () => {
   const { callers, call, displaced, lines, standing } = await start();
   const few = await callers(3, '127.0.0.2');
   const flood = await callers(MOST - 3, '127.0.0.1');
@@ -89,7 +89,7 @@ it('the address that has most gives way, whoever comes and however long others h
   for (const { local } of few) expect(local().destroyed).toBe(false);
 });
 
-it('among addresses of one connection the new one gives way, unless one was answered already', async () => {
+it('among addresses with one connection each, the new one is closed, unless an older one was answered already', async () => {
   const { bound, call, displaced, standing } = await start();
   const many: Caller[] = [];
   for (let n = 0; n < MOST; n++) many.push(await call(`127.0.1.${n}`));
@@ -103,7 +103,7 @@ it('among addresses of one connection the new one gives way, unless one was answ
   expect(standing()).toBe(MOST);
 });
 
-it('an address that holds little keeps what was answered, though two others share the flood', async () => {
+it('an address with few connections keeps those that were answered, though two others flood together', async () => {
   const { bound, call, callers } = await start();
   const kept = await call('127.0.0.9');
   bound.begin(kept.local());
@@ -114,7 +114,7 @@ it('an address that holds little keeps what was answered, though two others shar
   expect(kept.local().destroyed).toBe(false);
 });
 
-it('where all are busy the one that began first gives way', async () => {
+it('if all are busy, the connection with the oldest request is closed', async () => {
   const { bound, callers, call } = await start();
   const busy = await callers(MOST, '127.0.0.1');
   for (const { local } of busy.toReversed()) bound.begin(local());
@@ -122,7 +122,7 @@ it('where all are busy the one that began first gives way', async () => {
   await at(busy, MOST - 1).closed;
 });
 
-it('one that has closed counts no more', async () => {
+it('a closed connection no longer counts', async () => {
   const { callers, call, displaced } = await start();
   const [first, ...others] = await callers(MOST, '127.0.0.1');
   const gone = once((first as Caller).local(), 'close');
@@ -163,7 +163,7 @@ it('a connection has no third request while two answers have not left', async ()
   expect(JSON.parse(lines[0] as string)).toMatchObject({ level: 'warn', address: '127.0.0.2' });
 });
 
-it('one that is gone before it can be counted is let go', async () => {
+it('a connection that closed before it was counted is released', async () => {
   const { bound } = await start();
   const socket = new Socket();
   expect(socket.remoteAddress).toBeUndefined();

@@ -39,7 +39,7 @@ async function start() {
   };
 }
 
-it('waits for a handshake under way, and ends it when the time is over', async () => {
+it('a drain waits for a handshake under way, and ends it at its timeout', async () => {
   const { clock, drain: begin, isOver, silent } = await start();
   const closed = once(silent, 'close');
   const drained = begin(false);
@@ -50,7 +50,7 @@ it('waits for a handshake under way, and ends it when the time is over', async (
   await closed;
 });
 
-it('ends it as soon as the delay is over where callers ask elsewhere', async () => {
+it('a drain ends right after the delay if callers have gone elsewhere', async () => {
   const { clock, drain: begin, silent } = await start();
   const closed = once(silent, 'close');
   const drained = begin(true);

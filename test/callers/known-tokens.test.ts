@@ -31,7 +31,7 @@ function confirmed(name: string, reviewedAt = NOW): KnownToken {
   return { kind: 'confirmed', caller, expiresAt: later(reviewedAt, 3_600_000), reviewedAt };
 }
 
-it('keeps the newest of one caller, whose flood drives out nobody else', () => {
+it('a flood by one caller drives out only its own older tokens', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) known.set(`quiet-${n}`, confirmed('quiet'), NOW);
   const flood = volume(MAX_KNOWN + 5000, 5 * MAX_KNOWN);
@@ -42,7 +42,7 @@ it('keeps the newest of one caller, whose flood drives out nobody else', () => {
   expect(known.get('flood-0')).toBeUndefined();
 });
 
-it('remembers the tokens of many holders, who are one caller, while nobody else needs the room', () => {
+it('many tokens of one caller are remembered while nobody else needs the room', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   const holders = Array.from({ length: 500 }, (_, n) => `holder-${n}`);
   for (const holder of holders) known.set(holder, confirmed('unbound'), NOW);
@@ -57,7 +57,7 @@ it('remembers the tokens of many holders, who are one caller, while nobody else 
   expect(known.get('pod-0')).toBeDefined();
 });
 
-it('has the callers with many tokens make room one after the other', () => {
+it('callers with many tokens make room in turn', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   const each = MAX_KNOWN / 2;
   for (let n = 0; n < each; n++) {
@@ -72,7 +72,7 @@ it('has the callers with many tokens make room one after the other', () => {
   expect(known.get('pod-0')).toBeDefined();
 });
 
-it('keeps no more than its bound of all callers together, the oldest first to go', () => {
+it('the number for all callers is bounded, and the oldest goes first', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   for (let n = 0; n < MAX_KNOWN + 10; n++) known.set(`token-${n}`, confirmed(`pod-${n}`), NOW);
   expect(known.size).toBe(MAX_KNOWN);
@@ -80,7 +80,7 @@ it('keeps no more than its bound of all callers together, the oldest first to go
   expect(known.get('token-10')).toBeDefined();
 });
 
-it('takes a token that is set again for a new one', () => {
+it('a token that is set again counts as new', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   for (let n = 0; n < MAX_KNOWN; n++) known.set(`token-${n}`, confirmed('web'), NOW);
   known.set('token-0', confirmed('web'), NOW);
@@ -89,7 +89,7 @@ it('takes a token that is set again for a new one', () => {
   expect(known.get('token-1')).toBeUndefined();
 });
 
-it('forgets what was not shown for as long as it is of use: of pods whose tokens the kubelet replaces it has little more than one each', () => {
+it('an unused token is forgotten, so pods whose tokens are rotated have little more than one each', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   const pods = volume(500, 2000);
   const [askedEveryMs, replacedEveryMs, endMs] = [210_000, 2_880_000, 5 * 3_600_000];
@@ -103,7 +103,7 @@ it('forgets what was not shown for as long as it is of use: of pods whose tokens
   expect(known.size).toBeLessThan(1.2 * pods);
 });
 
-it('forgets who was denied once that holds no more', () => {
+it('a denial is forgotten when it expires', () => {
   const known = createKnownTokens(USEFUL_FOR_MS);
   const { caller } = confirmed('denied');
   known.set('denied', { kind: 'denied', caller, until: at(10_000) }, NOW);
@@ -114,7 +114,7 @@ it('forgets who was denied once that holds no more', () => {
   expect(known.size).toBe(2);
 });
 
-it('takes no more than 250 bytes for a caller with one token, beside what is said of the caller', () => {
+it('a caller with one token takes at most 250 bytes besides its description', () => {
   const collect = garbageCollector();
   const usedBytes = (): number => {
     collect();

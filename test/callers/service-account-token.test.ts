@@ -29,7 +29,7 @@ it.each(['ES256', 'RS256'] as const)(
   },
 );
 
-it('refuses whatever is not wholly right, and asks the API server about none of it', async () => {
+it('any flaw in a token is refused without asking the API server', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   const nowSeconds = Math.floor(clock.now().wallMs / 1000);
@@ -117,7 +117,7 @@ it('refuses whatever is not wholly right, and asks the API server about none of 
   expect(cluster.reviewed).toEqual([]);
 });
 
-it('looks among the keys of the cluster alone, whatever a token says of its key', async () => {
+it('only keys of the cluster are used, whatever a token says about its key', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   const [stranger] = (await FakeCluster.start(clock)).keys;
@@ -138,7 +138,7 @@ it('looks among the keys of the cluster alone, whatever a token says of its key'
   expect(cluster.reviewed).toEqual([]);
 });
 
-it('bears clocks that differ by half a minute, but gives no token a longer life', async () => {
+it('clocks may differ by half a minute, but no token lives longer', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const nowSeconds = Math.floor(clock.now().wallMs / 1000);
   const ahead = cluster.token(cluster.pod('shop', 'web'), {
@@ -156,7 +156,7 @@ it('bears clocks that differ by half a minute, but gives no token a longer life'
   });
 });
 
-it('refuses the token of another cluster, which has the same issuer and even the same key id', async () => {
+it('the token of another cluster with the same issuer and key id is refused', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const kid = cluster.keys[0]?.kid as string;
   const others = [await FakeCluster.start(clock), await FakeCluster.start(clock, 'RS256', kid)];
@@ -169,7 +169,7 @@ it('refuses the token of another cluster, which has the same issuer and even the
   }
 });
 
-it('finds keys that are new, and forgets those that are gone', async () => {
+it('new keys are found, and removed ones forgotten', async () => {
   const { cluster, verify, clock, lines } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   const [oldKey] = cluster.keys;
@@ -190,7 +190,7 @@ it('finds keys that are new, and forgets those that are gone', async () => {
   expect(await verify(late)).toEqual({ kind: 'refused', reason: 'signature' });
 });
 
-it('refuses no key that may be newer than a reading that has begun before it was shown', async () => {
+it('a key that may be newer than the last reading is not refused', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   await clock.advance(10_000);
@@ -213,7 +213,7 @@ it('refuses no key that may be newer than a reading that has begun before it was
   expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
 });
 
-it('reads the keys once in ten seconds, however many key ids are made up', async () => {
+it('keys are read at most once in ten seconds, however many key ids are invented', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const reads = () => cluster.api.requests.filter((line) => line === 'GET /openid/v1/jwks').length;
   await clock.advance(10_000);
@@ -228,7 +228,7 @@ it('reads the keys once in ten seconds, however many key ids are made up', async
   expect(reads()).toBe(2);
 });
 
-it('says that it cannot know while an unknown key may be a new one and the API server is away', async () => {
+it('an unknown key while the API server is down is an undecided verdict', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   await cluster.rotate();
@@ -241,7 +241,7 @@ it('says that it cannot know while an unknown key may be a new one and the API s
   expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
 });
 
-it('tells at once what it knows, and whether a review is due, until that is too old', async () => {
+it('a known verdict is given at once until it is too old, with whether a review is due', async () => {
   const { cluster, verifier, clock } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
   expect(verifier.known(token)).toBeUndefined();

@@ -16,7 +16,7 @@ const SMALL_CROWD: typeof CROWD = {
   },
 };
 
-it('asks the API server once, and again after a minute', async () => {
+it('the API server is asked once, and again after a minute', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
   const all = await Promise.all(Array.from({ length: 100 }, () => verify(token)));
@@ -29,7 +29,7 @@ it('asks the API server once, and again after a minute', async () => {
   expect(cluster.reviewed).toHaveLength(2);
 });
 
-it('refuses the token of a pod that was deleted before, and within a minute of one deleted after', async () => {
+it('the token of a deleted pod is refused, at the latest a minute after the deletion', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const [gone, living] = [cluster.pod('shop', 'web', 'gone'), cluster.pod('shop', 'web', 'living')];
   cluster.deletePod(gone);
@@ -64,7 +64,7 @@ it('refuses the token of a pod that was deleted before, and within a minute of o
   expect(cluster.reviewed.filter((one) => one === token)).toHaveLength(3);
 });
 
-it('believes a review only of this audience, this service account and this pod', async () => {
+it('a review counts only for this audience, service account and pod', async () => {
   const { cluster, verify } = await startVerifying();
   const lies: readonly ((status: { user: object }) => object)[] = [
     (status) => ({ ...status, audiences: ['https://kubernetes.default.svc'] }),
@@ -89,7 +89,7 @@ it('believes a review only of this audience, this service account and this pod',
   }
 });
 
-it.each([[403], [500], [429]])('says that it cannot know when reviews are answered %i', async (status) => {
+it.each([[403], [500], [429]])('a review answered with %i leaves the verdict undecided', async (status) => {
   const { cluster, verify, clock, lines } = await startVerifying();
   cluster.api.failNext(TOKEN_REVIEWS, { status });
   const token = cluster.token(cluster.pod('shop', 'web'));
@@ -118,7 +118,7 @@ it.each([
   expect(await verify(token)).toMatchObject({ kind: 'accepted' });
 });
 
-it('shows no token to the log, whatever the API server answers', async () => {
+it('no token is logged, whatever the API server answers', async () => {
   const { cluster, verify, clock, lines } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
   const odd = [
@@ -139,7 +139,7 @@ it('shows no token to the log, whatever the API server answers', async () => {
   expect(lines.filter((line) => line.includes('cannot be reviewed')).length).toBeGreaterThan(2);
 });
 
-it('goes by the last review for five minutes while the API server is away, and no longer', async () => {
+it('the last review counts for five minutes while the API server is down', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
   expect(await verify(token)).toMatchObject({ kind: 'accepted' });
@@ -155,7 +155,7 @@ it('goes by the last review for five minutes while the API server is away, and n
   expect(await verify(token)).toMatchObject({ kind: 'accepted' });
 });
 
-it('waits a second for a review that is slow, where an older one is at hand, and takes in what it says', async () => {
+it('a slow review is waited for a second if an older one exists, and counts when it arrives', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   const token = cluster.token(pod);
@@ -176,7 +176,7 @@ it('waits a second for a review that is slow, where an older one is at hand, and
   }
 });
 
-it('has room for a rollout of two thousand pods', () => {
+it('a rollout of two thousand pods has room', () => {
   expect(CROWD).toEqual({ mostAtOnce: 2000, line: { atOnce: 16, mostWaiting: 4000, timeoutMs: 3000 } });
 });
 
@@ -189,7 +189,7 @@ function hang({ api }: FakeCluster, { line }: typeof CROWD) {
   return { resolve, allAsked: () => until(() => asked() === before + line.atOnce) };
 }
 
-it('reviews those of one namespace after the other, and a full line makes room for a namespace with fewer', async () => {
+it('reviews of one namespace run in turn, and a full queue makes room for a namespace with fewer', async () => {
   const crowd = { ...SMALL_CROWD, line: { ...SMALL_CROWD.line, mostWaiting: 100 } };
   const { cluster, verify, clock } = await startVerifying('ES256', crowd);
   const { resolve, allAsked } = hang(cluster, crowd);
@@ -211,7 +211,7 @@ it('reviews those of one namespace after the other, and a full line makes room f
   expect(clock.pendingTimers).toBeLessThan(5);
 });
 
-it('of addresses that ask for more than there is room the one that asks most gives way, and a token with a verdict keeps it', async () => {
+it('if the queue is full, the address with most reviews makes room, and known verdicts stay', async () => {
   const { cluster, verify, clock } = await startVerifying('ES256', SMALL_CROWD);
   const { mostAtOnce } = SMALL_CROWD;
   const known = cluster.token(cluster.pod('shop', 'known'));
@@ -236,7 +236,7 @@ it('of addresses that ask for more than there is room the one that asks most giv
   expect(clock.pendingTimers).toBeLessThan(5);
 }, 60_000);
 
-it('refuses a secret of a service account that never ends and names no audience', async () => {
+it('a legacy service account token without expiry and audience is refused', async () => {
   const { cluster, verify } = await startVerifying();
   const pod = cluster.pod('shop', 'web');
   const legacy = cluster.token(pod, {

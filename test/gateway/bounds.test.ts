@@ -81,7 +81,7 @@ it.each(['one connection of HTTP/2', 'a connection of HTTP/1.1 for each request'
   },
 );
 
-it('a caller has so many connections; each counts once it was used', async () => {
+it('a caller has a bounded number of connections; each counts from its first request', async () => {
   const gateway = await startGateway({ callers: [{ ...WEB_ENTRY, limits: { connections: 2 } }] });
   const agents = [0, 1].map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
   for (const agent of agents) expect((await gateway.get(web, '/api/', { agent })).status).toBe(200);
@@ -92,7 +92,7 @@ it('a caller has so many connections; each counts once it was used', async () =>
   agents[1]?.destroy();
 });
 
-it('a caller that breaks off one request after the other is held back, whatever connection it comes by, and the others are served', async () => {
+it('a caller that cancels request after request is held back on every connection, and other callers are served', async () => {
   const gateway = await startGateway({
     callers: [WEB_ENTRY, OTHER_ENTRY],
     answer: ({ url }, response) => {
@@ -189,7 +189,7 @@ it('silent connections displace each other, and leave room for callers within li
   await ends[10];
 });
 
-it('one stranger too many takes the place of the oldest from the address that has most', () => {
+it('a connection above the bound for unidentified callers replaces the oldest of the address that has most', () => {
   const ended: string[] = [];
   let displaced = 0;
   const strangers = new UnauthenticatedConnections(
@@ -214,7 +214,7 @@ it('one stranger too many takes the place of the oldest from the address that ha
   expect(MAX_UNAUTHENTICATED).toBe(512);
 });
 
-it('callers are remembered up to a number, and those that rest make room first', () => {
+it('the number of remembered callers is bounded, and idle ones are forgotten first', () => {
   const bounds = new CallerBounds(new ManualClock(), () => 10, 3);
   const end = bounds.begin('busy', SECONDLY, true);
   for (const key of ['a', 'b', 'c', 'd']) bounds.begin(key, SECONDLY, false)();
@@ -245,7 +245,7 @@ it('an allowance fills with time, up to its burst, and says how long until the n
   expect(ask).toThrow();
 });
 
-it('requests that were under way when none may be broken off any more are paid for, too', async () => {
+it('requests in flight when the allowance for cancels is used up are charged, too', async () => {
   const clock = new ManualClock();
   const bounds = new CallerBounds(clock, () => 10);
   const limits = { inFlight: 100, burst: 1 };
@@ -266,7 +266,7 @@ it('requests that were under way when none may be broken off any more are paid f
   begin()();
 });
 
-it('requests that were broken off are forgiven with time', async () => {
+it('the allowance for cancelled requests fills again with time', async () => {
   const clock = new ManualClock();
   const bounds = new CallerBounds(clock, () => 10);
   const limits = { inFlight: 10, burst: 1 };

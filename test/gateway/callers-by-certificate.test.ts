@@ -26,7 +26,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
     ).toHaveLength(2);
   });
 
-  it('a caller without a certificate is told so', async () => {
+  it('a caller without a certificate is answered with that reason', async () => {
     const gateway = await startGateway();
     const answer = await gateway.get(undefined, '/api/', { tls });
     expect(answer).toMatchObject({ status: 401, code: 'caller_unknown' });
@@ -55,7 +55,7 @@ it('an authority below the listed one proves callers, whose chain they show', as
   expect(await gateway.get({ cert, key })).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
-it('what the policy does not say is denied: another route, another caller, a caller of no entry', async () => {
+it('another route, another caller and a caller without an entry are denied', async () => {
   const gateway = await startGateway({
     callers: [
       WEB_ENTRY,
@@ -95,7 +95,7 @@ it('DNS names are compared without regard to case, a common name as it is', asyn
   expect(await gateway.get(callers.issue('operator'))).toMatchObject({ code: 'caller_not_allowed' });
 });
 
-it('a gRPC call is refused as gRPC is', async () => {
+it('a gRPC call is refused with a gRPC status', async () => {
   const gateway = await startGateway();
   const grpc = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
   const refused = await askHttp2(await gateway.http2(undefined), grpc, 'x');
@@ -120,7 +120,7 @@ it.each([
   expect(answer.detail).toContain(why);
 });
 
-it('a certificate that ends while its connection is kept proves nothing from then on', async () => {
+it('a certificate that expires on a kept connection proves nothing from then on', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock });
   const brief = callers.issueUntil(new Date(Date.now() + 3_600_000), 'web', WEB);
@@ -134,7 +134,7 @@ it('a certificate that ends while its connection is kept proves nothing from the
   agent.destroy();
 });
 
-it('a connection whose certificate has ended is ended with that answer, over HTTP/1.1', async () => {
+it('over HTTP/1.1, a connection whose certificate has expired is closed with that answer', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock });
   const socket = await gateway.raw(callers.issueUntil(new Date(Date.now() + 3_600_000), 'web', WEB));
@@ -156,7 +156,7 @@ it('a connection whose certificate has ended is ended with that answer, over HTT
   expect(gateway.upstream.requests).toHaveLength(1);
 });
 
-it('a connection whose certificate has ended is ended once its requests are answered, over HTTP/2', async () => {
+it('over HTTP/2, a connection whose certificate has expired is closed once its requests are answered', async () => {
   const held: ServerResponse[] = [];
   const clock = new ShiftedClock();
   const gateway = await startGateway({
@@ -187,7 +187,7 @@ it('a wall clock that is set back makes no certificate last longer', async () =>
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
-it('no session is resumed, and none is begun anew', async () => {
+it('no TLS session is resumed, and no ticket is issued', async () => {
   const gateway = await startGateway();
   const first = await gateway.raw(web, { maxVersion: 'TLSv1.2' });
   const session = first.getSession();

@@ -65,7 +65,7 @@ describe.each([
   ['Proxy-Authorization', bearer],
   ['a field of its own', (token: string) => ({ [OWN]: token })],
 ] as const)('by %s', (_, shown) => {
-  it('a service account gets to its route over HTTP/1.1 and HTTP/2, and its token no further', async () => {
+  it('a service account reaches its route over HTTP/1.1 and HTTP/2, and its own token is not forwarded', async () => {
     const { gateway, token, cluster } = await startBoth();
     expect((await gateway.get(undefined, '/api/', { headers: shown(token) })).status).toBe(200);
     const session = await gateway.http2(undefined);
@@ -80,7 +80,7 @@ describe.each([
     expect(gateway.logLines.join('')).toContain('"caller":"shop/web"');
   });
 
-  it('a token that proves nothing is refused, each time anew, and goes nowhere', async () => {
+  it('an invalid token is refused each time, and is not forwarded', async () => {
     const { gateway, cluster, pod } = await startBoth();
     const other = await FakeCluster.start(systemClock, 'ES256', cluster.keys[0]?.kid);
     const past = Math.floor(Date.now() / 1000) - 60;
@@ -99,7 +99,7 @@ describe.each([
   });
 });
 
-it('a body waits until it is known who sends it, and then goes on whole', async () => {
+it('a body waits until its caller is verified, and is then forwarded whole', async () => {
   const bodies: string[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     let body = '';
@@ -133,7 +133,7 @@ it('a body waits until it is known who sends it, and then goes on whole', async 
   expect(bodies).toEqual([long, long]);
 });
 
-it('a token that ends, or whose pod goes, proves nothing on a kept connection', async () => {
+it('on a kept connection, a token proves nothing once it expires or its pod is deleted', async () => {
   const clock = new ShiftedClock();
   const { gateway, cluster, pod, token } = await startBoth({ clock });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -160,7 +160,7 @@ it('a cluster that does not answer is told apart from a bad token', async () => 
   expect(gateway.upstream.requests).toEqual([]);
 });
 
-it('a token is judged for the address of its connection: of those who ask most, some give way to others', async () => {
+it('a token review counts for the address of its connection, and the addresses with most reviews make room', async () => {
   const asked: (readonly [string, string])[] = [];
   const gate = new CallerAuthorizer(
     {
@@ -201,7 +201,7 @@ describe('two proofs', () => {
     expect(gateway.logLines.join('')).toContain(WEB);
   });
 
-  it('a certificate that proves nothing is not made good by a token', async () => {
+  it('a valid token does not make up for an invalid certificate', async () => {
     const { gateway, token } = await startBoth();
     const nobody = callers.issue('x', '*.test');
     const answer = await gateway.get(nobody, '/api/', { headers: { [OWN]: token } });
@@ -270,7 +270,7 @@ it('pipelined requests are each judged by their own token', async () => {
   expect(gateway.upstream.requests.map(({ url }) => url)).toEqual(['/api/1']);
 });
 
-it('whom an upstream has authenticated on a connection is known to it as that caller alone', async () => {
+it('an upstream connection that was authenticated for one caller serves no other caller', async () => {
   const users = new WeakMap<Socket, string>();
   const upstream = await startUpstream(({ socket, headers }, response) => {
     const user = /^NTLM (.+)/.exec(headers.authorization ?? '')?.[1];
@@ -305,7 +305,7 @@ it('whom an upstream has authenticated on a connection is known to it as that ca
   expect((await gateway.get(web, '/')).body).toBe('nobody');
 });
 
-it('TRACE repeats no proof', async () => {
+it('TRACE does not echo a credential', async () => {
   const { gateway, token } = await startBoth();
   const traced = await gateway.sends(
     undefined,
@@ -352,7 +352,7 @@ it('gRPC calls of either kind of caller get to a service, with its token and no 
   ).toEqual([]);
 });
 
-it('without client certificates none is asked for', async () => {
+it('no client certificate is requested if none is configured', async () => {
   const { gateway, token } = await startBoth({
     gateway: { clientCaFile: undefined },
     callers: [SHOP],

@@ -21,8 +21,8 @@ function changed(bytes: Buffer, change: (certificate: Certificate) => void): Buf
 
 const dnsNames = (count: number): string[] => Array.from({ length: count }, (_, n) => `web-${n}.example`);
 
-describe('a certificate names nobody', () => {
-  it('with its alternative names twice, of which others could read the other', () => {
+describe('a certificate identifies no caller', () => {
+  it('if it has two subjectAltName extensions', () => {
     const twice = changed(der('web', 'spiffe://cluster.local/ns/shop/sa/web'), ({ tbsCertificate }) => {
       const [names] = (tbsCertificate.extensions ?? []).filter(
         ({ extnID }) => extnID === id_ce_subjectAltName,
@@ -32,7 +32,7 @@ describe('a certificate names nobody', () => {
     expect(identityOf(twice)).toEqual({ kind: 'nobody', why: 'has its alternative names twice' });
   });
 
-  it('with two common names', () => {
+  it('if it has two common names', () => {
     const twice = changed(der('web'), ({ tbsCertificate: { subject } }) => {
       const [name] = [...AsnConvert.parse(der('admin'), Certificate).tbsCertificate.subject];
       if (name === undefined) throw new Error('it has no subject');
@@ -44,7 +44,7 @@ describe('a certificate names nobody', () => {
     });
   });
 
-  it('with a wildcard alone, or with more than 32 names', () => {
+  it('if it has only a wildcard, or more than 32 names', () => {
     expect(identityOf(der('web', '*.example'))).toMatchObject({ kind: 'nobody' });
     expect(identityOf(der('web', ...dnsNames(33)))).toEqual({
       kind: 'nobody',
@@ -60,12 +60,12 @@ describe('a certificate names nobody', () => {
     expect(identityOf(der('web', id))).toEqual({ kind: 'nobody', why: 'has a SPIFFE id that is none' });
   });
 
-  it('that cannot be read', () => {
+  it('if it cannot be parsed', () => {
     expect(identityOf(Buffer.from('not a certificate'))).toEqual({ kind: 'nobody', why: 'cannot be read' });
   });
 });
 
-it('has up to 32 DNS names, in lower case, and none that is a wildcard', () => {
+it('a certificate identifies up to 32 DNS names, in lower case, without wildcards', () => {
   expect(identityOf(der('web', ...dnsNames(32)))).toMatchObject({ kind: 'named' });
   expect(identityOf(der('web', '*.example', 'Web.Example', 'api.example'))).toEqual({
     kind: 'named',

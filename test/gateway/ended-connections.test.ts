@@ -172,7 +172,7 @@ async function leaveMany(gateway: RunningGateway, connections: number): Promise<
   return ports;
 }
 
-describe('a caller that leaves its answers unread, and has its connections ended', () => {
+describe('a caller with unread answers whose connections have ended', () => {
   it.each(Object.entries(WAYS))(
     'by %s, leaves nothing to the kernel',
     async (_, end) => {
@@ -191,7 +191,7 @@ describe('a caller that leaves its answers unread, and has its connections ended
     60_000,
   );
 
-  it('pays with them for what the kernel holds, as with any', async () => {
+  it('is charged for what the kernel holds for them', async () => {
     const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
     onTestFinished(() => constrained.mockRestore());
     let socketBytes = 0;
@@ -206,7 +206,7 @@ describe('a caller that leaves its answers unread, and has its connections ended
     ).toContain(WEB);
   });
 
-  it('has a quarter of all connections do so at most', async () => {
+  it('has at most a quarter of all connections in that state', async () => {
     const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
     onTestFinished(() => constrained.mockRestore());
     const gateway = await startGateway({ answer, callers: CALLERS });
@@ -310,7 +310,7 @@ describe('on sockets of its own', () => {
       peer.resume();
     });
 
-  it('one that ends in the same turn as another makes room for it by a reset', async () => {
+  it('of two that end in one turn, the first is reset to make room for the second', async () => {
     const { ended, connection } = await following(1);
     const older = await connection(LARGE);
     const newer = await connection(LARGE);
@@ -341,7 +341,7 @@ describe('on sockets of its own', () => {
     return [await fateOf(slow.peer), await fateOf(newest.peer)];
   }
 
-  it('one that has sent all makes room before one that is read slowly', async () => {
+  it('one that has sent everything makes room before one that is read slowly', async () => {
     expect(await endThree(30_000)).toEqual([LARGE.length, LARGE.length]);
   });
 
@@ -349,7 +349,7 @@ describe('on sockets of its own', () => {
     expect(await endThree(50_000)).toEqual(['ECONNRESET', LARGE.length]);
   });
 
-  it('more than half of those that may wait are looked at soon', async () => {
+  it('above half of the bound, they are looked at soon', async () => {
     const { ended, connection, clock, looks } = await following(4);
     for (let count = 1; count <= 3; count++) {
       const { socket } = await connection(LARGE);
@@ -360,7 +360,7 @@ describe('on sockets of its own', () => {
     await until(() => looks() === 1);
   });
 
-  it('one that was destroyed is read no further, until what comes is dropped', async () => {
+  it('one that was destroyed is not read any further', async () => {
     const { connection } = await following(2);
     const { socket } = await connection(LARGE);
     const { _handle: handle } = socket as unknown as { _handle: { readStart(): void; readStop(): void } };
@@ -384,7 +384,7 @@ describe('on sockets of its own', () => {
     await until(() => ended.size === 0);
   });
 
-  it('others that end one after the other put no look off', async () => {
+  it('further ended connections do not postpone a look', async () => {
     const { connection, clock, looks } = await following(10);
     for (let count = 0; count < 4; count++) {
       const { socket } = await connection(LARGE);
@@ -395,7 +395,7 @@ describe('on sockets of its own', () => {
     await until(() => looks() > 0);
   });
 
-  it('one that is cut off as the program ends is left to the kernel, with what it has', async () => {
+  it('one that is cut off as the program exits is left to the kernel with its unsent bytes', async () => {
     const { ended, connection } = await following(2, true);
     const { socket, peer } = await connection(LARGE);
     socket.write(Buffer.alloc(16_000_000));
@@ -405,7 +405,7 @@ describe('on sockets of its own', () => {
     expect(await fateOf(peer)).toBeGreaterThanOrEqual(LARGE.length);
   });
 
-  it('one whose peer opens windows as it reads slowly is read to its end', async () => {
+  it('one whose peer reads slowly and sends window updates is sent to its end', async () => {
     const { ended, connection } = await following(2);
     const { socket, peer } = await connection(LARGE);
     socket.destroy();
@@ -417,7 +417,7 @@ describe('on sockets of its own', () => {
     expect(await fateOf(peer)).toBe(LARGE.length);
   });
 
-  it('one that has half-closed while the kernel was full is closed', async () => {
+  it('one that half-closed while the kernel buffer was full is closed', async () => {
     const { connection } = await following(2);
     const { socket } = await connection(Buffer.from('a'), true);
     // The kernel does not take that much; as TLS does it, whose end Node does not show on this socket.
@@ -449,7 +449,7 @@ describe('on sockets of its own', () => {
   });
 });
 
-describe('of connections that have ended, one', () => {
+describe('an ended connection', () => {
   const party = { key: 'web', caller: 'web', address: '127.0.0.1' };
 
   /** One with something to send, which the kernel's tables say nothing of, and this of themselves. */
@@ -497,19 +497,19 @@ describe('of connections that have ended, one', () => {
     return [afterOne, ended.size];
   }
 
-  it('that is not found twice is over', async () => {
+  it('that is missing from the kernel table twice is done', async () => {
     expect(await missed('whole')).toEqual([1, 0]);
   });
 
-  it('is kept while the kernel cannot be asked', async () => {
+  it('is kept while the kernel table cannot be read', async () => {
     expect(await missed('broken')).toEqual([1, 1]);
   });
 
-  it('is left to the kernel where there is nothing to ask', async () => {
+  it('is left to the kernel if there is no kernel table', async () => {
     expect(await missed('absent')).toEqual([0, 0]);
   });
 
-  it('that Node keeps otherwise ends as ever', () => {
+  it('without the handle that is expected of Node ends as usual', () => {
     const ended = new EndedConnections({
       most: () => 10,
       leavesRest: () => false,

@@ -15,7 +15,7 @@ import {
   web,
 } from './running-gateway.ts';
 
-it('another certificate is shown from then on; a bad pair keeps the last good one, logged and counted', async () => {
+it('a replaced certificate is served at once; an invalid pair keeps the last good one, logged and counted', async () => {
   const gateway = await startGateway();
   const shown = async () => (await gateway.raw(web)).getPeerX509Certificate()?.fingerprint256;
   const before = await shown();
@@ -34,7 +34,7 @@ it('another certificate is shown from then on; a bad pair keeps the last good on
   expect((await gateway.get(web)).status).toBe(200);
 });
 
-it('an authority that is taken away proves nobody, on kept connections neither; a bad bundle keeps the last good one', async () => {
+it('a removed authority proves no caller, also on kept connections; an invalid bundle keeps the last good one', async () => {
   const gateway = await startGateway();
   const session = await gateway.http2(web);
   expect((await askHttp2(session)).status).toBe(200);
@@ -63,7 +63,7 @@ it('an authority that is taken away proves nobody, on kept connections neither; 
   expect(await gateway.get(web)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
-it('a forged certificate with the name of an authority puts no other authority in its place', async () => {
+it('a forged certificate with the name of an authority does not take its place', async () => {
   const gateway = await startGateway();
   const other = createCertificateAuthority('others');
   await gateway.replace('ca.crt', `${callers.cert}${other.cert}`);
@@ -83,7 +83,7 @@ it('a forged certificate with the name of an authority puts no other authority i
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
-it('a certificate that has ended keeps no authority in the place of one that was taken away', async () => {
+it('an expired certificate does not keep a removed authority', async () => {
   const gateway = await startGateway();
   const other = createCertificateAuthority('others');
   await gateway.replace('ca.crt', `${callers.cert}${other.cert}`);
@@ -102,7 +102,7 @@ it('a certificate that has ended keeps no authority in the place of one that was
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
-it('a changed policy holds for the next request of a kept connection, and series of entries that are gone end', async () => {
+it('a changed policy applies to the next request of a kept connection, and metric series of removed entries end', async () => {
   const gateway = await startGateway();
   const session = await gateway.http2(web);
   expect((await askHttp2(session)).status).toBe(200);
@@ -114,7 +114,7 @@ it('a changed policy holds for the next request of a kept connection, and series
   expect(await gateway.metric('gateway_requests_total{caller="web2",decision="allowed"}')).toBe(1);
 });
 
-it('it is not ready with a certificate that has ended', async () => {
+it('a gateway with an expired certificate is not ready', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock });
   expect(await gateway.ready()).toBe(200);
@@ -122,7 +122,7 @@ it('it is not ready with a certificate that has ended', async () => {
   expect(await gateway.ready()).toBe(503);
 });
 
-it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: close, new connections are taken meanwhile', async () => {
+it('a drain loses no request: GOAWAY over HTTP/2, Connection: close over HTTP/1.1, and new connections are accepted meanwhile', async () => {
   const held: ServerResponse[] = [];
   const gateway = await startGateway({
     gateway: { drainDelay: '300ms' },
@@ -151,7 +151,7 @@ it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: 
   await stopped;
 });
 
-it('HTTP/2 that comes while the gateway leaves is served, and asked to leave with its first request', async () => {
+it('an HTTP/2 connection that opens during the drain is served, and gets GOAWAY with its first request', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock, gateway: { drainDelay: '60s' } });
   const stopped = gateway.sidecar.stop();
@@ -168,7 +168,7 @@ it('HTTP/2 that comes while the gateway leaves is served, and asked to leave wit
   await stopped;
 });
 
-it('how long it takes new connections at its end is as the file says by then', async () => {
+it('the drain delay is the one of the last loaded file', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock, gateway: { drainDelay: '0ms' } });
   await gateway.change({ gateway: { drainDelay: '60s' }, file: { shutdown: { drainTimeout: '100s' } } });
@@ -179,7 +179,7 @@ it('how long it takes new connections at its end is as the file says by then', a
   await stopped;
 });
 
-it('under load a drain fails no request', async () => {
+it('a drain under load fails no request', async () => {
   const gateway = await startGateway({ gateway: { drainDelay: '200ms' }, callers: [WEB_ENTRY] });
   let isStopping = false;
   const statuses: number[] = [];

@@ -55,8 +55,8 @@ async function look(
   return ended;
 }
 
-describe('of what all connections hold', () => {
-  it('a sixth of the memory is left alone', async () => {
+describe('the memory that all connections hold', () => {
+  it('costs nobody anything up to a sixth of the limit', async () => {
     expect(
       await look([
         ['one', 60],
@@ -66,7 +66,7 @@ describe('of what all connections hold', () => {
     ).toEqual([]);
   });
 
-  it('more than that costs whoever holds most, the largest connection first, and only until it is enough', async () => {
+  it('above that costs the caller that holds most its largest connections, until it is enough', async () => {
     const held = [
       ['one', 50],
       ['one', 10],
@@ -78,7 +78,7 @@ describe('of what all connections hold', () => {
     expect(await look([...held, ['other', 5]])).toEqual(['other 39', 'one 50']);
   });
 
-  it('those without a caller pay for what they hold together, however many addresses they come from', async () => {
+  it('is charged to all unidentified callers as one, however many addresses they have', async () => {
     const held = [
       ['one', 30],
       ['192.0.2.1', 25],
@@ -91,7 +91,7 @@ describe('of what all connections hold', () => {
     expect(await look([['one', 90], ...held])).toEqual(['one 90', '192.0.2.2 16', '192.0.2.1 25']);
   });
 
-  it('nothing is looked at while the process is small, or where nothing bounds it', async () => {
+  it('is not looked at while the process is small, or has no limit', async () => {
     expect(await look([['one', 1000]], LIMIT_BYTES / 3 - 1)).toEqual([]);
     expect(await look([['one', 1000]], LIMIT_BYTES, Number.POSITIVE_INFINITY)).toEqual([]);
   });
@@ -153,7 +153,7 @@ async function lookIntoKernel(
   return { ended, warnings, looks };
 }
 
-describe('of what the kernel holds for connections', () => {
+describe('the memory that the kernel holds for connections', () => {
   const waits = { one: 60, other: 40, third: 10 };
 
   it.each([
@@ -165,19 +165,19 @@ describe('of what the kernel holds for connections', () => {
     expect((await lookIntoKernel(charged, waits, residentBytes)).ended).toEqual(ended);
   });
 
-  it('what is charged for more than twice what waits belongs to connections that have ended', async () => {
+  it('belongs to ended connections if more than twice the waiting bytes is charged', async () => {
     expect((await lookIntoKernel(600, { one: 20, other: 17 })).ended).toEqual([]);
     expect((await lookIntoKernel(600, { one: 20, other: 18 })).ended).toEqual(['one']);
   });
 
-  it('who has it is not known where the kernel does not say, which is logged at most once a second', async () => {
+  it('cannot be charged to a caller without the kernel tables, which is logged at most once a second', async () => {
     const { ended, warnings } = await lookIntoKernel(600, undefined, 600, 2000);
     expect(ended).toEqual([]);
     const warning = 'the kernel holds too much memory for connections, and does not say for which';
     expect(warnings).toEqual([warning, warning]);
   });
 
-  it('it is looked at every other time even where each look at the process ends somebody', async () => {
+  it('is looked at every other time even if each look at the process ends a connection', async () => {
     const clock = new ManualClock();
     let looks = 0;
     const memory = new HeldMemory({
@@ -205,7 +205,7 @@ describe('of what the kernel holds for connections', () => {
     expect(looks).toBeGreaterThan(9);
   });
 
-  it('five times as long as a look took passes before the next one', async () => {
+  it('is looked at again only after five times as long as the look took', async () => {
     expect((await lookIntoKernel(600, { one: 1 }, 600, 1000)).looks).toBe(5);
   });
 });
@@ -316,7 +316,7 @@ const ATTACKS: Readonly<Record<string, (gateway: RunningGateway) => Promise<void
     ),
 };
 
-it.each(Object.entries(ATTACKS))('a caller with %s loses its own connections alone', async (_, attack) => {
+it.each(Object.entries(ATTACKS))('a caller with %s loses only its own connections', async (_, attack) => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
   const gateway = await startGateway({ callers: CALLERS, answer });
@@ -333,7 +333,7 @@ it.each(Object.entries(ATTACKS))('a caller with %s loses its own connections alo
   expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
 });
 
-it('many who show no caller, each from an address of its own, end nobody that does', async () => {
+it('many unidentified callers, each from its own address, end no connection of an identified one', async () => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
   const gateway = await startGateway({ callers: CALLERS, answer });
@@ -359,7 +359,7 @@ it('many who show no caller, each from an address of its own, end nobody that do
   );
 });
 
-it('what waits unread in the connections of uploads counts, too', async () => {
+it('unread bytes in connections with uploads count, too', async () => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
   // Reads no more of a body than a window.
@@ -426,7 +426,7 @@ it.each<[string, (gateway: RunningGateway) => Promise<unknown>]>([
   expect(lines.filter((line) => line.includes(OTHER))).toEqual([]);
 });
 
-it('a connection that is ended leaves nothing for the kernel to send', async () => {
+it('an ended connection leaves no bytes in the kernel', async () => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
   const gateway = await startGateway({
@@ -441,7 +441,7 @@ it('a connection that is ended leaves nothing for the kernel to send', async () 
   expect(error.code).toBe('ECONNRESET');
 });
 
-it('what the kernel holds for connections that have ended ends no other', async () => {
+it('kernel memory of ended connections ends no other connection', async () => {
   const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(MEMORY_BYTES);
   onTestFinished(() => constrained.mockRestore());
   let looks = 0;

@@ -25,7 +25,7 @@ it.each([
   },
 );
 
-it('nothing is charged for sockets where there are no statistics', () => {
+it('without kernel statistics, nothing is charged for sockets', () => {
   const kernel = openKernelBuffers('/nowhere/memory.stat');
   onTestFinished(kernel.close);
   expect(kernel.charged()).toBe(0);

@@ -6,7 +6,7 @@ import { startGateway } from './running-gateway.ts';
 
 const LISTED: readonly (readonly [string, Metric])[] = Object.entries(METRICS);
 
-it('the list has each metric of the gateway with its type, and no other', async () => {
+it('the list of metrics has each metric of the gateway with its type, and no other', async () => {
   const gateway = await startGateway();
   const { port } = gateway.sidecar.adminAddress;
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();

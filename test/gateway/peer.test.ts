@@ -58,7 +58,7 @@ function chainsRead(socket: TLSSocket): () => number {
   return () => read.mock.calls.filter(([detailed]) => detailed === true).length;
 }
 
-it('reads the chain of a caller that is trusted', async () => {
+it('a trusted caller has its whole chain read', async () => {
   const socket = await shown(trusted.issue('web', NAME));
   const chains = chainsRead(socket);
 
@@ -68,7 +68,7 @@ it('reads the chain of a caller that is trusted', async () => {
   expect(chains()).toBe(1);
 });
 
-it('reads nothing above the certificate of a stranger, who may have sent hundreds', async () => {
+it('an untrusted caller has only its own certificate read, though it may send hundreds', async () => {
   const strangers = createCertificateAuthority('strangers');
   const { cert, key } = strangers.intermediate('below').issue('web', NAME);
   const socket = await shown({ cert: `${cert}${strangers.cert}`, key });
@@ -81,7 +81,7 @@ it('reads nothing above the certificate of a stranger, who may have sent hundred
   expect(chains()).toBe(0);
 });
 
-it('knows a caller that shows the certificate of its intermediate that has ended before the one that has not', async () => {
+it('a caller is known though it sends an expired intermediate certificate before the valid one', async () => {
   const below = trusted.intermediate('below');
   const ended = trusted.reissue(below, new Date(NOW.wallMs - 86_400_000));
   const { cert, key } = below.issue('web', NAME);
@@ -96,7 +96,7 @@ it('knows a caller that shows the certificate of its intermediate that has ended
   }
 });
 
-it('has a caller trusted by the authorities above it, or by all where it is not known by which', async () => {
+it('a caller is trusted by the authorities above it, or by all if they are unknown', async () => {
   const below = trusted.intermediate('below');
   const ended = trusted.reissue(below, new Date(NOW.wallMs - 86_400_000));
   const { cert, key } = below.issue('web', NAME);

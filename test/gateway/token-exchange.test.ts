@@ -61,7 +61,7 @@ async function start() {
   };
 }
 
-it('what a caller asks for and cancels is not exchanged before the requests of others', async () => {
+it('the cancelled requests of one caller are not exchanged before the requests of others', async () => {
   const { provider, gateway, release, subjects, ask } = await start();
   const streams = Array.from({ length: 50 }, (_, n) => ask(`bad${n}`));
   await provider.requests(AT_ONCE - 1);
@@ -76,7 +76,7 @@ it('what a caller asks for and cancels is not exchanged before the requests of o
   expect(subjects().slice(AT_ONCE - 1)).toEqual(['ann']);
 });
 
-it('a caller that fills the line leaves others their turns, and their places in it', async () => {
+it('a caller that fills the exchange queue leaves others their turns and places', async () => {
   const { provider, gateway, release, subjects, ask } = await start();
   const headers = (n: number) => ({ headers: { authorization: `Bearer ann${n}` } });
   for (let n = 0; n < 90; n++) ask(`bad${n}`);

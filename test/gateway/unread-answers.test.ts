@@ -70,7 +70,7 @@ it('answers that one caller does not read hold up no other caller', async () => 
   expect(await gateway.get(other)).toMatchObject({ status: 200, body: 'ok' });
 });
 
-it('who leaves answers unread has no further connections made by cancelling, until they are read', async () => {
+it('a caller with unread answers gets no further upstream connections by cancelling, until it reads them', async () => {
   const { gateway, sessions, slow, fill } = await start();
   const filling: ClientHttp2Session[] = [];
   for (let round = 1; round <= ALL_ASIDE; round++) {

@@ -9,7 +9,7 @@ const HOSTS = {
   ],
 };
 
-describe('the policy is not got round', () => {
+describe('the policy cannot be bypassed', () => {
   it.each<[string, string, string, string]>([
     ['dot segments', 'GET', '/api/../admin/', 'bad_request'],
     ['encoded dot segments', 'GET', '/api/%2e%2e/admin/', 'bad_request'],
@@ -56,7 +56,7 @@ describe('the policy is not got round', () => {
     expect(gateway.upstream.requests).toEqual([]);
   });
 
-  it('by fields that other gateways take a caller from', async () => {
+  it('by fields from which other gateways take a caller', async () => {
     const gateway = await startGateway();
     const nobody = callers.issue('nobody', 'nobody.test');
     const headers = {
@@ -69,7 +69,7 @@ describe('the policy is not got round', () => {
   });
 });
 
-it('what is no request is answered before a caller is looked for, and TLS alone is spoken', async () => {
+it('an invalid request is answered before the caller is verified, and clear text is refused', async () => {
   const gateway = await startGateway();
   expect(await gateway.sends(undefined, 'NONSENSE\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
   await expect(fetch(`http://127.0.0.1:${gateway.port}/api/`)).rejects.toThrow();

@@ -114,7 +114,7 @@ describe('a wrong secret', () => {
     expect((await attempt('clear', 'wrong')).tookMs).toBe(2000);
   });
 
-  it('that comes again is known to be wrong', async () => {
+  it('that is repeated is refused without derivation', async () => {
     const { attempt, derived } = setUp([HASHED]);
     await attempt('hashed', 'wrong');
     await attempt('hashed', 'wrong');
@@ -123,7 +123,7 @@ describe('a wrong secret', () => {
 });
 
 describe('a right secret', () => {
-  it('in clear is let in at once, though other clients have hashes', async () => {
+  it('in clear is accepted at once, though other clients have hashes', async () => {
     const { attempt } = setUp([HASHED, CLEAR]);
     const right = await attempt('clear', 'right');
     expect(refusalOf(right)).toBe('clear');
@@ -178,7 +178,7 @@ describe('a flood of wrong secrets', () => {
     await Promise.all(wrong);
   }
 
-  it('is told when to come again, without a derivation that anyone waits for', async () => {
+  it('gets Retry-After without a derivation that delays others', async () => {
     for (const id of ['unknown', 'hashed', 'clear']) {
       const service = setUp([HASHED, CLEAR]);
       const all = Promise.all(
@@ -199,7 +199,7 @@ describe('a flood of wrong secrets', () => {
     }
   });
 
-  it('locks out neither a secret in clear nor one that is remembered', async () => {
+  it('does not lock out a secret in clear or a remembered one', async () => {
     const service = setUp([HASHED, CLEAR]);
     await service.attempt('hashed', 'right');
     await flood(service, 'hashed', ADDRESS);
@@ -216,7 +216,7 @@ describe('a flood of wrong secrets', () => {
     expect(refusalOf(await service.attempt('hashed', 'right', ELSEWHERE))).toBe('hashed');
   });
 
-  it('hides no right secret for long: what is told to come again is checked meanwhile', async () => {
+  it('does not hide a right secret for long: a refused secret is checked meanwhile', async () => {
     const { authenticate, clock } = setUp([HASHED]);
     const wrong = Array.from({ length: 10 }, (_, index) =>
       authenticate(field('hashed', `wrong ${index}`), ADDRESS),
@@ -271,7 +271,7 @@ describe('a flood of wrong secrets', () => {
     });
   });
 
-  it('is not made of other writings of one id', async () => {
+  it('is not made by other spellings of one id', async () => {
     const { authenticate } = setUp([CLEAR]);
     const writings = ['clear', '%63lear', 'c%6Cear', 'cl%65ar'];
     const outcomes = [];
@@ -282,7 +282,7 @@ describe('a flood of wrong secrets', () => {
     expect(outcomes.at(-1)).toMatchObject({ code: 'too_many_requests' });
   });
 
-  it('does not count as one when a hash could not be computed, which is an error', async () => {
+  it('does not count errors of hashing', async () => {
     const { authenticate } = setUp([HASHED], () => Promise.reject(new Error('out of memory')));
     for (let index = 0; index < 20; index++) {
       await expect(authenticate(field('hashed', `${index}`), ADDRESS)).rejects.toThrow('out of memory');
@@ -290,7 +290,7 @@ describe('a flood of wrong secrets', () => {
   });
 });
 
-describe('who is let in', () => {
+describe('the accepted client', () => {
   it('is the client whose secret it is, before and after it is remembered', async () => {
     const { attempt } = setUp([HASHED, CLEAR]);
     for (const id of ['hashed', 'hashed', 'clear', 'clear']) {
@@ -299,7 +299,7 @@ describe('who is let in', () => {
     }
   });
 
-  it('never is a wrong reading of a remembered right one', async () => {
+  it('is never accepted by a wrong reading of a remembered secret', async () => {
     const percent = { clientId: 'percent', secretHash: await hashSecret('a%41', CHEAP) };
     const { attempt } = setUp([percent]);
     expect(refusalOf(await attempt('percent', 'a%41'))).toBe('percent');
@@ -307,7 +307,7 @@ describe('who is let in', () => {
     expect(refusalOf(await attempt('percent', 'aA'))).toBe('invalid_client');
   });
 
-  it('changes with the clients, though a secret was remembered', async () => {
+  it('changes with the client file, though a secret was remembered', async () => {
     const { store, attempt } = setUp([HASHED]);
     await attempt('hashed', 'right');
     store.replace(defineClients([{ clientId: 'hashed', clientSecret: 'new' }]));
@@ -317,7 +317,7 @@ describe('who is let in', () => {
     expect(refusalOf(await attempt('hashed', 'right'))).toBe('invalid_client');
   });
 
-  it('is who has the secret now, though it was wrong for the clients against which it is being checked', async () => {
+  it('is the one that has the secret now, also if the file changed during the check', async () => {
     const held = Promise.withResolvers<void>();
     const { attempt, authenticate, store, derived } = setUp([HASHED], async (...work) => {
       if (derived.length === 1) await held.promise;
@@ -331,7 +331,7 @@ describe('who is let in', () => {
     expect(refusalOf(await now)).toBe('hashed');
   });
 
-  it('is who is registered when the secret has been checked', async () => {
+  it('is the one that is registered when the check ends', async () => {
     const gates: (() => void)[] = [];
     const { store, authenticate, clock } = setUp([HASHED], async (...work) => {
       await new Promise<void>((resolve) => gates.push(resolve));
@@ -362,7 +362,7 @@ describe('who is let in', () => {
     expect((await attempt('unknown', 'wrong')).outcome).not.toHaveProperty('named');
   });
 
-  it('is nobody while too many wait', async () => {
+  it('is none while too many wait', async () => {
     const { attempt } = setUp([HASHED], () => Promise.reject(new DerivationQueueFull()));
     expect(refusalOf(await attempt('hashed', 'right'))).toBe('temporarily_unavailable');
   });

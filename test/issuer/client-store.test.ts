@@ -11,7 +11,7 @@ it('clients defined in a program are a set', () => {
   expect(clients.find('nobody')).toBeUndefined();
 });
 
-it('everything that is wrong with any of them is told at once', () => {
+it('all problems of all clients are reported together', () => {
   const definitions = [
     { clientId: '', clientSecret: 'x' },
     { clientId: 'a', clientSecret: 'x' },

@@ -89,7 +89,7 @@ describe('a set of clients', () => {
     expect(defineClients(ids.map((clientId) => ({ clientId, clientSecret: 'x' }))).size).toBe(ids.length);
   });
 
-  it('knows its hashes, and which is dearest', async () => {
+  it('knows its hashes, and the most expensive one', async () => {
     const dear = await cheap(2, 2, 3);
     const set = defineClients([
       { clientId: 'a', secretHash: h1, secondSecretHash: dear },

@@ -7,8 +7,8 @@ async function hashOf(secret: string): Promise<ScryptHash> {
 }
 const [A, B] = [await hashOf('a'), await hashOf('a')];
 
-describe('what is remembered of scrypt', () => {
-  it('is of one hash, though another is of the same secret', () => {
+describe('remembered scrypt results', () => {
+  it('belong to one hash, though another has the same secret', () => {
     const memory = createDerivationMemory();
     memory.learn(A, 'a', true);
     memory.learn(B, 'x', false);
@@ -19,7 +19,7 @@ describe('what is remembered of scrypt', () => {
     expect(memory.recall(undefined, 'a')).toBe('unknown');
   });
 
-  it('is bounded: the wrong secret that was asked for longest ago goes first', () => {
+  it('are bounded: the wrong secret that was used longest ago goes first', () => {
     const memory = createDerivationMemory(3);
     for (const secret of ['1', '2', '3']) memory.learn(A, secret, false);
     expect(memory.recall(A, '1')).toBe('wrong');
@@ -33,7 +33,7 @@ describe('what is remembered of scrypt', () => {
     expect(memory.size).toEqual({ right: 0, wrong: 3 });
   });
 
-  it('goes with the hash', () => {
+  it('go with the hash', () => {
     const memory = createDerivationMemory();
     for (const hash of [A, B]) {
       memory.learn(hash, 'a', true);

@@ -52,7 +52,7 @@ describe('the derivation queue', () => {
     await asked[2];
   });
 
-  it('turns away what would wait too long, and takes more when there is room again', async () => {
+  it('refuses work that would wait too long, and accepts more when there is room again', async () => {
     const { running, ask } = setUp({ concurrent: 1, waiting: 1 });
     const [first, second] = [ask('a'), ask('b')];
     await expect(ask('c')).rejects.toBeInstanceOf(DerivationQueueFull);
@@ -81,7 +81,7 @@ describe('the derivation queue', () => {
     await Promise.all(asked);
   });
 
-  it('when full makes room for who waits for less, among clients and among addresses of one', async () => {
+  it('when full makes room for the client or address with fewer waiting', async () => {
     const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
     const flood = ['running', 'one', 'two', 'three'].map((name) => ask(name, 'shop', 'a'));
     const bank = ask('bank', 'bank', 'a');
@@ -103,7 +103,7 @@ describe('the derivation queue', () => {
     await Promise.all([...asked, flood[0], elsewhere]);
   });
 
-  it('when full turns nobody away for who would wait for as much, of a client nor of its addresses', async () => {
+  it('when full turns nobody away for a client or address with as many waiting', async () => {
     const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
     const asked = [
       ask('running', 'shop', 'a'),
@@ -126,7 +126,7 @@ describe('the derivation queue', () => {
     await Promise.all(taken);
   });
 
-  it('whose last of an address was turned away for another client still gives all others their turn', async () => {
+  it('gives all others their turn after the last of one address was turned away', async () => {
     const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
     const running = ask('running', 'shop', 'a');
     const flood = ['one', 'two', 'three'].map((name) => ask(name, 'shop', name));
@@ -139,7 +139,7 @@ describe('the derivation queue', () => {
     expect(outcomes.slice(1)).toEqual(['', DerivationQueueFull, '', '', '']);
   });
 
-  it('in which nobody may wait turns away whoever finds it busy', async () => {
+  it('with no room for waiting refuses work while it is busy', async () => {
     const { ask, drain } = setUp({ concurrent: 1, waiting: 0 });
     const first = ask('first');
     await expect(ask('second')).rejects.toBeInstanceOf(DerivationQueueFull);
@@ -147,7 +147,7 @@ describe('the derivation queue', () => {
     await first;
   });
 
-  it('does what is only worth idle time when nothing is derived', async () => {
+  it('runs idle work only when nothing else runs', async () => {
     const { queue, ask, running, drain } = setUp({ concurrent: 2, waiting: 3 });
     const work = ['spare', Buffer.alloc(8), COST, 16] as const;
     const spare = queue.deriveIfIdle(...work);
@@ -163,7 +163,7 @@ describe('the derivation queue', () => {
     await drain();
   });
 
-  it('ends every derivation that was asked for, and never runs too many at a time', async () => {
+  it('finishes every accepted derivation, and never runs too many at a time', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(3), fc.nat(3), fc.boolean(), fc.nat(3)), { maxLength: 60 }),

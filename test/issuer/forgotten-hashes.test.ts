@@ -38,7 +38,7 @@ function start() {
   };
 }
 
-it('when its client goes and comes again', async () => {
+it('a hash is forgotten when its client is removed and added again', async () => {
   const { store, ask, derivations } = start();
   for (let time = 0; time < 3; time++) expect(await ask()).toMatchObject({ client: { clientId: 'shop' } });
   expect(derivations()).toBe(1);
@@ -49,7 +49,7 @@ it('when its client goes and comes again', async () => {
   expect(derivations()).toBe(2);
 });
 
-it('also when it goes while it is checked', async () => {
+it('a hash is forgotten when its client is removed during the check', async () => {
   const { store, ask, derivations, holdUntil, clock } = start();
   const { promise, resolve } = Promise.withResolvers<void>();
   holdUntil(promise);

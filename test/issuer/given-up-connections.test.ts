@@ -31,7 +31,7 @@ function bounded(most: number) {
   };
 }
 
-it('none is, up to the bound, nor when one has closed', () => {
+it('no connection is closed up to the bound', () => {
   const { connect, given } = bounded(2);
   const first = connect('a', 'a1');
   connect('a', 'a2');
@@ -40,7 +40,7 @@ it('none is, up to the bound, nor when one has closed', () => {
   expect(given).toEqual([]);
 });
 
-it('the one that has gone longest without an answer is, of the address with most', () => {
+it('above the bound, the connection of the busiest address that was answered longest ago is closed', () => {
   const { connect, begun, answered, displaced, given, lines } = bounded(5);
   connect('b', 'b1');
   connect('b', 'b2');
@@ -58,7 +58,7 @@ it('the one that has gone longest without an answer is, of the address with most
   ]);
 });
 
-it('two of the same /64 are of one address', () => {
+it('two of the same /64 count as one address', () => {
   const { connect, given } = bounded(3);
   connect('192.0.2.1', 'v4');
   connect('2001:db8::1', 'v6-1');
@@ -67,7 +67,7 @@ it('two of the same /64 are of one address', () => {
   expect(given).toEqual(['v6-1']);
 });
 
-it('one that is being answered is not, as long as any of its address is idle', () => {
+it('a connection that is being answered stays while another of its address is idle', () => {
   const { connect, begun, answered, given } = bounded(2);
   const [busy, idle] = [connect('a', 'busy'), connect('a', 'idle')];
   begun(busy);
@@ -87,21 +87,21 @@ it('one that is being answered is not, as long as any of its address is idle', (
   expect(given).toEqual(['idle', 'new', 'newer', 'busy']);
 });
 
-it('where all are being answered, the newcomer gives way to its own kind', () => {
+it('if all are being answered, the newcomer of the busiest address is closed', () => {
   const { connect, begun, given } = bounded(2);
   for (const name of ['one', 'two']) begun(connect('a', name));
   connect('a', 'three');
   expect(given).toEqual(['three']);
 });
 
-it('where all are being answered at the fullest address, its oldest gives way to a newcomer from elsewhere', () => {
+it('if all of the busiest address are being answered, its oldest is closed for a newcomer from elsewhere', () => {
   const { connect, begun, given } = bounded(2);
   for (const name of ['one', 'two']) begun(connect('a', name));
   connect('b', 'newcomer');
   expect(given).toEqual(['one']);
 });
 
-it('where nobody has more, an idle one anywhere gives way, and else the newcomer', () => {
+it('if no address has more, an idle connection is closed, else the newcomer', () => {
   const { connect, begun, given } = bounded(3);
   for (const name of ['a1', 'a2']) begun(connect('a', name));
   connect('b', 'b1');
@@ -111,7 +111,7 @@ it('where nobody has more, an idle one anywhere gives way, and else the newcomer
   expect(given).toEqual(['b1', 'b3']);
 });
 
-it('one whose address is not known any more counts like others', () => {
+it('a connection whose address is unknown counts like others', () => {
   const { connect, given } = bounded(1);
   connect(undefined, 'gone');
   connect('a', 'newcomer');

@@ -16,7 +16,7 @@ function ring() {
   return { clock, keys, shown: () => keys.jwks().keys.map(({ kid }) => kid) };
 }
 
-it('a key that is rotated to itself is lost to nobody', () => {
+it('a key that is replaced by itself is not lost', () => {
   const { keys } = ring();
   keys.keyFor(300);
   keys.rotate(A);
@@ -24,7 +24,7 @@ it('a key that is rotated to itself is lost to nobody', () => {
   expect(keys.lostAtEnd()).toEqual([]);
 });
 
-it('a key that signs again is needed for as long as before, and is not among those that would be lost', async () => {
+it('a key that signs again is kept, and is not named as lost', async () => {
   const { clock, keys, shown } = ring();
   keys.keyFor(300);
   keys.rotate(B);
@@ -37,7 +37,7 @@ it('a key that signs again is needed for as long as before, and is not among tho
   expect(keys.lostAtEnd()).toEqual([A]);
 });
 
-it('a key whose tokens are dead is lost no more', async () => {
+it('a key whose tokens have expired is not named as lost', async () => {
   const { clock, keys } = ring();
   keys.keyFor(300);
   keys.rotate(B);

@@ -13,7 +13,7 @@ const begin = (limits: LoginThrottle, address: string, clientId: string): Attemp
 };
 
 describe('the limits of attempts', () => {
-  it('count a client at an address from the beginning, and give back what was right', () => {
+  it('count each attempt of a client at an address, and forgive right ones', () => {
     const limits = createLoginThrottle(new ManualClock());
     const attempts = Array.from({ length: 10 }, () => begin(limits, 'a', 'shop'));
     expect(limits.begin('a', 'shop')).toEqual({ retryAfterSeconds: 1 });
@@ -57,7 +57,7 @@ describe('the limits of attempts', () => {
     expect(limits.begin('a', 'another')).toEqual({ retryAfterSeconds: 1 });
   });
 
-  it('count who joins an attempt at an address from the beginning, and give back what was right', async () => {
+  it('count joined attempts at an address, and forgive right ones', async () => {
     const clock = new ManualClock();
     const limits = createLoginThrottle(clock);
     const joined = Array.from({ length: 256 }, () => limits.join('a'));
@@ -73,7 +73,7 @@ describe('the limits of attempts', () => {
     expect(limits.join('a')).toEqual({ retryAfterSeconds: 1 });
   });
 
-  it('keep only so many: the one used longest ago is forgotten', () => {
+  it('are bounded in number: the one used longest ago is forgotten', () => {
     const limits = createLoginThrottle(new ManualClock());
     for (let index = 0; index < 10; index++) begin(limits, 'a', 'shop');
     for (let index = 0; index < 4095; index++) begin(limits, `address ${index}`, 'shop');

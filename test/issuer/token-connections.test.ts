@@ -78,7 +78,7 @@ const post = (length: number, ...fields: readonly string[]): string =>
   ['POST /token HTTP/1.1', 'host: x', `content-length: ${length}`, ...fields, '', ''].join('\r\n');
 
 describe('an answer', () => {
-  it('has what every answer has, and its own; the connection stays', async () => {
+  it('has the common header fields and its own, and the connection stays', async () => {
     const { open } = await listen();
     const { write, received } = await open();
     write(GET);
@@ -97,7 +97,7 @@ describe('an answer', () => {
     await received('{"n":2}');
   });
 
-  it('to what is no HTTP, behind one that was answered, is 400 and the end', async () => {
+  it('to bytes that are not HTTP after a request is 400, and closes the connection', async () => {
     const { open, counted } = await listen();
     const { write, received, closed: ended, socket } = await open();
     write(GET);
@@ -167,7 +167,7 @@ describe('an answer', () => {
     expect(await received('did not arrive in time')).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
   });
 
-  it('that nobody takes in ends the connection after its time', async () => {
+  it('that is not read closes the connection after its timeout', async () => {
     const never = Promise.withResolvers<void>();
     const { open, clock, asked } = await listen({}, never.promise);
     const { write, socket, closed: ended } = await open();
@@ -196,7 +196,7 @@ describe('a body that is too large', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('is waited for to its end where that is soon, for a second at most', async () => {
+  it('is read to its end for a second at most', async () => {
     const { open, clock } = await listen({ bodyBytes: 10 });
     const [whole, half] = [await open(), await open()];
     whole.write(post(11));
@@ -220,7 +220,7 @@ describe('a body that is too large', () => {
     expect(asked).toMatchObject([{ body: read }]);
   });
 
-  it('that is announced is not invited', async () => {
+  it('gets no 100 Continue', async () => {
     const { open } = await listen({ bodyBytes: 10 });
     const [small, large] = [await open(), await open()];
     small.write(post(10, 'expect: 100-continue'));
@@ -231,7 +231,7 @@ describe('a body that is too large', () => {
 });
 
 describe('a connection', () => {
-  it('that is reset in the middle of a request is counted as one that went away', async () => {
+  it('that is reset amid a request is counted as cancelled', async () => {
     const { open, counted } = await listen();
     const { write, received, socket } = await open();
     write(post(10, 'expect: 100-continue'));
@@ -242,7 +242,7 @@ describe('a connection', () => {
     expect([await counted('aborted'), await counted('malformed')]).toEqual([1, 0]);
   });
 
-  it('that ends in the middle of a request is told that it is not whole', async () => {
+  it('that ends amid a request is answered with 400', async () => {
     const { open, counted } = await listen();
     const { write, received, socket } = await open();
     write(`${post(10)}half`);
@@ -251,7 +251,7 @@ describe('a connection', () => {
     expect([await counted('aborted'), await counted('malformed')]).toEqual([0, 1]);
   });
 
-  it('with more requests ahead than may be is cut off, counted once', async () => {
+  it('with too many pipelined requests is closed, and counted once', async () => {
     const never = new Promise<void>(() => undefined);
     const { open, counted, dropped, asked } = await listen({ pipelined: 2 }, never);
     const { write, closed: ended } = await open();
@@ -264,7 +264,7 @@ describe('a connection', () => {
     expect([await dropped('sent_ahead'), await dropped('displaced')]).toEqual([1, 0]);
   });
 
-  it('that takes the place of another is counted', async () => {
+  it('that replaces another is counted', async () => {
     const { open, dropped } = await listen({ connections: 1 });
     const first = await open();
     await open();
@@ -272,7 +272,7 @@ describe('a connection', () => {
     expect([await dropped('sent_ahead'), await dropped('displaced')]).toEqual([0, 1]);
   });
 
-  it('that is idle ends with the service; one that is answered has its time', async () => {
+  it('closes with the service if it is idle, or after its answer', async () => {
     const never = new Promise<void>(() => undefined);
     const { open, clock, asked, close } = await listen({}, never);
     const [idle, busy] = [await open(), await open()];

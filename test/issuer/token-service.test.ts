@@ -6,7 +6,7 @@ import { Registry } from '../../src/platform/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-it('what nobody foresaw is answered as the failure of a server, logged, and counted', async () => {
+it('an unexpected error is answered with 500, logged, and counted', async () => {
   const clock = new ManualClock();
   const registry = new Registry();
   const { log, lines } = captureLog();

@@ -61,7 +61,7 @@ function start(refusal?: Refusal, ms = 0) {
   };
 }
 
-it('a token is issued, in the name of its client, for who debugs to see', async () => {
+it('an issued token is logged at debug level with its client', async () => {
   const { ask, asked, metrics } = start(undefined, 40);
   const { status, headers, json, lines } = await ask();
   expect([status, headers]).toEqual([200, {}]);
@@ -188,7 +188,7 @@ it('a form that is too large is told how large it may be', async () => {
   expect(json.error_description).toBe('the form is larger than 1024 bytes');
 });
 
-it('a flood is a line a second, with the number of those that had none', async () => {
+it('a flood logs one line a second, with the number of suppressed ones', async () => {
   const { ask, clock } = start(new Refusal('too_many_requests', 'too many', 7));
   const [first, second, third] = [await ask(), await ask(), await ask()];
   expect(first).toMatchObject({ status: 429, headers: { 'Retry-After': '7' } });
@@ -207,7 +207,7 @@ it('a flood is a line a second, with the number of those that had none', async (
   expect((await ask()).lines).toMatchObject([{ unlogged: 0 }]);
 });
 
-it('metrics of clients and reloads are what was last told of them', async () => {
+it('metrics of clients and reloads have their last values', async () => {
   const registry = new Registry();
   const metrics = createIssuerMetrics(registry);
   expect(await registry.metrics()).toContain('token_sidecar_issuer_tokens_total{result="issued"} 0');
@@ -218,7 +218,7 @@ it('metrics of clients and reloads are what was last told of them', async () => 
   expect(text).toContain('token_sidecar_issuer_reload_total{source="signing_key",result="failure"} 1');
 });
 
-it('an endpoint that fails nevertheless ends its connection, and the service goes on', async () => {
+it('an endpoint that throws closes its connection, and the service goes on', async () => {
   const { log, lines } = captureLog();
   let fails = true;
   const { address, close } = await startTokenListener({

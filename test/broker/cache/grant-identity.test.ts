@@ -26,13 +26,13 @@ const pem = (): string =>
     .toString();
 
 describe('the identity of a grant', () => {
-  it('is the same wherever the files are, however long is waited, and in whatever order settings stand', () => {
+  it('does not depend on paths, timeouts or the order of settings', () => {
     const one = identity({ parameters: { a: '1', b: ['2', '3'] } });
     expect(identity({ parameters: { b: ['2', '3'], a: '1' }, directory: '/elsewhere' })).toBe(one);
     expect(identity({ parameters: { a: '1', b: ['2', '3'] }, requestTimeoutMs: 1 })).toBe(one);
   });
 
-  it('is another one for each that differs in what the provider decides by', () => {
+  it('differs with each setting by which the provider decides', () => {
     const all = [
       identity(),
       identity({ name: 'payments/other' }),
@@ -52,7 +52,7 @@ describe('the identity of a grant', () => {
     expect(all).not.toContain(undefined);
   });
 
-  it('is another one for another private key, or certificate', () => {
+  it('differs with the private key and the certificate', () => {
     const authority = createCertificateAuthority('clients');
     const settings = {
       clientAuth: { method: 'private_key_jwt', keyFile: 'key.pem', keyId: 'the same' },
@@ -67,13 +67,13 @@ describe('the identity of a grant', () => {
     expect(shown()).not.toBe(shown());
   });
 
-  it('is another one for another key of an assertion', () => {
+  it('differs with the key that signs assertions', () => {
     const grant = { type: 'jwt_bearer', kind: 'rfc7523', keyFile: 'key.pem', keyId: 'one' } as const;
     const signed = (text: string) => identity({ grant } as never, { 'key.pem': text });
     expect(signed(pem())).not.toBe(signed(pem()));
   });
 
-  it('is none where the grant is more than its credentials', () => {
+  it('is undefined if the grant depends on more than its credentials', () => {
     const jwt = `${Buffer.from('{"alg":"none"}').toString('base64url')}.e30.c2ln`;
     const token_exchange = { type: 'token_exchange', subjectTokenFile: 'subject' };
     expect(identity({ grant: token_exchange } as never, { subject: 'a-token' })).toBeUndefined();

@@ -47,7 +47,7 @@ const ALL = {
 };
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-it('is what is mounted, without what may be missing', async () => {
+it('has the mounted files, and leaves out optional ones that are missing', async () => {
   const { follow } = await mounted(ALL);
   const followed = await follow();
   expect(followed.keys()).toEqual({ current: deriveKey(one), previous: undefined });
@@ -82,7 +82,7 @@ it('follows login and CAs, and says so', async () => {
   expect(followed.access().password).toBe('another');
 });
 
-it('keeps the last good ones where what comes cannot be used, and shows nothing of it', async () => {
+it('keeps the last good files if the new ones cannot be used, and shows no content', async () => {
   const { follow, write, lines } = await mounted(ALL);
   const followed = await follow();
   await write('key/current', 'c2hvcnQtc2VjcmV0');
@@ -170,7 +170,7 @@ it.each([
   },
 );
 
-it('stays with both keys of before while the new current one is none', async () => {
+it('keeps both previous keys while the new current key is invalid', async () => {
   const { key, followed, lines } = await mountedAsSecrets();
   const before = followed.keys();
   await key.update({ current: 'none', previous: one.toString('base64') });
@@ -178,13 +178,13 @@ it('stays with both keys of before while the new current one is none', async () 
   expect(followed.keys()).toEqual(before);
 });
 
-it('takes an empty user for none', async () => {
+it('treats an empty user as absent', async () => {
   const { follow, lines } = await mounted({ ...ALL, 'auth/username': '' });
   expect((await follow()).access().username).toBeUndefined();
   expect(lines).toEqual([]);
 });
 
-it('does not use a previous key that is none, and says so', async () => {
+it('does not use an invalid previous key, and warns of it', async () => {
   const { follow, lines } = await mounted({ ...ALL, 'key/previous': 'nonsense' });
   expect((await follow()).keys().previous).toBeUndefined();
   expect(lines.join()).toContain('previous is not 32 bytes in base64');

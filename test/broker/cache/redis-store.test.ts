@@ -68,7 +68,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const AWAY = { state: 'away' };
 
-it('asks no more than four commands, and logs in with what is mounted', async () => {
+it('sends only four kinds of commands, and logs in with the mounted user and password', async () => {
   const server = await RespServer.start();
   const { store } = await open(server.port, { access: { username: 'broker', password: 'pass' } });
   await store.read(['a', 'b']);
@@ -89,8 +89,8 @@ it('asks no more than four commands, and logs in with what is mounted', async ()
   ]);
 });
 
-describe('where nobody listens', () => {
-  it('it is away at once, is told once, and is there soon after somebody does', async () => {
+describe('without a server', () => {
+  it('the store is unavailable at once, is logged once, and is back soon after a server starts', async () => {
     const port = await freePort();
     const { store, lines, metric } = await open(port);
     expect(store.isConnected()).toBe(false);
@@ -104,7 +104,7 @@ describe('where nobody listens', () => {
 });
 
 describe('a server that stalls', () => {
-  it('once it is connected: the answer is waited for so long, and nothing after it', async () => {
+  it('after the connection: one answer is waited for until its timeout, and nothing after it', async () => {
     const server = await RespServer.start();
     const { store, logged } = await open(server.port, { timeoutMs: 50 });
     server.answer = () => undefined;
@@ -115,7 +115,7 @@ describe('a server that stalls', () => {
     });
   });
 
-  it('is not one that has answered while we had no time to read', async () => {
+  it('does not count as stalled if its answer came while the process was busy', async () => {
     const server = await RespServer.start();
     const clock = new ShiftedClock();
     const timeoutMs = 60_000;
@@ -129,7 +129,7 @@ describe('a server that stalls', () => {
     expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
   });
 
-  it('before it has said anything: nobody waits for it', async () => {
+  it('before its first byte: nobody waits for it', async () => {
     const server = await RespServer.start(() => undefined);
     const { store, lines } = await open(server.port);
     expect(store.isConnected()).toBe(false);
@@ -137,14 +137,14 @@ describe('a server that stalls', () => {
     expect(lines).toMatchObject([{ reason: 'timeout', detail: 'no connection within 1000 ms' }]);
   });
 
-  it('in its handshake: the same, and it does not keep us from leaving', async () => {
+  it('in its handshake: nobody waits for it, and it does not hold up the exit', async () => {
     const server = await RespServer.start(() => undefined);
     const { store, lines } = await open(server.port, { tls: true });
     expect(lines).toMatchObject([{ reason: 'timeout' }]);
     await store.close();
   });
 
-  it('comes back as another connection', async () => {
+  it('is reached again by another connection', async () => {
     const server = await RespServer.start();
     const clock = new ManualClock();
     const { store, connections, logged } = await open(server.port, { timeoutMs: 50, clock });
@@ -169,7 +169,7 @@ describe('over TLS', () => {
   const access = { authorities: authority.cert };
   const startTls = () => RespServer.start(emptyStore, authority.issue('store', '127.0.0.1'));
 
-  it('it is asked, closes and is there again as without', async () => {
+  it('it behaves as without TLS', async () => {
     const server = await startTls();
     const { store, logged, connections } = await open(server.port, { access, tls: true });
     expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'nothing' }] });
@@ -182,7 +182,7 @@ describe('over TLS', () => {
     });
   });
 
-  it('its longest answers all come, together and one after the other', async () => {
+  it('its longest answers arrive, together and one after the other', async () => {
     const server = await startTls();
     const { store } = await open(server.port, { access, tls: true });
     const value = 'x'.repeat(MAX_VALUE_LENGTH);
@@ -193,7 +193,7 @@ describe('over TLS', () => {
     }
   });
 
-  it('what nobody has asked for is not kept, however much of it comes', async () => {
+  it('bytes that were not asked for are not kept, however many come', async () => {
     const server = await startTls();
     const { store, logged } = await open(server.port, { access, tls: true });
     const [socket] = server.sockets;
@@ -210,7 +210,7 @@ describe('over TLS', () => {
     expect(socket.bytesWritten).toBeLessThan(8 * 1024 * 1024);
   });
 
-  it('nobody is a store by another certificate', async () => {
+  it('a server with an untrusted certificate is not used', async () => {
     const others = createCertificateAuthority('others');
     const server = await RespServer.start(emptyStore, others.issue('store', '127.0.0.1'));
     const { lines } = await open(server.port, { access, tls: true });
@@ -231,7 +231,7 @@ describe('an answer', () => {
     return open(server.port, { timeoutMs });
   };
 
-  it('that is longer than what was asked for is none of ours', async () => {
+  it('that is longer than the longest token is refused', async () => {
     const server = await RespServer.start((asked) =>
       asked[0] === 'GETRANGE' ? bulk('x'.repeat(MAX_VALUE_LENGTH + 1)) : ':1000\r\n',
     );
@@ -269,14 +269,14 @@ describe('an answer', () => {
     });
   });
 
-  it('that nobody has asked for ends the connection', async () => {
+  it('without a command closes the connection', async () => {
     const server = await RespServer.start();
     const { logged } = await open(server.port);
     for (const socket of server.sockets) socket.write('+OK\r\n');
     expect(await logged(({ level }) => level === 'warn')).toMatchObject({ reason: 'protocol' });
   });
 
-  it('of a server that closes is away', async () => {
+  it('is unavailable if the server closes', async () => {
     const server = await RespServer.start((asked, socket) => {
       if (asked[1] !== 'a') return emptyStore(asked, socket);
       socket.end();
@@ -304,7 +304,7 @@ describe('an answer', () => {
   });
 });
 
-it('asks at most so many commands at once: of more it is away at once, and stays connected', async () => {
+it('commands above the bound fail at once, and the connection stays', async () => {
   const server = await RespServer.start();
   const clock = new ManualClock();
   const { store, lines, connections } = await open(server.port, { timeoutMs: 500, clock });
@@ -325,7 +325,7 @@ it('asks at most so many commands at once: of more it is away at once, and stays
   expect(await Promise.all(answers)).toEqual(answers.map(() => AWAY));
 });
 
-it('takes what is mounted by a new connection, at once', async () => {
+it('changed credentials are used at once, by a new connection', async () => {
   const server = await RespServer.start();
   const access = { password: 'old' };
   const { store, lines, connections } = await open(server.port, { access });
@@ -339,7 +339,7 @@ it('takes what is mounted by a new connection, at once', async () => {
   expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
-it('closes its connection, and is away from then on', async () => {
+it('a closed store ends its connection, and is unavailable from then on', async () => {
   const server = await RespServer.start();
   const { store } = await open(server.port);
   const [socket] = server.sockets;

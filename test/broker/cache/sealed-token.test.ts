@@ -8,16 +8,16 @@ const name = nameOf(key, 'the grant');
 const token = { accessToken: 'a.token', lifetimeMs: 300_000, requestedAtMs: 1_900_000_000_000 };
 
 describe('a sealed token', () => {
-  it('is what was sealed, under its name and with its key', () => {
+  it('opens under its name and with its key', () => {
     expect(unseal(key, name, seal(key, name, token))).toEqual(token);
   });
 
-  it('is another text each time', () => {
+  it('differs each time', () => {
     const values = Array.from({ length: 50 }, () => seal(key, name, token));
     expect(new Set(values).size).toBe(50);
   });
 
-  it.each(['x', '"', '\\'])('of the longest token that is taken has room, of %s alone too', (character) => {
+  it.each(['x', '"', '\\'])('of the longest allowed token fits, also of %s alone', (character) => {
     const longest = {
       ...token,
       accessToken: character.repeat(64 * 1024),
@@ -28,13 +28,13 @@ describe('a sealed token', () => {
     expect(unseal(key, name, value)).toEqual(longest);
   });
 
-  it('is nothing under another name, or with another key', () => {
+  it('does not open under another name, or with another key', () => {
     const value = seal(key, name, token);
     expect(unseal(key, nameOf(key, 'another grant'), value)).toBeUndefined();
     expect(unseal(deriveKey(randomBytes(32)), name, value)).toBeUndefined();
   });
 
-  it('is nothing once any bit of it is changed, or a part is missing', () => {
+  it('does not open after any bit has changed, or a part is missing', () => {
     const bytes = Buffer.from(seal(key, name, token), 'base64');
     fc.assert(
       fc.property(fc.nat(bytes.length * 8 - 1), (bit) => {
@@ -48,7 +48,7 @@ describe('a sealed token', () => {
     }
   });
 
-  it('is nothing that anybody else has written', () => {
+  it('does not open if another party wrote it', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.base64String({ maxLength: 400 })), (text) => {
         expect(unseal(key, name, text)).toBeUndefined();
@@ -70,13 +70,13 @@ describe('a sealed token', () => {
 });
 
 describe('a name', () => {
-  it('is the same for the same grant and key, and another for any other', () => {
+  it('is the same for the same grant and key only', () => {
     expect(nameOf(key, 'the grant')).toBe(name);
     expect(nameOf(key, 'the grant.')).not.toBe(name);
     expect(nameOf(deriveKey(randomBytes(32)), 'the grant')).not.toBe(name);
   });
 
-  it('is not made with the key of the values', () => {
+  it('does not use the key that seals values', () => {
     expect(key.naming.equals(key.sealing)).toBe(false);
   });
 });

@@ -158,7 +158,7 @@ function start(keys: CacheKeys = { current: deriveKey(randomBytes(32)) }) {
 const names = (kept: Map<string, Kept>) => [...kept.keys()].sort();
 
 describe('of two replicas', () => {
-  it('the first asks, and the other takes its token with the age that it has', async () => {
+  it('the first requests a token, and the other takes it with its age', async () => {
     const { clock, replica, kept } = start();
     const first = replica();
     await settle();
@@ -171,7 +171,7 @@ describe('of two replicas', () => {
     expect(other.asks()).toBe(0);
   });
 
-  it('the other waits for the one that asks', async () => {
+  it('the other waits for the grant of the first', async () => {
     const { clock, replica } = start();
     const first = replica();
     await settle();
@@ -183,7 +183,7 @@ describe('of two replicas', () => {
     expect(other.outcome()).toMatchObject({ accessToken: 'one', sharedAgeMs: 1100 });
   });
 
-  it('the other waits no longer than its bound, and asks by itself', async () => {
+  it('the other waits up to its bound, and then requests its own', async () => {
     const { clock, replica } = start();
     const first = replica();
     await settle();
@@ -198,7 +198,7 @@ describe('of two replicas', () => {
     expect(await first.done).toEqual(refusal);
   });
 
-  it('the other asks as soon as the first has failed', async () => {
+  it('the other requests its own as soon as the first has failed', async () => {
     const { clock, replica } = start();
     const first = replica();
     await settle();
@@ -225,7 +225,7 @@ describe('of two replicas', () => {
     expect(names(kept)).toEqual([name]);
   });
 
-  it('one that is dead keeps the other from asking no longer than that', async () => {
+  it('a dead one delays the other by that bound at most', async () => {
     const { clock, replica } = start();
     replica();
     await settle();
@@ -236,8 +236,8 @@ describe('of two replicas', () => {
   });
 });
 
-describe('a removal that the store is slow with', () => {
-  it('of a claim holds no token back, which would be older than is said of it by then', async () => {
+describe('a slow removal', () => {
+  it('of a claim does not delay a token, whose stated age would be wrong then', async () => {
     const { clock, replica, kept, put, whenClaimed, stallRemovals } = start();
     const probe = replica();
     await settle();
@@ -256,7 +256,7 @@ describe('a removal that the store is slow with', () => {
     expect(names(kept)).toEqual([name]);
   });
 
-  it('of a token that was refused holds no other back', async () => {
+  it('of a refused token does not delay another', async () => {
     const { replica, stallRemovals } = start();
     const first = replica();
     await settle();
@@ -269,7 +269,7 @@ describe('a removal that the store is slow with', () => {
 });
 
 describe('a claim', () => {
-  it('that may be another’s by now is left to its end', async () => {
+  it('that may belong to another replica by now is left to expire', async () => {
     const { clock, replica, kept } = start();
     const first = replica();
     await settle();
@@ -278,7 +278,7 @@ describe('a claim', () => {
     expect(names(kept).some((name) => name.endsWith(':claim'))).toBe(true);
   });
 
-  it('is waited for no more once nobody wants the token', async () => {
+  it('is no longer waited for when all requests for the token are gone', async () => {
     const { replica } = start();
     replica();
     await settle();
@@ -291,8 +291,8 @@ describe('a claim', () => {
   });
 });
 
-describe('while the store is away', () => {
-  it('each asks at once, and nothing else is tried before', async () => {
+describe('while the store is unavailable', () => {
+  it('each replica asks the provider at once', async () => {
     const { replica, goAway, calls } = start();
     goAway(true);
     const one = replica();
@@ -319,7 +319,7 @@ describe('while the store is away', () => {
     expect(waiting.asks()).toBe(1);
   });
 
-  it('back when the token is there, it is told', async () => {
+  it('the token is stored if the store is back by then', async () => {
     const { replica, goAway, kept } = start();
     goAway(true);
     const one = replica();
@@ -340,7 +340,7 @@ describe('a stored token', () => {
     return { ...world, name };
   }
 
-  it('that is not wanted is replaced', async () => {
+  it('that must not be used is replaced', async () => {
     const { replica, keys, kept, name } = await storeOne();
     const other = replica({ judge: () => 'old' });
     await settle();
@@ -364,7 +364,7 @@ describe('a stored token', () => {
     expect(third.asks()).toBe(1);
   });
 
-  it('is as old as the later of both clocks says', async () => {
+  it('has the age by the later of both clocks', async () => {
     const { clock, replica } = await storeOne();
     await clock.advance(10_000);
     clock.stepWall(60_000);
@@ -377,7 +377,7 @@ describe('a stored token', () => {
     expect(behind.judged).toEqual([10_000]);
   });
 
-  it('has no more than its own life, whatever the store says', async () => {
+  it('lives no longer than its own lifetime, whatever the store says', async () => {
     const { clock, replica, kept, put, name } = await storeOne();
     clock.stepWall(-1000);
     put(name, kept.get(name)?.value as string, 10_000_000);
@@ -386,7 +386,7 @@ describe('a stored token', () => {
     expect(one.judged).toEqual([0]);
   });
 
-  it('that has ended by our clock is not even judged', async () => {
+  it('that has expired by the local clock is not looked at', async () => {
     const { clock, replica } = await storeOne();
     clock.stepWall(300_000);
     const one = replica();
@@ -394,7 +394,7 @@ describe('a stored token', () => {
     expect([one.asks(), one.judged]).toEqual([1, []]);
   });
 
-  it('of another secret is not found', async () => {
+  it('of another client secret is not found', async () => {
     const { replica } = await storeOne();
     const rotated = replica({ secret: 'another' });
     await settle();
@@ -415,7 +415,7 @@ describe('a stored token', () => {
   });
 });
 
-it('what has no end, and what has ended on its way, is not stored', async () => {
+it('a token without an end, or that expired meanwhile, is not stored', async () => {
   const { clock, replica, calls } = start();
   const endless = replica();
   await settle();
@@ -427,7 +427,7 @@ it('what has no end, and what has ended on its way, is not stored', async () => 
   expect(calls).not.toContain('write');
 });
 
-it('shares no token of credentials that no text tells apart, and asks for one', async () => {
+it('credentials without an identity share no token, and request their own', async () => {
   const { replica, calls } = start();
   const one = replica({ secret: new (class {})() as string });
   await settle();
