@@ -14,13 +14,13 @@ export function checkReference(generated: string, sample: string): string {
   const tables = PARTS.flatMap(([part, title]) => [
     `## ${title}`,
     '',
-    '| step | looks at | warns | fails | `--offline` |',
-    '|---|---|---|---|---|',
+    '| step | looks at | warns | fails |',
+    '|---|---|---|---|',
     ...steps
       .filter(([, { of }]) => of === part)
       .map(
         ([name, { title: shown, looks, warns, fails, offline }]) =>
-          `| ${shown} (\`${name}\`) | ${looks} | ${warns ?? ''} | ${fails ?? ''} | ${offline === true ? 'yes' : ''} |`,
+          `| ${shown} (\`${name}\`)${offline === true ? '\\*' : ''} | ${looks} | ${warns ?? ''} | ${fails ?? ''} |`,
       ),
     '',
   ]);
@@ -29,11 +29,11 @@ export function checkReference(generated: string, sample: string): string {
     '',
     generated,
     '',
-    '`token-sidecar check` goes the way of the sidecar a step at a time and says of each whether it is well and, if not, what to do. It changes',
-    'nothing: it asks for one token of each credential, opens connections, and sends an upstream a request only where `--probe` gives a path.',
-    'No token, secret or client id is in what it prints.',
+    '`token-sidecar check` takes each step of the sidecar, and says whether it works and, if not, what to do. It changes nothing. It asks for one',
+    'token of each credential, opens connections, and sends an upstream a request only if `--probe` gives a path. It prints no token, secret',
+    'or client id. Flags: [command-line.md](command-line.md#check).',
     '',
-    'Beside a running sidecar, with its settings and its network; addresses that the sidecar itself listens on are no failure there:',
+    'Beside a running sidecar, with its settings and its network:',
     '',
     '    kubectl exec deploy/shop -c token-sidecar -- node /app/dist/token-sidecar.js check',
     '',
@@ -41,21 +41,23 @@ export function checkReference(generated: string, sample: string): string {
     '',
     '    kubectl exec deploy/shop -c token-sidecar -- node /app/dist/token-sidecar.js check --status',
     '',
-    'It ends with 0 where nothing fails, and else with the status of what is to be mended first: 78 configuration, 77 credentials rejected,',
-    '69 provider or upstream unavailable. Warnings leave it at 0. What is wrong with a credential that has `required: false` is a warning.',
+    'It ends with 0 if nothing fails, else with the status of what to mend first: 78 configuration, 77 credentials rejected, 69 provider or',
+    'upstream unavailable. Warnings leave it at 0. Failures of a credential that has `required: false` are warnings.',
+    '',
     '`--json` prints `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }` with the verdicts `ok`, `warning` and',
-    '`failure`; names of steps stay as they are from one version to the next. A configuration that cannot be used',
-    'is reported so, too: a finding of `configuration` for each problem, without the value.',
+    '`failure`. Names of steps stay as they are from one version to the next.',
     '',
-    'Each name, connection and handshake has the bound of the sidecar itself (`timeouts.connect` of a route, `timeouts.request` of a',
-    'credential), all steps together have `--check-timeout`, and answers are read up to a bound. Eight credentials, upstreams or intercepted hosts are looked at side by side.',
+    'Each connection has the bound of the sidecar (`timeouts.connect` of a route, `timeouts.request` of a credential), all steps together have',
+    '`--check-timeout`. Steps with \\* run with `--offline` too.',
     '',
-    '## What it prints',
-    '',
-    'Two credentials, one of them with a misspelt key and used by nothing; two routes, one of them with the wrong scheme; `--probe payments=/health`:',
+    'Two credentials, two routes, each with a mistake, and `--probe payments=/health` (lines that say `ok` are left out):',
     '',
     '```text',
-    sample.trimEnd(),
+    sample
+      .trimEnd()
+      .split('\n')
+      .filter((line) => !line.startsWith('ok '))
+      .join('\n'),
     '```',
     '',
     ...tables,

@@ -1,6 +1,5 @@
 /**
- * Writes what is generated and committed: the JSON Schema of the configuration file, the reference of commands and
- * that of metrics, the chart's custom resources, what the schema of its values says of each, and their table in its README. With `--check` it writes nothing and fails when something is stale.
+ * Writes what is generated and committed: the JSON Schema of the configuration file, pages of the reference, the chart's custom resources, what the schema of its values says of each, and their table in its README. With `--check` it writes nothing and fails when something is stale.
  */
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,17 +11,12 @@ import { createCacheMetrics } from '../src/broker/cache/metrics.ts';
 import { createBrokerMetrics } from '../src/broker/metrics.ts';
 import { createCallerMetrics } from '../src/callers/metrics.ts';
 import { COMMANDS } from '../src/cli/all.ts';
-import { CHAPTERS } from '../src/cli/explain/explanations.ts';
 import type { Command } from '../src/config/command.ts';
 import { fileSchema } from '../src/config/file-schema.ts';
-import { environmentName } from '../src/config/settings.ts';
 import { createGatewayMetrics } from '../src/gateway/metrics.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { ANNOTATION_TABLE } from '../src/injector/pod/annotations.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
-import { ERRORS } from '../src/platform/errors.ts';
-import { EXIT_STATUSES } from '../src/platform/exit-status.ts';
-import { GRPC_STATUS } from '../src/platform/grpc-status.ts';
 import { createCredentialsMetrics } from '../src/platform/mounted/metrics.ts';
 import { Registry } from '../src/platform/prometheus.ts';
 import { createCertificateMetrics } from '../src/platform/x509/certificate-metrics.ts';
@@ -32,6 +26,8 @@ import { createTokenMetrics } from '../src/token/metrics.ts';
 import { createTokenFileMetrics } from '../src/token/output/token-file.ts';
 import { chartReadme } from './chart-readme.ts';
 import { checkReference } from './check-reference.ts';
+import { codeReference } from './code-reference.ts';
+import { commandReference } from './command-reference.ts';
 import { describeSettings, type Schema } from './configuration/describe-schema.ts';
 import { configurationReference } from './configuration/reference.ts';
 import { customResourceDefinitions } from './custom-resources/custom-resources.ts';
@@ -54,12 +50,10 @@ const INJECTOR_PAGE = 'docs/reference/injector.md';
 /** The page with its table of annotations written anew. */
 function withAnnotations(page: string): string {
   const rows = Object.entries(ANNOTATION_TABLE).map(([name, row]) => {
-    const standard = 'default' in row ? ` \`--${row.default}\`` : '';
-    return `| \`${name}\` | ${row.text} |${standard} |\n`;
+    const standard = 'default' in row ? `; default \`--${row.default}\`` : '';
+    return `| \`${name}\` | ${row.text}${standard} |\n`;
   });
-  return page.replace(/(?<=^\| annotation \| value \| default \|\n\|---\|---\|---\|\n)(?:\|.*\n)*/m, () =>
-    rows.join(''),
-  );
+  return page.replace(/(?<=^\| annotation \| value \|\n\|---\|---\|\n)(?:\|.*\n)*/m, () => rows.join(''));
 }
 
 export async function generate(): Promise<Readonly<Record<string, string>>> {
@@ -72,14 +66,13 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
   return {
     'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
     'docs/reference/configuration.md': configurationReference(fileJsonSchema(), configurationHead()),
-    'docs/reference/command-line.md': commandReference(await allCommands()),
+    'docs/reference/command-line.md': commandReference(GENERATED, await allCommands()),
     'docs/reference/check.md': checkReference(
       GENERATED,
       await readFile(join(ROOT, 'test/check/golden/sample.txt'), 'utf8'),
     ),
-    'docs/reference/codes.md': codeReference(),
+    'docs/reference/codes.md': codeReference(GENERATED),
     'docs/reference/metrics.md': await metricsReference(),
-    'docs/reference/errors.md': errorReference(),
     [INJECTOR_PAGE]: withAnnotations(await readFile(join(ROOT, INJECTOR_PAGE), 'utf8')),
     ...Object.fromEntries(
       Object.entries(customResourceDefinitions()).map(([name, text]) => [
@@ -116,24 +109,16 @@ function configurationHead(): string[] {
     '',
     GENERATED,
     '',
-    'These are the settings of the file that `--config` or `TOKEN_SIDECAR_CONFIG` names, in YAML or JSON. Editors complete and check it with',
-    '[schema/token-sidecar.schema.json](../../schema/token-sidecar.schema.json). Flags and variables are in [command-line.md](command-line.md).',
+    'The settings of the file that `--config` or `TOKEN_SIDECAR_CONFIG` names, in YAML or JSON. Editors complete and check it with',
+    '[schema/token-sidecar.schema.json](../../schema/token-sidecar.schema.json). A running sidecar [follows the file](reloading.md).',
     '',
-    'A duration is written with its unit (`500ms`, `30s`, `5m`, `1h`, `7d`), a size in bytes or with `Ki`, `Mi`, `Gi`. Paths are absolute.',
-    '',
-    'The file, and each certificate and key that it names, is a regular file of at most 1 MiB, such as one of a mounted Secret or ConfigMap. A',
-    'pipe or device is refused: write `--config <(…)` to a file first.',
-    '',
-    'All mistakes are reported at once, each with its key, its value, its line, what was expected and what to do; the exit status is',
-    'then 78. A mistake that only follows from another one (a setting below a misspelt key) is left out. Each mistake has a code:',
-    '`token-sidecar explain CODE` and [codes.md](codes.md) tell more. Values of unknown keys, comments, userinfo and queries of URLs,',
-    'and long texts are shown as `…`, because they may be secret.',
-    '',
-    '`TOKEN_SIDECAR_UPSTREAM` and `TOKEN_SIDECAR_PROTOCOL` set `upstream` and `protocol` of the route named `default`. The variables of',
-    'the credential (`TOKEN_SIDECAR_AUTH_URL`, `…_REALM`, `…_TOKEN_URL`, `…_SCOPE`, `…_AUDIENCE`, `…_CREDENTIALS_DIR`) set the credential named',
-    '`default`. They override the entry of that name in the file, or create one.',
-    '',
-    'A running sidecar [follows the file](reloading.md).',
+    '- A duration has a unit (`500ms`, `30s`, `5m`, `1h`, `7d`). A size is in bytes, or has `Ki`, `Mi`, `Gi`. Paths are absolute.',
+    '- The file, and each certificate and key that it names, is a regular file of at most 1 MiB, no pipe or device.',
+    '- All mistakes are reported at once, each with key, value, line, a [code](codes.md#mistakes-in-the-configuration) and what to do; the exit',
+    '  status is 78. What may be secret is shown as `…`.',
+    '- `TOKEN_SIDECAR_UPSTREAM` and `TOKEN_SIDECAR_PROTOCOL` set `upstream` and `protocol` of the route named `default`. `TOKEN_SIDECAR_AUTH_URL`,',
+    '  `…_REALM`, `…_TOKEN_URL`, `…_SCOPE`, `…_AUDIENCE` and `…_CREDENTIALS_DIR` set the credential named `default`. They override the entry of that name,',
+    '  or create one.',
     '',
   ];
 }
@@ -141,124 +126,6 @@ function configurationHead(): string[] {
 async function allCommands(): Promise<Readonly<Record<string, Command>>> {
   const entries = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
   return Object.fromEntries(await Promise.all(entries));
-}
-
-function commandReference(commands: Readonly<Record<string, Command>>): string {
-  const sections = Object.entries(commands).map(([name, { summary, operands, settings, examples }]) => {
-    const rows = Object.entries(settings).map(
-      ([flag, { argument, description, letter, default: standard }]) => {
-        const short = letter === undefined ? '' : `\`-${letter}\`, `;
-        const value = argument === undefined ? '' : ` ${argument}`;
-        return `| ${short}\`--${flag}${value}\` | \`${environmentName(flag)}\` | ${standard ?? ''} | ${description} |`;
-      },
-    );
-    const table =
-      rows.length === 0 ? [] : ['', '| flag | variable | default | |', '|---|---|---|---|', ...rows];
-    const shown = examples.map(([line, does]) => `- \`${line}\`: ${does}`);
-    const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
-    return [`## ${name}`, '', `${summary}.`, '', `    ${usage}`, '', ...shown, ...table].join('\n');
-  });
-  return [
-    '# Commands and flags',
-    '',
-    GENERATED,
-    '',
-    'Precedence: flag, environment variable, configuration file, default. An empty variable counts as absent.',
-    '',
-    `Exit statuses: ${Object.entries(EXIT_STATUSES)
-      .map(([status, { word }]) => `${status} ${word}`)
-      .join('; ')}.`,
-    '`proxy` ends with 69, 77 or 78 on SIGTERM where it never had a token, which is',
-    'how a pod hangs that its startup probe gives up: one sentence in `--termination-log` says what is wrong, where and what to',
-    'do, and `kubectl describe pod` shows it. With a token once in hand, or told by `POST /quitquitquit`, it ends with 0.',
-    'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone: [check.md](check.md).',
-    '',
-    '`-h` stands for `--help`, `-V` for `--version`; `help COMMAND` describes a command. `token-sidecar completion bash`, `zsh` or `fish` prints',
-    'what makes the shell complete commands, flags and their words; its first line says where it goes.',
-    '',
-    'SIGTERM, SIGINT and SIGHUP drain what serves; a second SIGTERM or SIGINT ends it at once. Other commands end by the first. By SIGHUP',
-    '`proxy` reads its [configuration file](reloading.md) anew, where it has one and is not on a terminal. SIGUSR1 does nothing: to debug, start with `node --inspect`.',
-    '`NODE_TLS_REJECT_UNAUTHORIZED` turns off the verification of no token endpoint, collector or Kubernetes API.',
-    '',
-    'The log is JSON lines on standard output; on a terminal, and outside of Kubernetes, it is lines for a person, in colour unless `NO_COLOR`',
-    'is set or `TERM` is `dumb`. Of warnings and errors of one kind (text, route, error) ten are printed in ten',
-    'seconds, and at the end of these, or of the program, how many more there were; 256 kinds are told apart at a time. A reader',
-    'that stalls, leaves or runs out of space never holds the program up: 256 KiB wait for it, further lines are left out, and',
-    'how many is said once it reads again. A line over 64 KiB is replaced by its size.',
-    '`token_sidecar_log_lines_dropped_total` counts both (`repeated`, `output`).',
-    '',
-    'A program that ends gives a slow reader half a second for the last lines.',
-    '',
-    sections.join('\n\n'),
-    '',
-  ].join('\n');
-}
-
-/** What `token-sidecar explain` says, as a page. */
-function codeReference(): string {
-  const chapters = CHAPTERS.map(({ title, explanations }) => {
-    const sections = Object.entries(explanations).map(([code, { title: what, text, wrong, right, remedy }]) =>
-      [
-        `### ${code}`,
-        `**${what}.** ${text}`,
-        ...(wrong === undefined ? [] : [`Wrong:\n\n${wrong.replace(/^/gm, '    ')}`]),
-        ...(right === undefined
-          ? []
-          : [`${wrong === undefined ? 'For example' : 'Right'}:\n\n${right.replace(/^/gm, '    ')}`]),
-        ...(remedy === undefined ? [] : [`What to do: ${remedy}`]),
-      ].join('\n\n'),
-    );
-    return `## ${title}\n\n${sections.join('\n\n')}`;
-  });
-  const head = [
-    '# Codes and what they mean',
-    GENERATED,
-    '`token-sidecar explain CODE` says the same. Codes stay as they are from one version to the next.',
-  ];
-  return `${[...head, ...chapters].join('\n\n')}\n`;
-}
-
-function errorReference(): string {
-  const rows = Object.entries(ERRORS)
-    .flatMap(([code, row]) => ('status' in row ? [{ code, ...row }] : []))
-    .sort((a, b) => a.status - b.status)
-    .map(
-      ({ code, status, grpc, title }) =>
-        `| ${status} | \`${code}\` | ${GRPC_STATUS[grpc]} \`${grpc}\` | ${title} |`,
-    );
-  return [
-    '# What the proxy itself answers',
-    '',
-    GENERATED,
-    '',
-    'Problem details (`application/problem+json`, RFC 9457) with a member `code`, and the header `token-sidecar-error` with',
-    'the same code. An answer of the upstream never carries that header, so a 503 with it is ours and one without is not.',
-    '`token_unavailable`, `overloaded`, `too_many_requests` and `caller_unverified` come with `Retry-After`.',
-    '',
-    'A gRPC call (`application/grpc` over HTTP/2) gets a gRPC answer in place of the problem: HTTP status 200, trailers only, with',
-    '`grpc-status` as below, the detail in `grpc-message` (at most 1 KiB, percent-encoded), and `token-sidecar-error`. In place of',
-    '`Retry-After` there is `grpc-retry-pushback-ms`, which clients heed whose retry policy names the status. `UNAVAILABLE` is what a',
-    'later attempt may cure; that includes a token that cannot be had, which is nothing that the caller could mend by other',
-    'credentials. `INVALID_ARGUMENT`, `NOT_FOUND`, `FAILED_PRECONDITION` and the other codes that gRPC leaves to services are the',
-    "service's own, always. An answer that has begun is cut: the stream is reset, and the client says which status that is to it.",
-    'A call that the upstream resets before its answer has the status that gRPC gives to such a reset: CANCEL is 1 `CANCELLED`.',
-    '',
-    '| status | code | gRPC | |',
-    '|---|---|---|---|',
-    ...rows,
-    '',
-    '## What ends a connection',
-    '',
-    'There is nothing to answer, or nobody who could read it: the connection of the app is closed, the log says why, and',
-    '`token_sidecar_proxy_errors_total` counts it under its code.',
-    '',
-    '| code | |',
-    '|---|---|',
-    ...Object.entries(ERRORS).flatMap(([code, row]) =>
-      'ends' in row ? [`| \`${code}\` | ${row.title} |`] : [],
-    ),
-    '',
-  ].join('\n');
 }
 
 async function metricsReference(): Promise<string> {
@@ -285,72 +152,84 @@ async function metricsReference(): Promise<string> {
   createBrokerMetrics(tokensOfPods);
   createCacheMetrics(tokensOfPods);
   createCallerMetrics(tokensOfPods);
+  const told = new Set<string>();
   return [
     '# Metrics',
     '',
     GENERATED,
     '',
-    'These are at `/metrics` of the [admin listener](admin-listener.md), as Prometheus text, or as OpenMetrics if you ask for it. Points in time are',
-    'Unix time in seconds, so `token_sidecar_token_expiry_timestamp_seconds - time()` is how long a token still lives. A grant is one request for a token.',
+    'They are at `/metrics` of the [admin listener](admin-listener.md), as Prometheus text or OpenMetrics. Names that end in `_total` are',
+    'counters, those in `_duration_seconds` histograms, all others gauges. Points in time are Unix time in seconds. A grant is one request',
+    'for a token.',
     '',
     '## The sidecar',
     '',
-    ...(await metricRows(sidecar)),
+    ...(await metricRows(sidecar, told)),
     '',
-    '`result` of a grant: `success`; `rejected`, the provider refuses the credentials or the request; `unavailable`, it cannot',
-    'be reached or cannot answer now; `invalid_response`, it answered something that is no token. `reason`: `startup`,',
-    '`scheduled`, `rotation` (the Secret changed), `upstream_401`, `retry`, `previous_credentials` (the newest are rejected and',
-    'the token is about to expire, so the previous ones are tried once), `manual` (somebody asked for one on',
-    'the status page), `subject` (the token of a request is exchanged; if the provider refuses that token, the request counts',
-    'as `subject_token_refused` instead).',
+    '`result` of a grant: `success`; `rejected`, the provider refuses the credentials or the request; `unavailable`, it cannot be reached or',
+    'cannot answer now; `invalid_response`, the answer is no token.',
     '',
-    '`result` of a reload: `success`, or what is wrong with the mounted files: `missing`, `empty`, `unreadable`, `oversized`,',
-    '`malformed`; the last good ones stay in use.',
+    '`reason` of a grant: `startup`, `scheduled`, `rotation` (the Secret changed), `upstream_401`, `retry`, `previous_credentials` (the newest',
+    'are rejected, and the token is about to expire), `manual` (asked for on the status page), `subject` (the token of a request is exchanged;',
+    'if the provider refuses it, the request counts as `subject_token_refused`).',
     '',
-    '`code` of a request is the status the app got; 499 if it left before an answer. `error` is a code of',
-    '[errors.md](errors.md). Methods other than those of RFC 9110 and PATCH count as `_OTHER`, and requests without a matching route',
-    'as route `none`. `protocol` is the version of HTTP in which a request came, `upstream_protocol` the one in which it left:',
-    '`http1`, `h2`, or `none` if the proxy answered itself, the app left first, or the request is a CONNECT.',
-    'A duration ends with the answer, as it does in other proxies: long downloads, event streams, tunnels and gRPC streams count with',
-    'all of their life, and end up above 60 s. Give such paths a route of their own, so that the quantiles of the others measure how fast they answer.',
-    '`grpc_status` is the number that ended a gRPC call, `other` if gRPC has no such number, `none` if the app got none: see',
-    '[grpc.md](grpc.md).',
+    '`result` of a reload: `success`, or `missing`, `empty`, `unreadable`, `oversized`, `malformed`: the last good files stay in use.',
+    '',
+    '`code` of a request is the status that the app got; 499 if it left before an answer. `error` is [a code](codes.md#errors-of-the-proxy).',
+    'Methods other than those of RFC 9110 and PATCH are `_OTHER`; requests without a route have the route `none`. `protocol` and',
+    '`upstream_protocol` are `http1` or `h2`, or `none` if nothing went to the upstream. `grpc_status` is the number that ended a call,',
+    '`other`, or `none` if the app got none.',
+    '',
+    'Durations end with the answer: downloads, event streams, tunnels and gRPC streams count with all of their life. Give such paths a route of',
+    'their own, so that the quantiles of the others measure how fast they answer.',
     '',
     '## The gateway',
     '',
-    ...(await metricRows(gateway)),
+    'All metrics of the sidecar, and these. Labels: [gateway.md](gateway.md#metrics).',
     '',
-    "The gateway has all of the sidecar's metrics, too. `decision` and `result`: see [gateway.md](gateway.md#metrics).",
+    ...(await metricRows(gateway, told)),
     '',
     '## The issuer',
     '',
-    ...(await metricRows(service)),
+    'The `process_` and `build_info` metrics as above, and these. Labels: [issuer.md](issuer.md#admin-listener).',
     '',
-    'The issuer also has the `process_` and `build_info` metrics as above. `result` and `source`: see [issuer.md](issuer.md#admin-listener).',
+    ...(await metricRows(service, told)),
     '',
     '## The injector',
     '',
-    ...(await metricRows(webhook)),
+    'The `process_` and `build_info` metrics as above, and these. Labels: [injector.md](injector.md#outcomes).',
     '',
-    'The injector also has the `process_` and `build_info` metrics as above. `result` and `reason`: see [injector.md](injector.md#outcomes).',
+    ...(await metricRows(webhook, told)),
     '',
     '## The broker',
     '',
-    ...(await metricRows(tokensOfPods)),
+    'The `process_` and `build_info` metrics as above, those of the sidecar that begin with `token_sidecar_token_` and',
+    '`token_sidecar_credentials_` (with `PROFILE/CREDENTIAL` as `credential`), those of the gateway that begin with `token_sidecar_caller_`, and',
+    'these. `broker_cache_` needs `--cache-url`. Labels: [broker.md](broker.md#answers).',
     '',
-    'The broker also has the metrics of the sidecar that begin with `token_sidecar_token_` and `token_sidecar_credentials_`, with `PROFILE/CREDENTIAL` as `credential`, and the `process_` and',
-    '`build_info` metrics as above. Those of `broker_cache_` need `--cache-url`. `result` and `reason`: see [broker.md](broker.md#answers).',
+    ...(await metricRows(tokensOfPods, told)),
     '',
   ].join('\n');
 }
 
-async function metricRows(registry: Registry): Promise<string[]> {
+/** @param told names that the page has already. */
+async function metricRows(registry: Registry, told: Set<string>): Promise<string[]> {
   const metrics = await registry.getMetricsAsJSON();
-  const rows = metrics.map(({ name, type, help }) => {
-    const metric = registry.getSingleMetric(name) as unknown as { labelNames: readonly string[] };
-    return `| \`${name}\` | ${String(type)} | ${metric.labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |`;
+  const rows = metrics.flatMap(({ name, type, help }) => {
+    if (told.has(name)) return [];
+    told.add(name);
+    if (String(type) !== typeByName(name))
+      throw new Error(`${name} is no ${typeByName(name)}, as the page says`);
+    const { labelNames } = registry.getSingleMetric(name) as unknown as { labelNames: readonly string[] };
+    const labels = labelNames.length === 0 ? '' : `{${labelNames.join(',')}}`;
+    return [`| \`${name}${labels}\` | ${help} |`];
   });
-  return ['| metric | type | labels | |', '|---|---|---|---|', ...rows];
+  return ['| metric and labels | |', '|---|---|', ...rows];
+}
+
+function typeByName(name: string): string {
+  if (name.endsWith('_total')) return 'counter';
+  return name.endsWith('_duration_seconds') ? 'histogram' : 'gauge';
 }
 
 if (import.meta.main) {

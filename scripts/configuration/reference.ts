@@ -1,6 +1,5 @@
 /** The reference of the configuration file as a page: a table for each mapping of settings, with what each takes. */
 
-import { basename } from 'node:path';
 import type { Schema } from './describe-schema.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -108,11 +107,9 @@ function pageOf({ path, level, rows }: Section, routes: readonly Row[]): string[
   const common = new Set(
     path === 'routes' ? [] : rows.filter((row) => routes.some((route) => isAlike(row, route))),
   );
-  const setting = SETTINGS[path.replace(/\[\]$/, '')];
   return [
     `${'#'.repeat(level)} ${path}`,
     '',
-    ...(setting === undefined ? [] : [textOf(setting), '']),
     '| key | takes | default | description |',
     '|---|---|---|---|',
     ...rows.filter((row) => !common.has(row)).map(rowOf),
@@ -149,9 +146,7 @@ function rowOf({ key, path, schema, isRequired, section }: Row): string {
 function textOf({ text, see }: { readonly text: string; readonly see?: string }): string {
   const said = text.replaceAll('|', '\\|').replaceAll('*', '\\*');
   if (see === undefined) return said;
-  const [page = ''] = see.split('#');
-  const sentence = /[.!?]$/.test(said) ? said : `${said}.`;
-  return `${sentence} More: [${basename(page, '.md').replaceAll('-', ' ')}](${see}).`;
+  return `${said} [More](${see}).`;
 }
 
 function shown(value: unknown): string {
@@ -162,7 +157,9 @@ function shown(value: unknown): string {
 function takes({ description: expected, enum: words, type, minimum, maximum, anyOf, items }: Schema): string {
   if (words !== undefined) return words.map((word) => `\`${shown(word)}\``).join(', ');
   if (expected !== undefined)
-    return expected.replace(/^Expected: (an? )?/, '').replace(/(,? such as .*)?\.?$/, '');
+    return expected
+      .replace(/^Expected: (an? )?/, '')
+      .replace(/(,? such as .*| with a port from 0 to 65535)?\.?$/, '');
   if (type === 'object') return 'settings';
   if (type === 'array') return items?.type === 'object' ? 'list of settings' : `list of ${items?.type}s`;
   if (type === undefined && anyOf !== undefined) return 'settings, or a list of them';

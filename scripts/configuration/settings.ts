@@ -27,16 +27,16 @@ const UPSTREAM_TIMEOUTS: Texts = {
   connect: say('Name resolution, TCP and TLS together.', '5s'),
   response: say("From the request's last byte to the answer's head.", '60s'),
   idle: say(
-    'Time without a byte in either direction while a body or a tunnel is open. An upload of the app that stops for this long is answered 408.',
+    'Time without a byte in either direction while a body or a tunnel is open. An upload that stops for this long is answered 408.',
     '5m',
   ),
 };
 
 const CA_FILE = seeing(
   'upstreams.md#which-cas-are-trusted',
-  say('PEM certificates that are trusted instead of the public ones; read again when the file changes.'),
+  say('PEM certificates that are trusted instead of the public ones; followed when the file changes.'),
 );
-const SERVER_NAME = say("Name that is sent as SNI and checked in the certificate; the URL's host if absent.");
+const SERVER_NAME = say("Name for SNI and the certificate, if not the URL's host.");
 
 const UPSTREAM_TLS: Texts = {
   '': say('How TLS to the upstream is verified, and what is shown there.'),
@@ -47,14 +47,11 @@ const UPSTREAM_TLS: Texts = {
 };
 
 const EGRESS_PROXY: Texts = {
-  '': seeing(
-    'egress-proxy.md',
-    say('An HTTP proxy for outgoing connections (CONNECT). Environment variables are ignored.'),
-  ),
+  '': seeing('networks.md#the-egress-proxy', say('An HTTP proxy for outgoing connections (CONNECT).')),
   url: say('http://host:port'),
   credentialsDir: say('Directory of a mounted Secret with the files username and password.'),
   noProxy: say(
-    'What is reached without it: names, .suffix for all names below, addresses, or ranges such as 10.0.0.0/8.',
+    'What is reached without it: names, .suffix for all names below, addresses, or ranges (10.0.0.0/8).',
     [],
   ),
 };
@@ -62,12 +59,10 @@ const EGRESS_PROXY: Texts = {
 const INJECTION: Texts = {
   header: say('A header.', 'Authorization'),
   scheme: say(
-    'What stands before the token there, such as Bearer; the token stands alone where it is left out or empty.',
+    'What stands before the token there, such as Bearer. The token stands alone if it is absent or empty.',
   ),
-  placeholder: say('Text that the app sends in the header, and that the token takes the place of.'),
-  query: say(
-    'A query parameter. URLs end up in the logs of servers: use it only if the upstream takes nothing else.',
-  ),
+  placeholder: say('Text that the app sends in the header, and that the token replaces.'),
+  query: say('A query parameter, only for upstreams that take nothing else: servers log URLs.'),
 };
 
 const FORWARDING: Texts = {
@@ -81,15 +76,12 @@ const FORWARDING: Texts = {
   }),
   ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
   existingAuthorization: say(
-    "What to do with the app's own Authorization, and with what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
+    "What to do with the app's own Authorization, or what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
     'replace',
   ),
-  whenTokenUnavailable: say(
-    'Without a token a request fails with 503, or is sent on as it is (passthrough).',
-    'fail',
-  ),
+  whenTokenUnavailable: say('Without a token a request fails with 503, or passes as it is.', 'fail'),
   retryOn401: say(
-    "Renew the token and send the request once more when the upstream answers 401, or gRPC's UNAUTHENTICATED. At most five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
+    "After a 401 of the upstream, or gRPC's UNAUTHENTICATED, renew the token and send the request once more. At most five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
     true,
   ),
   ...under('timeouts', UPSTREAM_TIMEOUTS),
@@ -97,17 +89,14 @@ const FORWARDING: Texts = {
   ...under('egressProxy', EGRESS_PROXY),
   protocol: seeing(
     'upstreams.md#which-version-of-http',
-    say(
-      'Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without; auto goes by the request and the upstream.',
-      'auto',
-    ),
+    say('Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without TLS.', 'auto'),
   ),
 };
 
 const KEY_FILES: Texts = {
   certificateFile: say("Name of a certificate's file in dir: its thumbprint names the key."),
-  keyId: say("The key's id (kid); the JWK's own, else the key's thumbprint, if absent."),
-  algorithm: say("Signature algorithm; the JWK's own, else the usual one of the key's type, if absent."),
+  keyId: say("The key's id (kid). If absent, the JWK's own, else the key's thumbprint."),
+  algorithm: say("Signature algorithm. If absent, the JWK's own, else the usual one of the key's type."),
 };
 
 const CREDENTIAL: Texts = {
@@ -117,15 +106,15 @@ const CREDENTIAL: Texts = {
   ),
   realm: say('The realm, beside authUrl; refused beside tokenUrl.', 'dx'),
   tokenUrl: seeing(
-    'grants.md#a-query-in-tokenurl',
+    'token-requests.md#a-query-in-tokenurl',
     say('The whole URL of the token endpoint. It may have a query.'),
   ),
   issuerUrl: seeing(
-    'discovery.md',
+    'token-requests.md#the-token-endpoint',
     say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
   ),
   allowInsecureTokenUrl: say(
-    'Allow http to another host than this one, for issuerUrl too: the client secret travels in clear.',
+    'Allow http to another host, for issuerUrl too: the client secret travels in clear text.',
     false,
   ),
   dir: say(
@@ -134,26 +123,26 @@ const CREDENTIAL: Texts = {
   ),
   clientId: say('The client id, in place of the file client_id.'),
   clientAuth: seeing(
-    'client-authentication.md',
+    'token-requests.md#client-authentication',
     say(
-      'How the client proves itself. Where the grant is proof enough (jwt_bearer, static), none if absent.',
+      'How the client proves itself. With jwt_bearer and static the default is none.',
       'client_secret_basic',
     ),
   ),
   basicEncoding: say(
-    'With client_secret_basic: form encodes both halves before Base64, as RFC 6749 §2.3.1 says and Keycloak expects; raw is for providers that do not decode them.',
+    'With client_secret_basic: form encodes both halves before Base64 (RFC 6749 §2.3.1, Keycloak); raw does not.',
     'form',
   ),
   ...under('assertion', {
-    '': seeing('client-authentication.md', say('Settings of private_key_jwt and kubernetes_jwt.')),
+    '': seeing('token-requests.md#private_key_jwt', say('Settings of private_key_jwt and kubernetes_jwt.')),
     keyFile: say("Name of the private key's file in dir, PEM or JWK.", 'private_key'),
     ...KEY_FILES,
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
     tokenFile: say("With kubernetes_jwt: name of the service account token's file in dir.", 'token'),
   }),
-  grant: seeing('grants.md', say('How tokens are granted.', 'client_credentials')),
+  grant: seeing('token-requests.md#grants', say('How tokens are granted.', 'client_credentials')),
   ...under('jwtBearer', {
-    '': seeing('grants.md', say('Settings of the grant jwt_bearer (RFC 7523).')),
+    '': seeing('token-requests.md#jwt_bearer', say('Settings of the grant jwt_bearer (RFC 7523).')),
     kind: say('Whose rules the assertion follows.', 'rfc7523'),
     keyFile: say(
       "Name of the private key's file in dir; key.json for google_service_account.",
@@ -168,7 +157,7 @@ const CREDENTIAL: Texts = {
     permissions: say('With github_app: permissions that the token is narrowed to.'),
   }),
   ...under('tokenExchange', {
-    '': seeing('grants.md', say('Settings of the grant token_exchange (RFC 8693).')),
+    '': seeing('token-requests.md#token_exchange', say('Settings of the grant token_exchange (RFC 8693).')),
     subjectTokenFrom: say('Which token is exchanged: a mounted one, or the token of each request.', 'file'),
     subjectTokenFile: say('Name of the file in dir with the token to exchange.', 'subject_token'),
     subjectTokenType: say('Its type, as a short name or a URI; access_token for tokens of requests.', 'jwt'),
@@ -177,17 +166,20 @@ const CREDENTIAL: Texts = {
     requestedTokenType: say('The type of token to ask for.'),
   }),
   ...under('static', {
-    '': seeing('grants.md', say('Settings of the grant static: a token or API key that is mounted.')),
+    '': seeing(
+      'token-requests.md#static',
+      say('Settings of the grant static: a token or API key that is mounted.'),
+    ),
     tokenFile: say('Name of its file in dir.', 'token'),
   }),
   required: say(
-    'The pod starts, and is ready, once every required credential has its token; /startupz and /readyz name the missing ones. With false the pod does not wait for this one: only the routes that use it answer 503, and check only warns. The alerts that page and TokenSidecarTokenUnavailable leave it out; the alerts about its Secret and its grants include it.',
+    'The pod is ready once every required credential has its token. With false, only the routes that use it answer 503, and check only warns. The alerts that page, and TokenSidecarTokenUnavailable, leave it out.',
     true,
   ),
   ...under('output', {
     '': seeing(
-      'token-output.md',
-      say('Give the token out to what cannot be proxied: as a file, at an endpoint on loopback, or both.'),
+      'token-placement.md#tokens-for-what-cannot-be-proxied',
+      say('Hand the token out: as a file, at an endpoint on loopback, or both.'),
     ),
     file: say('Path of a file that holds the token, whole, while there is one.'),
     mode: say('Permission bits of the file, in octal; 0640 if absent.'),
@@ -195,8 +187,8 @@ const CREDENTIAL: Texts = {
     endpoint: say('Give the token to callers on loopback: see tokenEndpoint.', false),
   }),
   tokenType: seeing(
-    'token-answers.md',
-    say('any takes tokens whose token_type is missing or a name of the provider of its own.', 'bearer'),
+    'token-requests.md#answers-of-token-endpoints',
+    say("any takes tokens without a token_type, or with the provider's own.", 'bearer'),
   ),
   scope: say('Scopes to ask for, separated by spaces.'),
   audience: say('Audience to ask for.'),
@@ -214,7 +206,7 @@ const CREDENTIAL: Texts = {
     '': say('How long getting a token may take.'),
     request: say('One request to the token endpoint, from connecting to the last byte.', '10s'),
     wait: say(
-      'How long a request of the app waits when no token is held and a grant is in flight or due within a second. Where the next one is further off, the answer is 503 token_unavailable at once.',
+      'How long a request waits without a token, if a grant is in flight or due within a second. Otherwise the answer is 503 token_unavailable at once.',
       '10s',
     ),
   }),
@@ -222,7 +214,7 @@ const CREDENTIAL: Texts = {
     '': say('When the token is renewed.'),
     at: say('Renew after this part of its life.', 0.75),
     jitter: say(
-      'Renew earlier by up to this part of its life, at random. After an unscheduled grant, renew at any moment of the last three quarters of the wait.',
+      'Renew earlier by up to this part of its life, at random. After an unscheduled grant, at a random moment of the last three quarters of the wait.',
       0.1,
     ),
     startupJitter: say('Wait up to this long before asking for the first one, at random.', '50ms'),
@@ -230,17 +222,14 @@ const CREDENTIAL: Texts = {
     recovery: seeing(
       '../capacity.md#the-way-back',
       say(
-        'While no token is held, the provider is asked at least this often. Rejected credentials have times of their own (30 s, growing to 10 min), and Retry-After is honoured. Large fleets raise it.',
+        'Without a token, the provider is asked at least this often. Rejections (30 s, growing to 10 min) and Retry-After have times of their own. Large fleets raise it.',
         '30s',
       ),
     ),
     defaultLifetime: say('Life of a token that states none.', '5m'),
     zeroLifetime: seeing(
-      'token-answers.md#0-seconds',
-      say(
-        'What `expires_in: 0` means: `endless` for providers that say so of a token without end.',
-        'refused',
-      ),
+      'token-requests.md#0-seconds',
+      say('What `expires_in: 0` means: `endless` for a token without end.', 'refused'),
     ),
   }),
 };
@@ -249,7 +238,7 @@ const LISTED_HOST: Texts = {
   host: say('A name, or "*.suffix", in quotes, for every name below it. The more specific one comes first.'),
   port: say('Only this port; the well-known ones, 80 and 443, if absent.'),
   allowClearText: say(
-    'Let http requests leave in clear text, with the token and a warning at start. Otherwise they leave over TLS, to port 443 unless another port than 80 is named. Loopback is always allowed.',
+    'Let http requests leave in clear text, with the token and a warning at start. Otherwise they leave over TLS, to 443 in place of port 80. Loopback is always allowed.',
   ),
   upgradeToTls: say('The opposite of allowClearText, and its older name.'),
   ...FORWARDING,
@@ -287,7 +276,7 @@ export const SETTINGS: Texts = {
   'routes[].stripPrefix': say('Remove the prefix before the base path is added.', false),
   ...Object.fromEntries(Object.entries(FORWARDING).map(([path, text]) => [`routes[].${path}`, text])),
   forwardProxy: seeing(
-    'forward-proxy.md',
+    'interception.md#the-forward-proxy',
     say('For apps that set HTTP_PROXY; without it such requests are refused.'),
   ),
   'forwardProxy.allow': say('Hosts that get the token, the first match first.'),
@@ -295,13 +284,13 @@ export const SETTINGS: Texts = {
     Object.entries(LISTED_HOST).map(([path, text]) => [`forwardProxy.allow[].${path}`, text]),
   ),
   'forwardProxy.otherHosts': say(
-    'What to do with unlisted hosts: deny them with 403 destination_not_allowed, or pass them without a token, unless they lead to a listener of the sidecar itself.',
+    'Unlisted hosts: deny them with 403 destination_not_allowed, or pass them without a token.',
     'deny',
   ),
   'forwardProxy.connect': seeing(
     'interception.md',
     say(
-      'What to do with a CONNECT to a listed host: deny it, as to all others; tunnel it without a token; or intercept it, so that its TLS ends here and the token goes in.',
+      'CONNECT to a listed host: deny it; tunnel it without a token; or intercept it, so that its TLS ends here and the token goes in.',
       'deny',
     ),
   ),
@@ -331,9 +320,7 @@ export const SETTINGS: Texts = {
   ),
   gateway: seeing(
     'gateway.md',
-    say(
-      'How callers from other pods come in, and which of them may use which route: for the command gateway.',
-    ),
+    say('For the command gateway: how callers from other pods come in, and which may use which route.'),
   ),
   'gateway.listen': say(
     'Where it listens for TLS; [::] stands for every address, of IPv4 too.',
@@ -348,7 +335,7 @@ export const SETTINGS: Texts = {
     'PEM authorities whose client certificates prove callers; read again when the file changes.',
   ),
   'gateway.serviceAccountTokens': say(
-    'Callers may prove themselves by projected service account tokens of this cluster, which are verified with the Kubernetes API.',
+    'Callers may prove themselves by projected service account tokens, which are verified with the Kubernetes API.',
   ),
   'gateway.serviceAccountTokens.audience': say(
     'The one audience that these tokens have.',
@@ -385,10 +372,10 @@ export const SETTINGS: Texts = {
     'Requests that may come at once after a quiet time; requestsPerSecond if absent.',
   ),
   'gateway.callers[].limits.connections': say(
-    "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors and memory allow, if absent.",
+    "Connections; beyond it 429. If absent, a quarter of limits.connections, or of what the process's descriptors and memory allow.",
   ),
   'gateway.drainDelay': say(
-    'How long it accepts new connections after SIGTERM, while others learn that it is ending; part of shutdown.drainTimeout.',
+    'How long it accepts new connections after SIGTERM; part of shutdown.drainTimeout.',
     '5s',
   ),
   interception: seeing(
@@ -400,16 +387,13 @@ export const SETTINGS: Texts = {
     '/var/run/token-sidecar/trust',
   ),
   tokenEndpoint: seeing(
-    'token-output.md#an-endpoint-on-loopback',
+    'token-placement.md#an-endpoint-on-loopback',
     say('Where programs of the pod ask for tokens; needs output.endpoint on a credential.'),
   ),
   'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
   crossSiteRequests: seeing(
-    'cross-site-requests.md',
-    say(
-      'Whether to serve requests that the page of another site makes a browser send to the proxy.',
-      'allow',
-    ),
+    'http.md#cross-site-requests',
+    say('Whether to serve requests that the page of another site makes a browser send.', 'allow'),
   ),
   accessLog: seeing(
     'requests.md#access-log',
@@ -425,28 +409,31 @@ export const SETTINGS: Texts = {
   'limits.target': say('Bytes of the target; beyond it 414.', '16Ki'),
   'limits.requestBody': say('Bytes of a body; beyond it 413. No limit if absent.'),
   'limits.replay': say(
-    'Bytes of a body that are kept so that its request can be sent again; a request with a larger body is sent once.',
+    'Bytes of a body that are kept so that its request can be sent again; larger ones are sent once.',
     '64Ki',
   ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded, and the connection is closed. By default, and at most, half of the process's descriptors above 384, which are kept for everything else.",
+    "Connections of the app; beyond it 503 overloaded. By default, and at most, half of the process's descriptors above 384.",
   ),
   'limits.headerTimeout': say(
-    'Time in which a head has to arrive; else 400. Over HTTP/2 it is for every frame but DATA; else the connection takes no further requests.',
+    'Time in which a head has to arrive; else 400. Over HTTP/2, for every frame but DATA; else the connection takes no further requests.',
     '30s',
   ),
   'limits.keepAliveTimeout': say('Time after which an idle connection of the app is closed.', '10m'),
-  'limits.http2': seeing('http2.md', say('Bounds on each HTTP/2 connection of the app.')),
+  'limits.http2': seeing(
+    'http.md#what-one-connection-may-hold',
+    say('Bounds on each HTTP/2 connection of the app.'),
+  ),
   'limits.http2.streams': say('Requests at once; more get REFUSED_STREAM, which clients try again.', 100),
   'limits.http2.streamWindow': say(
     'Bytes of a request body that the app may send ahead of the upstream.',
     '64Ki',
   ),
   'limits.http2.connectionWindow': say(
-    'The same for all request bodies together; streams × streamWindow if absent. A smaller one takes less memory at worst, but lets uploads to a slow upstream hold up the others.',
+    'The same for all request bodies together; streams × streamWindow if absent. A smaller one saves memory, but uploads to a slow upstream then hold up others.',
   ),
-  shutdown: seeing('shutdown.md', say('How the sidecar shuts down.')),
+  shutdown: seeing('reloading.md#shutdown', say('How the sidecar shuts down.')),
   'shutdown.drainTimeout': say(
     "The longest time from SIGTERM to the end; keep it below the pod's grace period.",
     '25s',

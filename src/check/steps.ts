@@ -16,24 +16,22 @@ export const STEPS = {
   configuration: {
     title: 'configuration',
     of: 'sidecar',
-    looks:
-      'Flags, environment and configuration file, with the certificates that they name, and routes that no request gets to',
-    fails: 'Anything is wrong: all of it is reported with its place, and no other step is taken',
+    looks: 'Flags, environment and configuration file, with the certificates that they name',
+    fails: 'Anything is wrong: no other step is taken',
     offline: true,
   },
   tracing: {
     title: 'traces',
     of: 'sidecar',
-    looks:
-      'The `OTEL_…` variables, where they ask for spans: endpoint, certificates and key are a part of the configuration',
-    warns: 'A variable has a value that nobody knows, and is ignored',
+    looks: 'The `OTEL_…` variables, if they ask for spans',
+    warns: 'A variable has an unknown value, and is ignored',
     offline: true,
   },
   listener: {
     title: 'listener',
     of: 'sidecar',
     looks: 'Each address that the sidecar listens on',
-    fails: 'Another program has the address. A sidecar that runs there is no failure',
+    fails: 'Another program has the address, and it is no sidecar',
   },
   credential_use: {
     title: 'use',
@@ -45,26 +43,24 @@ export const STEPS = {
   mounted_secret: {
     title: 'mounted Secret',
     of: 'credential',
-    looks:
-      'The files of the credential: that they are there under their names, readable, and what they should be',
+    looks: 'The files of the credential',
     warns:
-      'A file is mounted by `subPath`, so that rotation never reaches it; a value begins or ends with white space or stands in quotes; others may write the file',
-    fails:
-      'A file is missing, empty, too large, unreadable or malformed; names that are nearly right are told',
+      'A file is mounted by `subPath`, so that rotation never reaches it; a value has white space around it or stands in quotes; others may write the file',
+    fails: 'A file is missing, empty, too large, unreadable or malformed',
     offline: true,
   },
   token_file: {
     title: 'token file',
     of: 'credential',
-    looks: 'The directory of `output.file`, where there is one',
-    fails: 'It is missing, or may not be written: the sidecar does not start',
+    looks: 'The directory of `output.file`',
+    fails: 'It is missing, or may not be written',
     offline: true,
   },
   certificate_files: {
     title: 'certificate files',
     of: 'credential',
-    looks: 'How many days the certificates in use are still valid: `tls.caFile`, `tls.certFile`, `tls.crt`',
-    warns: 'Less than 14 days, or a fifth of a shorter life, are left',
+    looks: 'Days left of `tls.caFile`, `tls.certFile`, `tls.crt`',
+    warns: 'Less than 14 days, or a fifth of a shorter life',
     fails: 'A certificate has ended, or is not valid yet',
     offline: true,
   },
@@ -77,14 +73,13 @@ export const STEPS = {
   provider_connection: {
     title: 'provider',
     of: 'credential',
-    looks: 'A TCP connection to the provider, through the egress proxy where there is one',
+    looks: 'A TCP connection to the provider, through its egress proxy',
     fails: 'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http',
   },
   provider_tls: {
     title: 'provider TLS',
     of: 'credential',
-    looks:
-      'A TLS handshake: version, the name in the certificate, its chain, days left, and which authority is trusted for it',
+    looks: 'A TLS handshake: version, name and chain of the certificate, days left, the trusted authority',
     warns: 'The certificate ends within 14 days, or a fifth of a shorter life',
     fails:
       'The certificate is not trusted, not for this name or not valid now; or the port does not speak TLS',
@@ -104,20 +99,19 @@ export const STEPS = {
   token_url: {
     title: 'token endpoint',
     of: 'credential',
-    looks: 'The whole URL that a token is asked for at, with realm and base URL put together',
-    warns: 'The URL has a usual mistake in it: a realm in the base URL, a metadata document, a login page',
+    looks: 'The whole URL that is asked for a token',
+    warns: 'A usual mistake: a realm in the base URL, a metadata document, a login page',
   },
   token: {
     title: 'token',
     of: 'credential',
     looks: 'One token, asked for as the sidecar does',
-    fails:
-      'The provider rejects the client, answers something that is no token, or does not answer; usual mistakes are called by their names',
+    fails: 'The provider rejects the client, answers something that is no token, or does not answer',
   },
   token_lifetime: {
     title: 'token lifetime',
     of: 'credential',
-    looks: 'How long the token lives, by the answer and by the token itself, and when it will be renewed',
+    looks: 'How long the token lives, by the answer and by itself, and when it is renewed',
     warns: 'Less than a minute, or answer and token disagree',
   },
   scope: {
@@ -129,14 +123,14 @@ export const STEPS = {
   audience: {
     title: 'audience',
     of: 'credential',
-    looks: 'The audience that was asked for, and that of the token, where it is a JWT',
-    warns: 'The token is for others than the audience that was asked for',
+    looks: 'The audience that was asked for, and that of the token, if it is a JWT',
+    warns: 'The token is for others',
   },
   clock: {
     title: 'clock',
     of: 'credential',
     looks: "The difference between this machine's clock and the Date of the provider's answer",
-    warns: 'More than five seconds: assertions may be refused, and tokens seem to end too early or too late',
+    warns: 'More than five seconds',
   },
   destination: {
     title: 'destination',
@@ -155,7 +149,7 @@ export const STEPS = {
     title: 'upstream',
     of: 'upstream',
     looks:
-      'A TCP connection to the upstream, through the egress proxy where there is one; with `protocol: h2c` its answer to a greeting of HTTP/2',
+      'A TCP connection to the upstream, through its egress proxy; with `protocol: h2c` a greeting of HTTP/2',
     warns: 'It says nothing to that greeting, or hangs up',
     fails:
       'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http; `protocol: h2c` is not spoken',
@@ -165,22 +159,22 @@ export const STEPS = {
     of: 'upstream',
     looks: 'A TLS handshake, as with the provider, and the version of HTTP that the upstream chooses',
     warns:
-      'The certificate ends within 14 days, or a fifth of a shorter life; the sidecar answers in its place, as connections of this process are redirected',
+      'The certificate ends soon, as above; the sidecar answers in its place, as connections of this process are redirected',
     fails:
       'The certificate is not trusted, not for this name or not valid now; the port does not speak TLS; `protocol: h2` is not spoken',
   },
   upstream_certificates: {
     title: 'certificate files',
     of: 'upstream',
-    looks: 'How many days `tls.caFile` and `tls.certFile` of the route are still valid',
-    warns: 'Less than 14 days, or a fifth of a shorter life, are left',
+    looks: 'Days left of `tls.caFile` and `tls.certFile` of the route',
+    warns: 'Less than 14 days, or a fifth of a shorter life',
     fails: 'A certificate has ended, or is not valid yet',
     offline: true,
   },
   upstream_request: {
     title: 'upstream request',
     of: 'upstream',
-    looks: 'Only with `--probe`: what the upstream answers to GET without a token, and then with one',
+    looks: 'With `--probe`: what the upstream answers to GET without a token, and then with one',
     warns:
       'It answers without a token as well; it forbids the path to this token; it answers an error of its own',
     fails: 'It refuses the token, or does not answer',
@@ -189,7 +183,7 @@ export const STEPS = {
     title: 'authority',
     of: 'interception',
     looks: 'The root that the sidecar has left in `interception.directory`',
-    warns: 'There is none: nothing else of interception is looked at',
+    warns: 'There is none: no further step of interception is taken',
   },
   trust: {
     title: 'trust',
@@ -207,35 +201,32 @@ export const STEPS = {
   capture: {
     title: 'capture',
     of: 'interception',
-    looks:
-      'A connection to each listed host as an app would make it, by proxy, hosts file or kernel: whether it comes to the sidecar',
+    looks: 'A connection to each listed host as an app makes it: whether it comes to the sidecar',
     warns: 'Somebody else shows a certificate there, or nobody answers',
   },
   captured_request: {
     title: 'captured request',
     of: 'interception',
-    looks:
-      'Only with `--probe` of a path for all: what the host answers to a GET without a token that goes this way',
+    looks: 'With `--probe` of a path for all: what the host answers to a GET that goes this way',
     fails: 'The sidecar answers with an error of its own, or the host refuses the token',
   },
   running_sidecar: {
     title: 'sidecar',
     of: 'running sidecar',
-    looks: 'Only with `--status`: version, uptime, and what the sidecar says of itself as a whole',
+    looks: 'Version, uptime, and what the sidecar says of itself',
     warns: 'It is of another version than this program, or it drains',
     fails: 'Nobody answers at the admin address, or it is no sidecar',
   },
   running_configuration: {
     title: 'configuration in use',
     of: 'running sidecar',
-    looks: 'Only with `--status`, where there is a configuration file: how it stands to what is in use',
+    looks: 'Whether the configuration file is in use',
     warns: 'The changed file was refused, or waits for tokens for more than 30 s',
   },
   running_credential: {
     title: 'state',
     of: 'running sidecar',
-    looks:
-      'Only with `--status`, of each credential: how long its token lives, or what the sidecar says is wrong with it',
+    looks: 'Of each credential: how long its token lives, or what is wrong',
     warns:
       'Renewals fail while a token is held; the newest secret was rejected; the mounted Secret cannot be used; an optional credential has no token; the first token is waited for',
     fails: 'A required credential has no token',
@@ -243,8 +234,7 @@ export const STEPS = {
   running_route: {
     title: 'traffic',
     of: 'running sidecar',
-    looks:
-      'Only with `--status`, of each route: requests and errors of the proxy, or what the sidecar says is wrong with those of the last minute',
+    looks: 'Of each route: requests and errors, or what is wrong with those of the last minute',
     warns: 'A tenth of them was answered by the upstream with 401, or with 500 or more',
     fails: 'A tenth of them failed',
   },
@@ -252,7 +242,7 @@ export const STEPS = {
     title: 'time',
     of: 'sidecar',
     looks: 'Whether all steps came to their end within `--check-timeout`',
-    fails: 'They did not; what had come to its end until then is reported',
+    fails: 'They did not; what is done is reported',
   },
 } as const satisfies Record<string, StepDescription>;
 

@@ -24,36 +24,36 @@ export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
   0: {
     word: 'success or SIGTERM',
     title: 'Success',
-    text: 'The command did what it was asked for. What serves ends with 0 by SIGTERM, SIGINT and POST /quitquitquit, too: a Job whose sidecar ended with 143 would count as failed.',
+    text: 'What serves ends with 0 by SIGTERM, SIGINT and POST /quitquitquit, too.',
   },
   64: {
     word: 'usage',
     title: 'The command line is not understood',
-    text: 'A flag or command that there is not, a flag without its value, or a word that is no flag.',
+    text: 'There is no such flag or command, or a flag lacks its value.',
     remedy: 'Read token-sidecar COMMAND --help.',
   },
   69: {
     word: 'provider or upstream unavailable',
     title: 'The identity provider, an upstream or the Kubernetes API is unavailable',
-    text: 'The commands check and wait and the injector end with it when somebody does not answer; proxy does on SIGTERM where it never had a token because its provider did not answer.',
+    text: 'Of check, wait and the injector: somebody did not answer. Of proxy, on SIGTERM: it never had a token, because its provider did not answer.',
     remedy: 'Run token-sidecar check in the pod, and look at NetworkPolicies and DNS.',
   },
   70: {
     word: 'internal',
     title: 'An unexpected error',
-    text: 'Something happened that was not foreseen; the stack stands on standard error.',
+    text: 'The stack is on standard error.',
     remedy: 'Report it with the stack, which holds no secret.',
   },
   77: {
     word: 'credentials rejected',
     title: 'The identity provider rejected the credentials',
-    text: 'The provider answered, and refused the client: a wrong or rotated secret, a client that is disabled or may not use this grant, a scope that it may not have.',
+    text: 'The secret is wrong or was rotated, or the client is disabled, or may not use this grant or scope.',
     remedy: 'Compare the mounted Secret with the client at the provider.',
   },
   78: {
     word: 'configuration',
     title: 'The configuration is not valid',
-    text: 'Every mistake is listed on standard error, each with a code that token-sidecar explain knows.',
+    text: 'Every mistake is listed on standard error, with its code.',
     remedy: 'Correct what is listed and start again.',
   },
 };

@@ -190,11 +190,11 @@ export const ANNOTATION_TABLE = {
     format: formats.upstreamProtocol,
     variable: 'PROTOCOL',
     overrides: 'route',
-    text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` by default, `http1`, `h2` or `h2c`; beside a ConfigMap it is for the upstream of the route named `default`, which must exist',
+    text: '[the version of HTTP to speak to it](upstreams.md#which-version-of-http): `auto` (default), `http1`, `h2` or `h2c`; beside a ConfigMap, of its route `default`, which must exist',
   },
   [ANNOTATION.profile]: {
     format: profileNames,
-    text: 'names of [profiles](profiles.md), separated by commas: they say all that the annotations above say, and those annotations override them',
+    text: 'names of [profiles](profiles.md), by commas; the annotations above override them',
   },
   [ANNOTATION.configMap]: {
     format: objectName,
@@ -203,12 +203,12 @@ export const ANNOTATION_TABLE = {
   [ANNOTATION.caConfigMap]: {
     format: objectName,
     default: 'default-ca-config-map',
-    text: 'name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts for provider and upstream, besides the public ones, from its next start; refused where hosts are limited',
+    text: 'name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones, from its next start; refused if hosts are limited',
   },
   [ANNOTATION.hosts]: {
     variable: 'HOSTS',
     overrides: 'hosts',
-    text: 'hosts that get the token, separated by commas, each with an optional port; `*.suffix` stands for all names below it: [interception](interception.md#in-an-injected-pod). Needs a native sidecar and the mode `forward`, `redirect` or `hosts` (which takes no `*`); not allowed beside a ConfigMap',
+    text: 'hosts that get the token, by commas, each with an optional port; `*.suffix` for names below: [interception](interception.md#in-an-injected-pod). Needs a native sidecar and the mode `forward`, `redirect` or `hosts` (no `*`); not beside a ConfigMap',
   },
   [ANNOTATION.mode]: {
     format: oneOf(MODES.all),
@@ -228,7 +228,7 @@ export const ANNOTATION_TABLE = {
   [ANNOTATION.cpuLimit]: {
     format: quantity,
     default: 'default-cpu-limit',
-    text: 'CPU limit; none by default, as throttling would delay every request of the app',
+    text: 'CPU limit; none by default',
   },
   [ANNOTATION.memoryRequest]: {
     format: quantity,
@@ -247,11 +247,11 @@ export const ANNOTATION_TABLE = {
   [ANNOTATION.status]: { written: true, text: '`injected`, written by the injector' },
   [ANNOTATION.configuration]: {
     written: true,
-    text: 'the configuration file that the profiles resolve to, written by the injector',
+    text: 'the configuration that the profiles resolve to, written by the injector',
   },
   [ANNOTATION.profilesInUse]: {
     written: true,
-    text: 'the profiles that the pod was made with, each with its generation, written by the injector',
+    text: 'the profiles and their generations, written by the injector',
   },
   [ANNOTATION.brokerCa]: {
     written: true,

@@ -43,7 +43,7 @@ import { startEnforcing, stopEnforcing } from './enforcer.ts';
 const SHOP = 'policies-shop';
 const ELSEWHERE = 'policies-elsewhere';
 const MONITORING = 'policies-monitoring';
-/** With the policy of docs/how-to/closed-networks.md. */
+/** With the policy of docs/reference/networks.md. */
 const CLOSED = 'policies-closed';
 const NAMESPACES = [SHOP, ELSEWHERE, MONITORING, CLOSED] as const;
 
@@ -344,7 +344,7 @@ inCluster('NetworkPolicies, where something enforces them,', () => {
 
 /** With the namespaces of these scenarios for those of the page. */
 function documentedPolicy(): object {
-  const page = readFileSync(join(ROOT, 'docs/how-to/closed-networks.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs/reference/networks.md'), 'utf8');
   const [, text = ''] = /```yaml\n(apiVersion: networking[^`]+)```/.exec(page) ?? [];
   const names = { monitoring: MONITORING, payments: SHOP, shop: CLOSED };
   return parse(text, (_key, value: unknown) => names[value as keyof typeof names] ?? value) as object;

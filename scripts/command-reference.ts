@@ -1,0 +1,96 @@
+import type { Command } from '../src/config/command.ts';
+import { EXIT_STATUSES } from '../src/platform/exit-status.ts';
+
+type Settings = Command['settings'];
+
+/** The page of commands and flags. A flag that means the same in two commands is told of once. */
+export function commandReference(generated: string, commands: Readonly<Record<string, Command>>): string {
+  const told = new Map<string, Settings>();
+  const sections = Object.entries(commands).map(([name, { summary, operands, settings, examples }]) => {
+    const { rows, alike } = withoutRepetition(settings, told);
+    told.set(name, settings);
+    const shown = examples.map(([line, does]) => `- \`${line}\`: ${does}`);
+    const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
+    return [
+      `## ${name}`,
+      '',
+      `${summary}.`,
+      '',
+      `    ${usage}`,
+      '',
+      ...shown,
+      ...(alike === '' ? [] : ['', alike]),
+      ...(rows.length === 0 ? [] : ['', '| flag | default | |', '|---|---|---|', ...rows]),
+    ].join('\n');
+  });
+  return [...head(generated), sections.join('\n\n'), ''].join('\n');
+}
+
+function withoutRepetition(
+  settings: Settings,
+  told: ReadonlyMap<string, Settings>,
+): { rows: string[]; alike: string } {
+  const rows = new Map(Object.keys(settings).map((flag) => [flag, rowOf(settings, flag)]));
+  const sharedWith = (other: Settings): string[] =>
+    Object.keys(other).filter((flag) => rows.get(flag) === rowOf(other, flag));
+  const [nearest] = [...told].sort(([, a], [, b]) => sharedWith(b).length - sharedWith(a).length);
+  const shared = nearest === undefined ? [] : sharedWith(nearest[1]);
+  if (nearest === undefined || shared.length < 2) return { rows: [...rows.values()], alike: '' };
+  const [name, other] = nearest;
+  for (const flag of shared) rows.delete(flag);
+  const all = Object.keys(other);
+  const missing = all.filter((flag) => !shared.includes(flag));
+  const but = missing.length === 0 ? '' : ` but ${familiesOf(missing, all).join(', ')}`;
+  const which =
+    missing.length <= 2
+      ? `All flags of [${name}](#${name})${but}`
+      : `As for [${name}](#${name}): ${familiesOf(shared, all).join(', ')}`;
+  return { rows: [...rows.values()], alike: `${which}${rows.size === 0 ? '.' : '; and:'}` };
+}
+
+/** `--default-…` in place of all flags that begin so. */
+function familiesOf(flags: readonly string[], all: readonly string[]): string[] {
+  const familyOf = (flag: string): string => `${flag.split('-')[0]}-`;
+  const isWhole = (family: string): boolean => {
+    const members = all.filter((flag) => flag.startsWith(family));
+    return members.length > 1 && members.every((flag) => flags.includes(flag));
+  };
+  return [
+    ...new Set(flags.map((flag) => (isWhole(familyOf(flag)) ? `\`--${familyOf(flag)}…\`` : `\`--${flag}\``))),
+  ];
+}
+
+function rowOf(settings: Settings, flag: string): string {
+  const { argument, description, letter, default: standard } = settings[flag] as Settings[string];
+  const short = letter === undefined ? '' : `\`-${letter}\`, `;
+  const value = argument === undefined ? '' : ` ${argument}`;
+  return `| ${short}\`--${flag}${value}\` | ${standard ?? ''} | ${description} |`;
+}
+
+function head(generated: string): string[] {
+  return [
+    '# Commands and flags',
+    '',
+    generated,
+    '',
+    'Each flag has a variable: `TOKEN_SIDECAR_` and its name in capitals, with `_` for `-` (`--auth-url` is `TOKEN_SIDECAR_AUTH_URL`).',
+    'Precedence: flag, variable, [configuration file](configuration.md), default. An empty variable counts as absent.',
+    '`-h` stands for `--help`, `-V` for `--version`. `token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
+    '',
+    `[Exit statuses](codes.md#exit-statuses): ${Object.entries(EXIT_STATUSES)
+      .map(([status, { word }]) => `${status} ${word}`)
+      .join('; ')}.`,
+    'If `proxy` is stopped before it ever had a token (as Kubernetes does when the startup probe gives up), it exits with 69, 77 or 78',
+    'and writes the reason to `--termination-log`. `kubectl describe pod` shows it.',
+    '',
+    'SIGTERM and SIGINT drain what serves; a second one ends it at once. SIGHUP does the same, but `proxy` with a',
+    '[configuration file](reloading.md) and without a terminal reads the file anew. `NODE_TLS_REJECT_UNAUTHORIZED` does not switch off',
+    'the verification of token endpoints, collectors and the Kubernetes API.',
+    '',
+    'The log is JSON lines on standard output. On a terminal outside of Kubernetes it is lines for a person, in colour unless `NO_COLOR`',
+    'is set or `TERM` is `dumb`. Of warnings and errors of one kind (text, route, error), ten are printed in ten seconds, and then how',
+    'many more there were. A reader that stalls costs lines, never requests: 256 KiB wait for it.',
+    '`token_sidecar_log_lines_dropped_total` counts both (`repeated`, `output`).',
+    '',
+  ];
+}
