@@ -76,7 +76,7 @@ export interface Destination {
 }
 
 /** Each is an exit status in `exit-status.ts`. */
-export type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
 /** Never holds a token, a secret or a client's id. */
 export type Finding = {
