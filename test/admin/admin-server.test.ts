@@ -73,7 +73,7 @@ describe('the time of an answer', () => {
     };
   }
 
-  it('is 20 s: a reader that is slow is cut off, though it is never idle', async () => {
+  it('is 20 s: a slow reader is cut off, though it is never idle', async () => {
     const clock = new ManualClock();
     const address = await serve({ '/big': BIG }, '127.0.0.1', { clock });
     const readers = await Promise.all([read(address, '/big'), read(address, '/big')]);
@@ -91,7 +91,7 @@ describe('the time of an answer', () => {
     expect(await ask(address, '/livez')).toBe(200);
   });
 
-  it('suffices a reader that takes it by then: it has it whole, and then the connection ends', async () => {
+  it('is enough for a reader that finishes in it, and then the connection ends', async () => {
     const clock = new ManualClock();
     const address = await serve({ '/big': BIG }, '127.0.0.1', { clock });
     const { socket, bytes, takeAll } = await read(address, '/big');
@@ -103,7 +103,7 @@ describe('the time of an answer', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('is over for an answer that is not made by then, too', async () => {
+  it('also bounds an answer that is not rendered yet', async () => {
     const clock = new ManualClock();
     const stuck: AdminEndpoint = { method: 'GET', answer: () => new Promise(() => undefined) };
     const address = await serve({ '/stuck': stuck }, '127.0.0.1', { clock });
@@ -135,7 +135,7 @@ describe('the cost of answers', () => {
     return { endpoint: metricsEndpoint(registry), renderings: () => renderings };
   }
 
-  it('64 scrapers that never rest share renderings, which take a twentieth of the time', async () => {
+  it('64 scrapers without pause share renderings, which take a twentieth of the time', async () => {
     const { endpoint, renderings } = spinningMetrics();
     const address = await serve({ '/metrics': endpoint });
     const startedAtMs = performance.now();
@@ -153,7 +153,7 @@ describe('the cost of answers', () => {
     expect(await ask(address, '/livez')).toBe(200);
   });
 
-  it('a probe does not wait for the page that others wait for', async () => {
+  it('a probe does not wait for a page that is being rendered', async () => {
     const clock = new WorkingClock();
     const slow: AdminEndpoint = {
       method: 'GET',
@@ -174,7 +174,7 @@ describe('the cost of answers', () => {
     expect(await waiting).toBe(200);
   });
 
-  it('what is made for local callers is not shared with those who come through a proxy', async () => {
+  it('a rendering for local callers is not shared with callers through a proxy', async () => {
     const first = Promise.withResolvers<void>();
     const page: AdminEndpoint = {
       method: 'GET',
@@ -213,7 +213,7 @@ describe('the cost of answers', () => {
   });
 });
 
-it('what the page of another site asks is 403, on every path, and changes nothing', async () => {
+it('a request from the page of another site is 403 on every path, and changes nothing', async () => {
   let quits = 0;
   const address = await serve({ '/quitquitquit': quitEndpoint(() => quits++) });
   const host = `localhost:${address.port}`;

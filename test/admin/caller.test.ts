@@ -6,7 +6,7 @@ const PAGE = { ...FIREFOX, 'accept-language': 'en-US,en;q=0.5' };
 
 type Case = readonly [string, string, Record<string, string>];
 
-describe('programs pass, by whatever name they come', () => {
+describe('programs pass, whatever Host they send', () => {
   it.each<Case>([
     ['kubelet', 'GET', { host: '10.1.2.3:15081', 'user-agent': 'kube-probe/1.34' }],
     ['kubelet on IPv6', 'GET', { host: '[fd00::1]:15081', 'user-agent': 'kube-probe/1.34' }],
@@ -99,7 +99,7 @@ describe('the page of another site is refused', () => {
   });
 });
 
-describe('a name that resolves to us by somebody else’s doing (DNS rebinding) is refused', () => {
+describe('a foreign name that resolves to this server (DNS rebinding) is refused', () => {
   const REBOUND = { host: 'rebind.evil.example:15081' };
   it.each<Case>([
     ['by language', 'GET', { ...REBOUND, 'accept-language': 'en' }],
@@ -114,11 +114,11 @@ describe('a name that resolves to us by somebody else’s doing (DNS rebinding) 
     expect(whyRefused(method, headers, 'programs')).toMatch(/come here by localhost/);
   });
 
-  it('also from a page that hides what it is, where the answer is for people', () => {
+  it('also from a page that hides its origin, if the answer is for people', () => {
     expect(whyRefused('GET', REBOUND, 'people')).toMatch(/come here by localhost/);
   });
 
-  it('what changes something, whoever asks', () => {
+  it('for anything that changes state, whoever asks', () => {
     expect(whyRefused('POST', { host: 'sidecar' }, 'programs')).toMatch(/localhost or an IP address/);
     expect(whyRefused('POST', REBOUND, 'programs')).toMatch(/localhost or an IP address/);
     expect(whyRefused('POST', {}, 'programs')).toMatch(/localhost or an IP address/);
@@ -137,7 +137,7 @@ describe('a name that the operator lists', () => {
     );
   });
 
-  it('lets neither other sites ask nor anybody change something', () => {
+  it('allows neither other sites nor changes', () => {
     expect(whyRefused('GET', { ...AT, 'sec-fetch-site': 'cross-site' }, 'people', hosts)).toMatch(
       /another site/,
     );
@@ -145,7 +145,7 @@ describe('a name that the operator lists', () => {
   });
 });
 
-it('what is published is read by everybody, by any name', () => {
+it('published keys and metadata may be read by everybody, by any name', () => {
   const headers = {
     ...PAGE,
     host: 'login.example.com',

@@ -107,7 +107,7 @@ describe('connections to the admin listener', () => {
     },
   );
 
-  it('of addresses that come one after another, and take all that is left, leave one to another address', async () => {
+  it('leave one to another address, though others take all that is left', async () => {
     const { crowd, ask } = await serveInAMoment();
     const addresses = MAX_CONNECTIONS - MAX_FURTHER - 1;
     const came = await crowd(
@@ -127,7 +127,7 @@ describe('connections to the admin listener', () => {
     expect(came.closed()).toBe(0);
   });
 
-  it('have one request: its answer says so, and ends them', async () => {
+  it('serve one request each, and close', async () => {
     const { ask } = await serve(systemClock);
     expect(await ask()).toMatch(/^HTTP\/1\.1 200 .*\r\nConnection: close\r\n.*\r\n\r\nok\n$/s);
   });
@@ -151,7 +151,7 @@ describe('connections to the admin listener', () => {
     },
   );
 
-  it('are not late with a request that came while the process was stopped', async () => {
+  it('that sent a request while the process was stopped are not timed out', async () => {
     let expire = (): void => undefined;
     const clock: Clock = {
       ...systemClock,

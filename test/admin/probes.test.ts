@@ -63,7 +63,7 @@ it('/startupz answers as soon as the first token is there, and says after a mome
   expect(String(await once(ask(), 'data'))).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('a probe whose connection has gone waits no longer', async () => {
+it('a probe whose connection has closed no longer waits', async () => {
   const { clock, endpoints } = starting();
   const { ask } = await serve(endpoints);
   const sockets = Array.from({ length: 10 }, ask);
@@ -72,7 +72,7 @@ it('a probe whose connection has gone waits no longer', async () => {
   await expect.poll(() => clock.pendingTimers).toBe(0);
 });
 
-it('of probes that were answered before the first token nothing is kept', async () => {
+it('probes answered before the first token leave nothing', async () => {
   const { clock, due, start } = starting();
   const collect = garbageCollector();
   const heldBytes = (): number => {

@@ -19,7 +19,7 @@ it.runIf(process.platform === 'linux')('open descriptors are counted, and how ma
   expect(most).toBeGreaterThan(before);
 });
 
-it('a loop that was held up shows it to every reader for a minute', async () => {
+it('a delay of the event loop is shown to every reader for a minute', async () => {
   const registry = new Registry();
   let atMs = 0;
   registerProcessMetrics(registry, undefined, () => atMs);

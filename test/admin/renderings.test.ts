@@ -19,14 +19,14 @@ function setUp() {
   return { clock, renderings, made, share };
 }
 
-it('simultaneous callers share what they ask for by the same name', async () => {
+it('simultaneous callers of one name share a rendering', async () => {
   const { share } = setUp();
   const asked = [share('page', 0), share('metrics', 0), share('page', 0)];
   expect(await Promise.all(asked)).toEqual(['page 1', 'metrics 2', 'page 1']);
   expect(await share('page', 0)).toBe('page 3');
 });
 
-it('they are made one after another, and who asks meanwhile gets the next one', async () => {
+it('renderings are made one after another, and callers meanwhile get the next one', async () => {
   const { renderings } = setUp();
   const first = Promise.withResolvers<string>();
   const begun = Promise.withResolvers<void>();
@@ -44,7 +44,7 @@ it('they are made one after another, and who asks meanwhile gets the next one', 
   expect(await Promise.all(later)).toEqual(['later 1', 'later 2']);
 });
 
-it('they take a twentieth of the time, however many ask', async () => {
+it('renderings take a twentieth of the time, however many ask', async () => {
   const { clock, made, share } = setUp();
   const askForEver = async (name: string): Promise<void> => {
     while (made.length < 10_000) await share(name, 10);
@@ -56,7 +56,7 @@ it('they take a twentieth of the time, however many ask', async () => {
   expect(made.length).toBeLessThanOrEqual(60_000 / 190 + 1);
 });
 
-it('after one during which the process was stopped for a minute the next waits for a second', async () => {
+it('after a rendering that a stop of the process made long, the next waits for a second', async () => {
   const { clock, made, share } = setUp();
   await share('page', 60_000);
   const next = share('page', 1);
@@ -66,7 +66,7 @@ it('after one during which the process was stopped for a minute the next waits f
   expect(await next).toBe('page 2');
 });
 
-it('one that fails does so for those who share it, and the next is tried anew', async () => {
+it('a failed rendering fails for those who share it, and the next is tried anew', async () => {
   const { renderings, share } = setUp();
   const fail = (): string => {
     throw new Error('no');

@@ -29,7 +29,7 @@ function start(secretExists?: () => Promise<boolean>) {
   };
 }
 
-it('a pod that is admitted, by the name it has or will have', async () => {
+it('an admitted pod is logged by its name or generateName', async () => {
   const { said } = start();
   const annotations = ASKING;
   expect(
@@ -52,21 +52,21 @@ it('a pod that is admitted, by the name it has or will have', async () => {
   expect(line).not.toHaveProperty('warnings');
 });
 
-it('what was warned of', async () => {
+it('warnings are logged', async () => {
   const { said } = start(async () => false);
   expect(await said({ metadata: { annotations: ASKING }, spec: SPEC })).toEqual([
     expect.objectContaining({ warnings: [expect.stringContaining('the Secret shop-oauth does not exist')] }),
   ]);
 });
 
-it('a pod that does not ask, for who debugs alone', async () => {
+it('a pod that does not ask is logged at debug level only', async () => {
   const { said } = start();
   expect(await said({ metadata: {}, spec: SPEC })).toEqual([
     expect.objectContaining({ level: 'debug', result: 'skipped', reason: 'not_requested' }),
   ]);
 });
 
-it('a pod that is refused, and why', async () => {
+it('a refused pod is logged with the reason', async () => {
   const { said } = start();
   const pod = { metadata: { name: 'shop', annotations: ASKING }, spec: { ...SPEC, hostNetwork: true } };
   expect(await said(pod)).toEqual([
@@ -92,7 +92,7 @@ it.each([
   expect(await said(without, { namespace: 'kube-system' }, 'validate')).toEqual([]);
 });
 
-it('a second pass asks for no Secret: the first has said what there was to say', async () => {
+it('a second pass does not look for the Secret again', async () => {
   const secretExists = vi.fn(async () => false);
   const { said } = start(secretExists);
   const annotations = {

@@ -32,14 +32,14 @@ describe('a review', () => {
     }
   });
 
-  it('is for show only when it says so', () => {
+  it('is a dry run only if it says so', () => {
     expect(parse(POD, { dryRun: true })).toMatchObject({ dryRun: true });
     for (const dryRun of ['true', 1, null, undefined]) {
       expect(parse(POD, { dryRun })).toMatchObject({ dryRun: false });
     }
   });
 
-  it('of what belongs to no namespace has an empty one', () => {
+  it('of a cluster-scoped object has an empty namespace', () => {
     expect(parse(POD, { namespace: undefined })).toMatchObject({ namespace: '' });
   });
 
@@ -94,7 +94,7 @@ describe('an answer', () => {
   const response = (...args: Parameters<typeof admissionResponse>) => JSON.parse(admissionResponse(...args));
   const envelope = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
 
-  it('that allows says nothing more', () => {
+  it('that allows has no status', () => {
     expect(response('abc', { allowed: true, patch: [], warnings: [] })).toEqual({
       ...envelope,
       response: { uid: 'abc', allowed: true },

@@ -104,7 +104,7 @@ describe('a mutating review', () => {
     expect(await counted()).toEqual(['error malformed']);
   });
 
-  it('that we fail on leaves the decision to the failurePolicy', async () => {
+  it('on which the injector fails leaves the decision to the failurePolicy', async () => {
     const { raw, counted, lines } = start({ secretExists: () => Promise.reject(new Error('a bug')) });
     expect(await raw(reviewOf(POD))).toEqual({ status: 500, body: 'internal error' });
     expect(await counted()).toEqual(['error internal']);
@@ -124,19 +124,22 @@ describe('a missing Secret', () => {
     expect(lookAtOwner).toHaveBeenCalledExactlyOnceWith(OWNER, 'team');
   });
 
-  it.each([true, undefined])('is nothing when the Secret is there, or nobody knows (%s)', async (exists) => {
-    const { mutate } = start({ secretExists: async () => exists });
-    expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
-  });
+  it.each([true, undefined])(
+    'is no warning if the Secret exists, or if that is unknown (%s)',
+    async (exists) => {
+      const { mutate } = start({ secretExists: async () => exists });
+      expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
+    },
+  );
 
-  it('is a warning alone in a dry run, which must leave no trace', async () => {
+  it('is only a warning in a dry run, without an Event', async () => {
     const lookAtOwner = vi.fn();
     const { mutate } = start({ secretExists: async () => false, lookAtOwner });
     expect(await mutate(reviewOf(POD, { dryRun: true }))).toMatchObject({ warnings: [expect.anything()] });
     expect(lookAtOwner).not.toHaveBeenCalled();
   });
 
-  it('is nobody’s to learn by a review that anybody may have written', async () => {
+  it('is not told to a review that did not come from the API server', async () => {
     const secretExists = vi.fn(async () => false);
     const { mutate } = start({ secretExists }, 'unverified');
     expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
@@ -152,7 +155,7 @@ describe('the owner of a pod', () => {
     expect(lookAtOwner).toHaveBeenCalledExactlyOnceWith(OWNER, 'kube-system');
   });
 
-  it('is left alone when there can be nothing to tell', async () => {
+  it('is not looked at if there can be nothing to report', async () => {
     const lookAtOwner = vi.fn();
     const { mutate } = start({ lookAtOwner });
     await mutate(reviewOf(POD));
@@ -182,7 +185,7 @@ describe('what a review may cost', () => {
     if (/levels|values/.test(reason)) expect(parse).not.toHaveBeenCalled();
   });
 
-  it('brackets within texts count for nothing', async () => {
+  it('brackets within strings are not counted', async () => {
     const { mutate } = start();
     const annotations = { ...ASKING, note: `${'["\\'.repeat(100_000)}` };
     expect(await mutate(reviewOf({ ...POD, metadata: { annotations } }))).toMatchObject({ allowed: true });
@@ -204,7 +207,7 @@ describe('what a review may cost', () => {
     }
   });
 
-  it('says a few times that it understands nothing, and counts the rest', async () => {
+  it('is logged as not understood a few times, and then counted', async () => {
     const { raw, lines } = start();
     for (let sent = 0; sent < 100; sent++) await raw('{}');
     expect(lines.filter((line) => line.includes('not understood'))).toHaveLength(10);

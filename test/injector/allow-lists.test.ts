@@ -48,7 +48,7 @@ describe('hosts that get the client secret', () => {
     );
   });
 
-  it('the default needs no place on the list', () => {
+  it('the default need not be on the list', () => {
     const defaults = { authUrl: 'https://login.example.com' };
     expect(verdict({ 'auth-url': 'https://login.example.com' }, { authHosts: [] }, defaults)).toBe(
       'injected',
@@ -78,7 +78,7 @@ describe('a pod whose containers see the processes of the sidecar, and so its fi
   });
 });
 
-it('hosts that get access tokens are limited apart from those', () => {
+it('hosts that get access tokens have a list of their own', () => {
   const allowed = { upstreamHosts: ['api.example.com'] };
   expect(verdict({ 'auth-url': 'https://any.example' }, allowed)).toBe('injected');
   expect(verdict({ upstream: 'https://evil.example' }, allowed)).toContain(

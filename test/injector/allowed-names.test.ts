@@ -39,7 +39,7 @@ it.each([
   expect(isAllowedImage(image, { images: ['ghcr.io/acme/sidecar'] })).toBe(allowed);
 });
 
-it('a list of nothing allows nothing, and no list limits nothing', () => {
+it('an empty list allows nothing, and without a list everything is allowed', () => {
   expect([{}, { images: [] }, { authHosts: [] }].map(limitsAnything)).toEqual([false, true, true]);
   expect(isAllowedHost('https://a.example', undefined)).toBe(true);
   // No URL, and so no host of a list.

@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 const nothing = (): void => undefined;
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-it('what an answer does not need is given back, to whoever waits', async () => {
+it('memory that an answer does not need goes to waiting reviews', async () => {
   const budget = createReviewBudget(new ManualClock());
   const reserve = (address: string, mib: number) => budget.reserve(address, mib * MIB, never, nothing);
   const held = await Promise.all(['a', 'a', 'b', 'b'].map((address) => reserve(address, 4)));
@@ -30,7 +30,7 @@ it('what an answer does not need is given back, to whoever waits', async () => {
   await last;
 });
 
-it('an answer takes as much as it is, also where its review was small', async () => {
+it('an answer takes its own size, also if its review was small', async () => {
   const budget = createReviewBudget(new ManualClock());
   const reserve = (address: string, bytes: number) => budget.reserve(address, bytes, never, nothing);
   const small = await Promise.all(['a', 'b', 'c'].map((address) => reserve(address, 1)));
@@ -46,7 +46,7 @@ it('an answer takes as much as it is, also where its review was small', async ()
   await late;
 });
 
-it('answers that nobody reads for a second give way, the oldest of whoever has most', async () => {
+it('answers unread for a second make room, the oldest of the address with most first', async () => {
   const clock = new ManualClock();
   const budget = createReviewBudget(clock);
   const ended: string[] = [];
@@ -65,7 +65,7 @@ it('answers that nobody reads for a second give way, the oldest of whoever has m
   expect([await answer('e1', 4 * MIB), ended]).toEqual([true, ['a1', 'a2']]);
 });
 
-it('answers that nobody reads give way to reviews, too, once they are a second old', async () => {
+it('unread answers make room for reviews, too, after a second', async () => {
   const clock = new ManualClock();
   const budget = createReviewBudget(clock);
   const ended: string[] = [];
@@ -91,7 +91,7 @@ it('answers that nobody reads give way to reviews, too, once they are a second o
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('an answer that comes after its connection has ended takes nothing', async () => {
+it('an answer after the end of its connection takes no memory', async () => {
   const budget = createReviewBudget(new ManualClock());
   const reserve = (address: string) => budget.reserve(address, 4 * MIB, never, nothing);
   const gone = await reserve('a');
@@ -100,7 +100,7 @@ it('an answer that comes after its connection has ended takes nothing', async ()
   await Promise.all(['b', 'c', 'd', 'e'].map(reserve));
 });
 
-it('callers of small reviews who read no large answer hold as much as there is, and no more', async () => {
+it('callers that leave large answers unread hold at most the budget', async () => {
   // More than two kernels take of it unread.
   const body = 'x'.repeat(15 * MIB);
   const { open } = await listeningWebhook({
@@ -119,7 +119,7 @@ it('callers of small reviews who read no large answer hold as much as there is, 
   expect(await ask('/small', '127.0.3.5')).toBe(200);
 });
 
-it('callers who read no answer leave room for others', async () => {
+it('callers that read no answers leave room for others', async () => {
   const { open } = await listeningWebhook({
     '/large': async () => ({ status: 200, body: 'x'.repeat(3.75 * MIB) }),
     '/small': async () => ({ status: 200, body: 'small' }),
@@ -136,7 +136,7 @@ it('callers who read no answer leave room for others', async () => {
   expect(await ask('/small', MIB, '127.0.3.3')).toBe(200);
 });
 
-it('answers by which an address has more than half give way at once, those within its half after a second', async () => {
+it('answers beyond half of the budget of an address make room at once, others after a second', async () => {
   const budget = createReviewBudget(new ManualClock());
   const KIB = 1024;
   const ended: string[] = [];

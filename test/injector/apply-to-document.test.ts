@@ -31,7 +31,7 @@ describe('a patch', () => {
     });
   });
 
-  it('writes a value out wherever it occurs, and is not the value itself', () => {
+  it('writes out a value at each place, without YAML aliases', () => {
     const value = { name: 'shared' };
     const { text } = applied('a: []\n', [], ['/a/-', [value, value]], ['/a/-', value]);
     expect(text).not.toMatch(/[&*]/);
@@ -39,7 +39,7 @@ describe('a patch', () => {
   });
 });
 
-describe('what also stands somewhere else', () => {
+describe('a value that an alias shares', () => {
   it.each<[string, string, readonly (string | number)[], string, string]>([
     ['an anchor', 'a: &x {b: 1}\nc: *x\n', [], '/a/d', 'a'],
     ['an alias', 'a: &x {b: 1}\nc: *x\n', [], '/c/d', 'c'],

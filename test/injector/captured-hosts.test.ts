@@ -15,7 +15,7 @@ describe('as many hosts as an annotation takes', () => {
     expect(formats.addressedHosts.parse(captureSetting(annotation))).toBeDefined();
   });
 
-  it('are not a host more, nor twice as many entries', () => {
+  it('are bounded: not one host more, and not twice the entries', () => {
     const entries = (count: number, ports: number): string =>
       Array.from({ length: count * ports }, (_, at) => `h${at % count}.test:${1 + at}=127.0.0.2`).join(',');
     expect(formats.addressedHosts.parse(entries(101, 1))).toBeUndefined();

@@ -43,7 +43,7 @@ describe('the version', () => {
     expect(lines.join().includes('says no version')).toBe(version === undefined);
   });
 
-  it('is asked every ten minutes, and the last one that was understood stays', async () => {
+  it('is asked every ten minutes, and the last valid answer stays', async () => {
     const { clock, current, asked } = follow({ major: '1', minor: '28' }, {}, { major: '1', minor: '29' });
     await clock.advance(599_999);
     expect(asked.map(({ path }) => path)).toEqual(['/version']);
@@ -66,7 +66,7 @@ describe('the version', () => {
     expect(lines.map((line) => JSON.parse(line).failures).slice(3, 5)).toEqual([1, 2]);
   });
 
-  it('is asked no more after the end', async () => {
+  it('is not asked after the end', async () => {
     const { clock, asked, close } = follow({ major: '1', minor: '29' });
     await clock.advance(0);
     close();
@@ -87,7 +87,7 @@ describe('waits', () => {
     expect(backoffMs(failures, () => 0.5)).toBe(ms);
   });
 
-  it('end with the signal, and leave nothing behind', async () => {
+  it('end with the signal, and leave no timer', async () => {
     const [clock, caller] = [new ManualClock(), new AbortController()];
     const waiting = sleep(clock, 1000, caller.signal);
     expect(clock.pendingTimers).toBe(1);
@@ -164,13 +164,13 @@ describe('whether a Secret exists', () => {
     expect(lines).toEqual([]);
   });
 
-  it('is nobody’s to know when the API fails, and is asked again', async () => {
+  it('is unknown if the API fails, and is asked again', async () => {
     const { exists, asked, lines } = ask(() => 500);
     expect([await exists('team', 's'), await exists('team', 's')]).toEqual([undefined, undefined]);
     expect([asked.length, lines.length]).toEqual([2, 2]);
   });
 
-  it('is remembered of a thousand, of which the one asked for longest ago is forgotten', async () => {
+  it('is remembered for a thousand Secrets; the one used longest ago is forgotten', async () => {
     const { exists, asked } = ask(() => ({}));
     for (let secret = 0; secret < 1000; secret++) await exists('team', String(secret));
     await exists('team', '0');
@@ -197,7 +197,7 @@ describe('whether many Secrets exist', () => {
     return { exists: createSecretExistence(api, { clock, log }), open, clock, lines };
   }
 
-  it('is asked of a few at once, and of the others in their turn', async () => {
+  it('is asked for a few at once, and for the others in turn', async () => {
     const { exists, open } = ask();
     const all = Array.from({ length: 3 * LOOKUPS_AT_ONCE }, (_, n) => exists('team', String(n)));
     for (let round = 1; round <= 3; round++) {
@@ -208,7 +208,7 @@ describe('whether many Secrets exist', () => {
     expect(new Set(await Promise.all(all))).toEqual(new Set([true]));
   });
 
-  it('is asked once of the same', async () => {
+  it('is asked once for equal names', async () => {
     const { exists, open } = ask();
     const all = [exists('team', 's'), exists('team', 's')];
     await settle();
@@ -217,7 +217,7 @@ describe('whether many Secrets exist', () => {
     expect(await Promise.all(all)).toEqual([true, true]);
   });
 
-  it('is nobody’s to know for who has waited for a second', async () => {
+  it('is unknown to a caller that has waited for a second', async () => {
     const { exists, open, clock, lines } = ask();
     const first = Array.from({ length: LOOKUPS_AT_ONCE }, (_, n) => exists('team', String(n)));
     const late = exists('team', 'late');
@@ -248,7 +248,7 @@ describe('a watched object', () => {
     expect(seen).toEqual([undefined, undefined]);
   });
 
-  it('is told of by its own events alone, and watched from where they got to', async () => {
+  it('is reported by its own events only, and watched from the last version', async () => {
     const clock = new ManualClock();
     const { api, asked, streams } = scriptedKubernetes(() => ({
       metadata: { resourceVersion: '1' },

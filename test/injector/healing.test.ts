@@ -40,13 +40,13 @@ describe('the next pod to evict', () => {
     expect(createHealing().next([candidate], 0)).toBe(is ? candidate : undefined);
   });
 
-  it('is none without an owner, and the first that has one', () => {
+  it('is the first one that has an owner', () => {
     const alone: WatchedPod = { metadata: { name: 'x', namespace: 'team', uid: 'x' } };
     expect(createHealing().next([alone], 0)).toBeUndefined();
     expect(createHealing().next([alone, b, a], 0)).toBe(b);
   });
 
-  it('waits for what comes in place of the one before, and then for five seconds', () => {
+  it('waits for the replacement of the previous one, and then for five seconds', () => {
     const healing = createHealing();
     healing.evicted(a, 0);
     expect(healing.next([b], 5000)).toBeUndefined();
@@ -83,14 +83,14 @@ describe('the next pod to evict', () => {
     expect(healing.next([a, b], nowMs + MINUTE_MS)).toBe(b);
   });
 
-  it('is none for five minutes after the replica has become the leader', () => {
+  it('is none in the first five minutes of a leader', () => {
     const healing = createHealing();
     healing.elected(1000);
     expect(healing.next([a], 1000 + 5 * MINUTE_MS - 1)).toBeUndefined();
     expect(healing.next([a], 1000 + 5 * MINUTE_MS)).toBe(a);
   });
 
-  it('is none any more once a thousand owners are given up, so that nobody is forgotten', () => {
+  it('is none once a thousand owners have been given up, so that none is forgotten', () => {
     const healing = createHealing();
     for (let count = 0; count < 1000; count++) {
       expect(healing.next([b], count * HOUR_MS)).toBe(b);
@@ -100,7 +100,7 @@ describe('the next pod to evict', () => {
     expect(healing.next([b], 2000 * HOUR_MS)).toBeUndefined();
   });
 
-  it('leaves everybody alone for a minute, then for two and four, up to half an hour, until one is healed', () => {
+  it('waits a minute, then two and four, up to half an hour, until one is healed', () => {
     const healing = createHealing();
     let nowMs = 0;
     const fail = (owner: string): void => {
@@ -119,7 +119,7 @@ describe('the next pod to evict', () => {
     expect(healing.next([b], nowMs + MINUTE_MS)).toBe(b);
   });
 
-  it('comes again after what was asked for, if it was postponed', () => {
+  it('comes again after the requested time if its eviction was postponed', () => {
     const healing = createHealing();
     healing.evicted(a, 0);
     healing.postponed(a, 30_000, 0);
@@ -202,7 +202,7 @@ describe('a pod of the API', () => {
     expect(JSON.stringify(reduced(owned)).length).toBeLessThan(200);
   });
 
-  it('says no more than 512 characters of why it has no token', () => {
+  it('has a reason of at most 512 characters', () => {
     expect(status({ state: ended(77, 'x'.repeat(4096)) })).toHaveLength(512);
   });
 

@@ -66,7 +66,7 @@ describe('a pod that names hosts', () => {
     expect(pod.spec.initContainers[0]?.volumeMounts).toContainEqual(mount);
   });
 
-  it('tells every runtime of the proxy and of whom to trust', () => {
+  it('has variables for every runtime that name the proxy and the CA', () => {
     const env = environment(injected().pod);
     expect(env).toMatchObject({
       HTTPS_PROXY: 'http://127.0.0.1:15080',
@@ -82,7 +82,7 @@ describe('a pod that names hosts', () => {
     for (const { name } of TRUST_VARIABLES) expect(env).toHaveProperty(name);
   });
 
-  it('is not changed by a second pass, and what comes later is served', () => {
+  it('is not changed by a second pass, and a container that comes later is served', () => {
     const { pod } = injected();
     const again = inject(pod as Pod, { name: 'team' }, DEFAULTS, {});
     expect(again.result).toBe('skipped');
@@ -97,8 +97,8 @@ describe('a pod that names hosts', () => {
   });
 });
 
-describe('what a container says itself', () => {
-  it('stays, and is told of', () => {
+describe('a variable that a container sets itself', () => {
+  it('stays, with a warning', () => {
     const own = [{ name: 'SSL_CERT_FILE', value: '/own' }];
     const { pod, warnings } = injected([{ name: 'app', env: own }]);
     expect(environment(pod)['SSL_CERT_FILE']).toBe('/own');
@@ -132,7 +132,7 @@ describe('what a container says itself', () => {
     expect(warnings.join()).toContain('a JVM in it will not trust the sidecar');
   });
 
-  it('by envFrom is told of', () => {
+  it('by envFrom is warned of', () => {
     const { warnings } = injected([{ name: 'app', envFrom: [{ configMapRef: { name: 'settings' } }] }]);
     expect(warnings.join()).toContain('container app has envFrom');
   });
@@ -169,14 +169,14 @@ describe('hosts are refused', () => {
     expect(message).toContain('token-sidecar.dev/native-sidecar: "false": expected "true"');
   });
 
-  it('that are no hosts, which says nothing of what the operator allows', () => {
+  it('that are invalid, without a hint about what the operator allows', () => {
     const allowed = { upstreamHosts: ['api.example.com'] };
     const message = refusal({ ...ASKING, [HOSTS]: 'not a host!' }, { allowed });
     expect(message).toContain('token-sidecar.dev/hosts: "not a host!"');
     expect(message).not.toContain('hosts that the operator allows');
   });
 
-  it('of which each port that is none of 443 is judged by itself', () => {
+  it('with a port other than 443 are judged by their port', () => {
     const allowed = { upstreamHosts: ['api.example.com'] };
     expect(refusal({ ...ASKING, [HOSTS]: 'api.example.com' }, { allowed })).toBe('injected');
     expect(refusal({ ...ASKING, [HOSTS]: 'other.example.com' }, { allowed })).toContain(

@@ -92,14 +92,14 @@ describe('a Secret', () => {
     expect(livingAuthorities([first.ca, later.ca], NOW_MS + HOUR_MS)).toEqual([later.ca]);
   });
 
-  it('tells those of a clock that was ahead', () => {
+  it('recognises authorities made by a clock that was ahead', () => {
     expect(begunAuthorities([later.ca, first.ca], NOW_MS + HOUR_MS - 1)).toEqual([first.ca]);
     expect(begunAuthorities([later.ca, first.ca], NOW_MS + HOUR_MS)).toEqual([later.ca, first.ca]);
   });
 });
 
 describe('a certificate', () => {
-  it('that was just made and cannot be used is a fault of ours', () => {
+  it('that was just made and is unusable is an internal error', () => {
     expect(() => servingCertificateOf({ ...first, key: second.key })).toThrow(TypeError);
   });
 
@@ -126,7 +126,7 @@ describe('a certificate', () => {
     });
   });
 
-  it('is of use from its beginning up to its end', () => {
+  it('is usable from notBefore to notAfter', () => {
     const times = { cert: '', key: '', startsAtMs: 1000, expiresAtMs: 2000 };
     expect([999, 1000, 1999, 2000].map((nowMs) => outsideValidity(times, nowMs))).toEqual([
       'it is not valid before 1970-01-01T00:00:01.000Z',
@@ -184,7 +184,7 @@ describe('the certificate in use', () => {
     expect(metrics.certificateLoaded).toHaveBeenCalledTimes(2);
   });
 
-  it('stays where another has ended, or until its time has come', async () => {
+  it('stays if the other has expired or is not valid yet', async () => {
     const { offer, cert, metrics, clock, lines } = serve(first);
     offer(servingCertificateOf(ended));
     expect(clock.pendingTimers).toBe(0);
@@ -197,7 +197,7 @@ describe('the certificate in use', () => {
     expect(cert()).toBe(later.cert);
   });
 
-  it('gives way within 15 s once a step of the clock has brought its successor’s time, which is told of once', async () => {
+  it('is replaced within 15 s after a clock step makes its successor valid, which is logged once', async () => {
     const { offer, cert, metrics, clock } = serve(first);
     offer(servingCertificateOf(later));
     await clock.advance(60_000);
@@ -208,7 +208,7 @@ describe('the certificate in use', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('stays where a step of the clock has put its successor’s time off', async () => {
+  it('stays if a clock step makes its successor invalid again', async () => {
     const { offer, cert, clock } = serve(first);
     offer(servingCertificateOf(later));
     clock.stepWall(-HOUR_MS / 2);
@@ -229,7 +229,7 @@ describe('the certificate in use', () => {
     expect(served.clock.pendingTimers).toBe(0);
   });
 
-  it('may be of no use where there is no better', () => {
+  it('may be unusable if there is no better one', () => {
     const { offer, cert } = serve();
     expect(cert()).toBeUndefined();
     offer(servingCertificateOf(ended));
@@ -238,7 +238,7 @@ describe('the certificate in use', () => {
     expect(cert()).toBe(later.cert);
   });
 
-  it('is heard of by all, whoever fails', () => {
+  it('is announced to all listeners, whichever of them fails', () => {
     const { offer, onChange, metrics, lines } = serve(first);
     const heard = vi.fn();
     onChange(() => {
@@ -280,7 +280,7 @@ describe('webhooks', () => {
     expect(asked[0]?.path).toBe(path);
   });
 
-  it('are written where they trust others or none, each by its name', async () => {
+  it('are written, each by its name, if their CA bundle differs or is empty', async () => {
     const webhooks = [
       { name: 'a' },
       { name: 'b', clientConfig: { caBundle: bundle } },

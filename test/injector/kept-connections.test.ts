@@ -34,7 +34,7 @@ function bounded() {
   };
 }
 
-it('one that waits gives way before one that is busy, though it was used later', () => {
+it('an idle connection is closed before a busy one, though it was used later', () => {
   const { connect, begin, end, given, dropped } = bounded();
   const all = Array.from({ length: 256 }, (_, index) => connect('a', `a${index}`));
   const [busy, ...others] = all as [Socket, ...Socket[]];
@@ -47,7 +47,7 @@ it('one that waits gives way before one that is busy, though it was used later',
   expect([given, dropped]).toEqual([['a1'], ['displaced']]);
 });
 
-it('where all are busy the one that has been so for longest gives way, of the address with most', () => {
+it('if all are busy, the one that is busy longest, of the address with most, is closed', () => {
   const { connect, begin, given } = bounded();
   const few = Array.from({ length: 100 }, (_, index) => connect('few', `few${index}`));
   const many = Array.from({ length: 156 }, (_, index) => connect('many', `many${index}`));
@@ -56,7 +56,7 @@ it('where all are busy the one that has been so for longest gives way, of the ad
   expect(given).toEqual(['many0']);
 });
 
-it('one that has closed makes room, and one without an address is none', () => {
+it('a closed connection makes room, and one without an address is not counted', () => {
   const { connect, given, dropped } = bounded();
   connect(undefined, 'gone');
   expect(given).toEqual(['gone']);

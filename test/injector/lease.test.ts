@@ -80,7 +80,7 @@ it.each([
   expect(held()).toBe(true);
 });
 
-it('takes its own as it finds it: neither begun anew nor passed on', async () => {
+it('keeps its own Lease without a new acquireTime or transition', async () => {
   const own = heldBy('me', { acquireTime: 'then', leaseTransitions: 7 });
   const { clock, writes } = contend(own);
   await clock.advance(0);
@@ -90,7 +90,7 @@ it('takes its own as it finds it: neither begun anew nor passed on', async () =>
   });
 });
 
-it('takes another’s when it has stood still for its duration, and counts that', async () => {
+it('takes over a Lease that was not renewed for its duration, and counts the transition', async () => {
   const { clock, held, writes } = contend(
     heldBy('other', { leaseDurationSeconds: 20, acquireTime: 'then', leaseTransitions: 7 }),
   );
@@ -163,14 +163,14 @@ it('is elected again when a renewal ends that began as the leader and outlived t
   expect([held(), elected()]).toEqual([true, 2]);
 });
 
-it('says nothing of a replica that was quicker', async () => {
+it('does not log that another replica was faster', async () => {
   const { clock, held, lines } = contend(heldBy(''), 0.5, () => 409);
   await clock.advance(0);
   expect(held()).toBe(false);
   expect(lines).toEqual([]);
 });
 
-it('gives it up when it leaves', async () => {
+it('releases the Lease at its end', async () => {
   const { clock, close, writes, held } = contend(404);
   await clock.advance(0);
   await close();
@@ -194,7 +194,7 @@ it.each([
   expect(lines.join().includes('was not given up')).toBe(isSaid);
 });
 
-it('gives up nothing that it has not', async () => {
+it('does not release a Lease that it does not hold', async () => {
   const { clock, close, asked } = contend(heldBy('other'));
   await clock.advance(0);
   await close();

@@ -154,7 +154,7 @@ it.each([
   else expect(problems).toEqual([expect.stringContaining('write it out')]);
 });
 
-it('keeps documents apart that end with dots', () => {
+it('keeps documents apart that end with "..."', () => {
   const { text } = injectManifests(`${POD}...\n# second\na: 1\n`, options);
 
   expect(parseAllDocuments(text).map((document) => document.toJS())).toMatchObject([

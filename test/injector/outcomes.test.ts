@@ -51,7 +51,7 @@ describe('skipped, and left as it is', () => {
     expect(outcomeOf(subject, around)).toMatchObject({ result: 'skipped', reason });
   });
 
-  it('says so when a pod claims to have been injected and was not', () => {
+  it('warns of a pod that claims to be injected and is not', () => {
     const claims = pod({}, { 'token-sidecar.dev/status': 'injected' });
     expect(outcomeOf(claims)).toMatchObject({
       reason: 'already_injected',
@@ -186,7 +186,7 @@ describe('injected', () => {
     });
   });
 
-  it('leaves a scraped pod to its scraper', () => {
+  it('leaves the scrape annotations of a pod as they are', () => {
     const { metadata } = injected(pod({}, { 'prometheus.io/port': '9000' })).pod;
     expect(metadata.annotations).not.toHaveProperty('prometheus.io/scrape');
   });

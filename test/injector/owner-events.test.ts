@@ -113,7 +113,7 @@ describe('an Event', () => {
 });
 
 describe('a look at an owner', () => {
-  it('is had once in ten seconds, however many pods it makes', async () => {
+  it('happens once in ten seconds, however many pods it makes', async () => {
     const { tell, advance, looks } = start();
     for (let pod = 0; pod < 100; pod++) await tell();
     expect(looks).toEqual(['/apis/apps/v1/namespaces/team/replicasets/shop-7']);
@@ -122,7 +122,7 @@ describe('a look at an owner', () => {
     expect(looks).toHaveLength(2);
   });
 
-  it('is had fifty times at once and five times a second, whatever reviews name', async () => {
+  it('happens fifty times at once and then five times a second, whatever reviews name', async () => {
     const { tell, advance, looks } = start({ uid: 'none' });
     const flood = async (round: number): Promise<void> => {
       for (let pod = 0; pod < 200; pod++) await tell({ name: `flood-${round}-${pod}` });

@@ -86,7 +86,7 @@ it('a second pass changes nothing', () => {
   );
 });
 
-it('takes nothing away and moves nothing: without what is new, the pod is as it was', () => {
+it('removes and moves nothing: without the additions, the pod is as before', () => {
   fc.assert(
     fc.property(pod, (subject: Pod) => {
       const after = injected(subject);
@@ -112,7 +112,7 @@ function withoutProxy({ env: _, ...rest }: PatchedContainer): object {
   return rest;
 }
 
-it('whatever the annotations say, there is a verdict, and an injected pod has its sidecar', () => {
+it('any annotations lead to a verdict, and an injected pod has its sidecar', () => {
   const values = fc.oneof(fc.string(), fc.constantFrom('true', 'false', 'https://x', 'http://x', '10m', 'a'));
   const annotations = fc.dictionary(
     fc.constantFrom(...Object.values(ANNOTATION), 'token-sidecar.dev/x'),

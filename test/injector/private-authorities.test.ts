@@ -33,7 +33,7 @@ describe('CAs of a ConfigMap', () => {
     );
   });
 
-  it('are not there unless they are named', () => {
+  it('are not mounted unless they are named', () => {
     expect(added(pod({}))).not.toContain('token-sidecar-ca');
   });
 
@@ -65,7 +65,7 @@ describe('CAs of a ConfigMap', () => {
     });
   });
 
-  it('are named by a name', () => {
+  it('must have a valid name', () => {
     expect(injected(pod({ [CA]: 'Not A Name' }))).toMatchObject({ result: 'rejected' });
   });
 });

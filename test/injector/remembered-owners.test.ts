@@ -135,7 +135,7 @@ it('the name and the message of an Event are cut to what the API server takes', 
   expect(asked[1]?.body).toMatchObject({ message: 's'.repeat(1024), reason: 'TokenSidecarNotInjected' });
 });
 
-it('each owner is told, and once of each finding', async () => {
+it('each owner gets one Event for each finding', async () => {
   const { tell, events, clock } = start();
   await tell(owner('a'));
   await tell(owner('b'));

@@ -47,7 +47,7 @@ it('lets no address have more than half', async () => {
   expect(await claim('b', 4).has()).toBe(true);
 });
 
-it('takes back what is still on its way from whoever has most, for whoever has less', async () => {
+it('takes unfinished reviews back from the address with most, for one with less', async () => {
   const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = [claim('a', 4), claim('a', 4), claim('b', 4), claim('c', 4)];
   await Promise.all(held.map(({ reserved }) => reserved));
@@ -57,7 +57,7 @@ it('takes back what is still on its way from whoever has most, for whoever has l
   expect(await small.has()).toBe(true);
 });
 
-it('takes nothing back from who has no more, nor what has arrived', async () => {
+it('takes nothing back from an address with no more, nor a whole review', async () => {
   const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = ['a', 'b', 'c', 'd'].map((address) => claim(address, 4));
   for (const { reserved } of held) (await reserved).arrived();
@@ -68,7 +68,7 @@ it('takes nothing back from who has no more, nor what has arrived', async () => 
   for (const { giveWay } of held) expect(giveWay).not.toHaveBeenCalled();
 });
 
-it('forgets who goes away while waiting', async () => {
+it('forgets a caller that leaves while it waits', async () => {
   const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = ['a', 'b', 'c', 'd'].map((address) => claim(address, 4));
   const gone = new AbortController();
@@ -79,7 +79,7 @@ it('forgets who goes away while waiting', async () => {
   expect(await claim('f', 4).has()).toBe(true);
 });
 
-it('is nothing to who has gone away before asking', async () => {
+it('gives nothing to a caller that has left before asking', async () => {
   const claim = claimOn(createReviewBudget(new ManualClock()));
   const gone = claim('a', 4, AbortSignal.abort(new Error('gone')));
   await expect(gone.reserved).rejects.toThrow('gone');
@@ -87,7 +87,7 @@ it('is nothing to who has gone away before asking', async () => {
   expect(await Promise.all(others.map(({ has }) => has()))).toEqual([true, true, true, true]);
 });
 
-it('asks nobody else to give way where enough is on its way out already', async () => {
+it('asks no other to make room if enough is being freed already', async () => {
   const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = [claim('a', 4), claim('a', 4), claim('b', 4), claim('c', 4)];
   await Promise.all(held.map(({ reserved }) => reserved));

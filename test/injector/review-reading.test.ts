@@ -59,7 +59,7 @@ describe('a review', () => {
     expect('bytes' in review && review.bytes.length).toBe(MAX_REVIEW_BYTES);
   });
 
-  it('takes no memory any more once it is answered, nor where it never came whole', async () => {
+  it('takes no memory once it is answered, or if it never arrives whole', async () => {
     const memory = (): number => process.memoryUsage().arrayBuffers;
     const budget = watchedBudget();
     const review = await readReviewBody(requestOf([Buffer.from('one')]), budget, new ManualClock(), signal);

@@ -25,7 +25,7 @@ function row() {
   };
 }
 
-it('whoever would have least begins first, however late they came', async () => {
+it('the address that would have least begins first, however late it came', async () => {
   const { ask, began } = row();
   const held = ['a', 'b', 'c', 'd'].map((address) => ask(address, 4 * MIB));
   for (const { reserved } of held) (await reserved).arrived();
@@ -41,7 +41,7 @@ it('whoever would have least begins first, however late they came', async () => 
   expect(began).toEqual(['has none, wants three', 'has none, wants four']);
 });
 
-it('what an address gives back it may have again, all of it', async () => {
+it('an address may use again all that it gave back', async () => {
   const { ask } = row();
   for (let turn = 0; turn < 3; turn++) {
     const both = await Promise.all([ask('a', 4 * MIB).reserved, ask('a', 4 * MIB).reserved]);
@@ -67,7 +67,7 @@ it('a review is counted as large as its answer may be, however small it is', asy
   expect(began).not.toContain('more');
 });
 
-it('who gives way is the oldest of whoever has most, each once, until there is room', async () => {
+it('the oldest reviews of the address with most make room, each once, until there is room', async () => {
   const { ask, began } = row();
   const [first, second, ...others] = ['a', 'a', 'b', 'c'].map((address) => ask(address, 4 * MIB));
   await Promise.all([first, second, ...others].map((asked) => asked?.reserved));
@@ -82,7 +82,7 @@ it('who gives way is the oldest of whoever has most, each once, until there is r
   for (const { giveWay } of others) expect(giveWay.mock.calls.length).toBeLessThanOrEqual(1);
 });
 
-it('nobody gives way who has ended, nor for a caller who would then have as much', async () => {
+it('an ended review makes no room, nor does any for an address that would then have as much', async () => {
   const { ask } = row();
   const [gone, ...held] = ['a', 'a', 'b', 'c'].map((address) => ask(address, 4 * MIB));
   for (const { reserved } of held) await reserved;
@@ -94,7 +94,7 @@ it('nobody gives way who has ended, nor for a caller who would then have as much
   for (const asked of [gone, last, ...held]) expect(asked?.giveWay).not.toHaveBeenCalled();
 });
 
-it('listens no longer to who has their room', async () => {
+it('a review that has its room is no longer listened to', async () => {
   const budget = createReviewBudget(new ManualClock());
   const caller = new AbortController();
   const reservation = await budget.reserve('a', 4 * MIB, caller.signal, () => undefined);
@@ -107,7 +107,7 @@ it('listens no longer to who has their room', async () => {
   );
 });
 
-it('who gives way is whoever has most, also if they came later', async () => {
+it('the address with most makes room, also if it came later', async () => {
   const { ask } = row();
   const held = ['b', 'a', 'a', 'c'].map((address) => ask(address, 4 * MIB));
   await Promise.all(held.map(({ reserved }) => reserved));
@@ -116,7 +116,7 @@ it('who gives way is whoever has most, also if they came later', async () => {
   expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([0, 1, 0, 0]);
 });
 
-it('one waits for who was asked to give way, and no more are asked, whatever small comes back meanwhile', async () => {
+it('a waiting review asks no others to make room while the asked ones are ending', async () => {
   const { ask, began } = row();
   const uploads = Array.from({ length: 8 }, () => ask('a', MIB));
   const small = await Promise.all(Array.from({ length: 127 }, (_, index) => ask(`o${index}`, 1).reserved));
@@ -129,7 +129,7 @@ it('one waits for who was asked to give way, and no more are asked, whatever sma
   expect(began).toContain('c');
 });
 
-it('who was asked to give way counts no longer where it is judged who has most', async () => {
+it('reviews that were asked to make room no longer count for their address', async () => {
   const { ask } = row();
   const held = ['a', 'a', 'b', 'b'].map((address) => ask(address, 4 * MIB));
   await Promise.all(held.map(({ reserved }) => reserved));

@@ -3,7 +3,7 @@ import { head, JSON_TYPE, listeningWebhook } from './listening-webhook.ts';
 
 const MIB = 2 ** 20;
 
-it('whoever goes away before there was room for its review is waited for by nobody', async () => {
+it('a caller that leaves before there was room for its review is not waited for', async () => {
   const { open, lines } = await listeningWebhook({
     '/mutate': () => {
       throw new Error('no review comes whole here');

@@ -39,7 +39,7 @@ it('a pass reads the configuration once, and a namespace once however many pods 
   expect(asked).toHaveLength(3);
 });
 
-it('failures are remembered for fifteen seconds, end the asking of a pass, and are said in one line', async () => {
+it('failures are remembered for fifteen seconds, end the pass, and are logged in one line', async () => {
   const { asked, state, clock, lines, pass } = start();
   state.fails = true;
   expect((await pass(names(10))).slice(0, 4)).toEqual(['unknown', 'unknown', 'unknown', 'unread']);

@@ -61,7 +61,7 @@ it('an annotation that is wrong is named once, and not called missing', () => {
   for (const key of Object.keys(annotations)) expect(message.toString().split(`${key}: `)).toHaveLength(2);
 });
 
-it('a provider in clear text is passed on as meant, where the operator allows one, and nothing else is', () => {
+it('only a clear-text provider that the operator allows is passed on as intended', () => {
   const insecure = { allowInsecureTokenUrl: true };
   const clear = { ...ASKING, 'token-sidecar.dev/auth-url': 'http://sso.example.com' };
   expect(sidecar(clear, insecure)).toMatchObject({ env: { ALLOW_INSECURE_TOKEN_URL: 'true' } });
@@ -71,10 +71,10 @@ it('a provider in clear text is passed on as meant, where the operator allows on
   expect(fromFile).not.toHaveProperty('env.ALLOW_INSECURE_TOKEN_URL');
 });
 
-describe('what is spoken to the upstream', () => {
+describe('the protocol to the upstream', () => {
   const PROTOCOL = 'token-sidecar.dev/protocol';
 
-  it('is what the annotation says, and nothing where there is none', () => {
+  it('is the one of the annotation, and unset without one', () => {
     expect(sidecar({ ...ASKING, [PROTOCOL]: 'h2' })).toMatchObject({ env: { PROTOCOL: 'h2' } });
     expect(sidecar({ ...ASKING })).not.toHaveProperty('env.PROTOCOL');
   });
@@ -110,7 +110,7 @@ describe('resources', () => {
     });
   });
 
-  it('that nobody names are left out', () => {
+  it('without a value are left out', () => {
     expect(sidecar(ASKING, { resources: {} })).toMatchObject({ resources: {} });
     expect(sidecar(ASKING, { resources: { cpuLimit: '1' } })).toMatchObject({
       resources: { limits: { cpu: '1' } },

@@ -55,7 +55,7 @@ describe('while the certificate in use is trusted', () => {
   });
 });
 
-it('one that is trusted takes over at once from one that is not, or has ended', () => {
+it('a trusted one replaces an untrusted or expired one at once', () => {
   const { trusted, delay } = start();
   trusted.saw('w', trusting(young.ca));
   expect(delay(serving(old))).toBe(0);
@@ -72,7 +72,7 @@ it('the first one is shown once it is trusted', () => {
   expect(delay(undefined)).toBe(0);
 });
 
-it('what is shown already need not wait', () => {
+it('the one in use need not wait', () => {
   const { delay } = start();
   expect(delay(serving(young))).toBe(0);
 });

@@ -42,7 +42,7 @@ describe('a refusal', () => {
     expect(verdict(annotations, spec)).toMatchObject({ result: 'rejected', reason });
   });
 
-  it('names where in an init container the trouble is', () => {
+  it('names the init container and its field', () => {
     const initContainers = [
       APP,
       { ...APP, volumeMounts: [{ name: 'own' }, { name: 'token-sidecar-credentials' }] },
@@ -50,18 +50,18 @@ describe('a refusal', () => {
     expect(refusal({}, { initContainers })).toContain('spec.initContainers[1].volumeMounts[1].name');
   });
 
-  it('tells of fifty problems, and how many more there are', () => {
+  it('has fifty problems, and the number of further ones', () => {
     const volumes = (count: number) => ({ volumes: Array(count).fill({ name: 'token-sidecar-config' }) });
     expect(refusal({}, volumes(50))).toMatch(/spec\.volumes\[49\]\.name: [^;]*$/);
     expect(refusal({}, volumes(52))).toMatch(/spec\.volumes\[49\]\.name: [^;]*; and 2 more$/);
   });
 
-  it('repeats two hundred characters of a value', () => {
+  it('repeats at most two hundred characters of a value', () => {
     const scope = `${'y '.repeat(99)}yz${'\n'.repeat(9)}`;
     expect(refusal({ 'token-sidecar.dev/scope': scope })).toContain('yz": expected');
   });
 
-  it('repeats as much of a mistyped name as a name may have, and suggests another for ten of them', () => {
+  it('repeats a mistyped name up to its allowed length, and suggests a name for ten of them', () => {
     const long = `upstream${'x'.repeat(60)}`;
     const message = refusal({ [`token-sidecar.dev/${long}`]: 'x' });
     expect(message).toContain(`token-sidecar.dev/${long.slice(0, 63)}: expected an annotation that there is`);
@@ -109,7 +109,7 @@ describe('a warning', () => {
     ]);
   });
 
-  it('is one of fifty, and no longer than the API server takes', () => {
+  it('is one of at most fifty, and as long as the API server allows', () => {
     const env = [{ name: 'HTTP_PROXY' }];
     const containers = Array.from({ length: 60 }, (_, index) => ({
       name: `${index} ${'n'.repeat(5000)}`,

@@ -40,7 +40,7 @@ it('an object is new when it was made while it was watched: not when it was list
   expect(told()).toEqual(['new b', 'b', 'gone a']);
 });
 
-it('is listed page by page before it is watched, and told of as a whole', async () => {
+it('is listed page by page before it is watched, and reported as a whole', async () => {
   const { clock, asked, streams, told } = watchThings(
     { continue: 'x', items: [named('a'), named('b')] },
     { items: [named('c')] },
@@ -51,7 +51,7 @@ it('is listed page by page before it is watched, and told of as a whole', async 
   expect(streams[0]?.query).toEqual({ resourceVersion: '1', allowWatchBookmarks: true });
 });
 
-it('tells nothing after its end', async () => {
+it('reports nothing after its end', async () => {
   const { clock, streams, told, end } = watchThings({ items: [] });
   await clock.advance(0);
   told();

@@ -138,7 +138,7 @@ describe('a connection ends', () => {
     expect(lines.join()).toContain('a bug');
   });
 
-  it('when there are 256 others: the one that was quiet for longest, and that is counted', async () => {
+  it('if there are 256 others: the one that was idle longest, and it is counted', async () => {
     const { port, dropped } = await listeningWebhook({ '/echo': echo });
     const sockets: Socket[] = [];
     for (let count = 0; count < 257; count++) {
@@ -153,7 +153,7 @@ describe('a connection ends', () => {
   });
 });
 
-it('a caller that leaves before its review is whole is a word in the log, and room for others', async () => {
+it('a caller that leaves before its review is whole is logged, and makes room', async () => {
   const { open, lines, clock } = await listeningWebhook({ '/echo': echo });
   const socket = await open();
   socket.write(`${head('/echo', JSON_TYPE, 'content-length: 5')}hell`);
@@ -221,7 +221,7 @@ describe('a caller that does not trust the certificate', () => {
   });
 });
 
-it('a listener that cannot listen lets go of its certificates', async () => {
+it('a listener that cannot listen no longer follows its certificates', async () => {
   const first = await listeningWebhook({});
   const { webhooks, certificates, metrics, clock, log, port, stopped } = first;
   const taken = { webhooks, certificates, metrics, clock, log, listen: { host: '127.0.0.1', port } };

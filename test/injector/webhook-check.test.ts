@@ -45,7 +45,7 @@ async function wait(
   return reasons;
 }
 
-it('waits until what is tried is refused in its words, and says each reason once', async () => {
+it('waits until the trial is refused with its own message, and logs each reason once', async () => {
   const { api, asked } = serverWith(REFUSED, REFUSED, UNCALLED, ANSWERED);
 
   expect(await wait(api)).toEqual([
@@ -63,7 +63,7 @@ it('tries in a dry run, in the namespace of the release', async () => {
   expect(asked[0]?.options?.query).toEqual({ dryRun: 'All' });
 });
 
-it('takes no refusal of others for its answer', async () => {
+it('does not take the refusal of another webhook for its answer', async () => {
   const words = 'admission webhook "other.example" denied the request: not here';
   const { api } = serverWith(new KubernetesApiError(`POST /…: status 403: ${words}`, 403));
 
@@ -113,14 +113,14 @@ it('gives up with the last reason and the one before: the last attempt is cut sh
   );
 });
 
-it('asks once where there is no time to wait, for as long as that takes', async () => {
+it('asks once if there is no time to wait', async () => {
   const { api, asked } = serverWith(REFUSED);
 
   await expect(wait(api, { timeoutMs: 0 })).rejects.toThrow('connection refused');
   expect(asked.map(({ options }) => options?.timeoutMs)).toEqual([35_000]);
 });
 
-it('stops when it is told to, and gives up what it has asked', async () => {
+it('stops with its signal, and aborts its request', async () => {
   const { api, asked } = serverWith(REFUSED);
   const signal = AbortSignal.abort();
 
@@ -142,7 +142,7 @@ function reviewOf(request: object): Buffer {
   );
 }
 
-it('refuses a dry run, and lets pass what is kept', async () => {
+it('refuses its dry run, and allows real objects', async () => {
   const answer = async (request: object) => {
     const { status, body } = await createCheckWebhook()(reviewOf(request), 'unverified');
     return { http: status, ...JSON.parse(body).response };
@@ -154,6 +154,6 @@ it('refuses a dry run, and lets pass what is kept', async () => {
   expect(await answer({ dryRun: false })).toMatchObject({ http: 200, allowed: true });
 });
 
-it('does not understand what is no review', async () => {
+it('refuses a body that is no review', async () => {
   expect(await createCheckWebhook()(Buffer.from('{}'), 'unverified')).toMatchObject({ status: 400 });
 });

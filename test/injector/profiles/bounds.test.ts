@@ -43,7 +43,7 @@ const LARGE = { credentials: [{ ...CREDENTIAL, audience: 'a'.repeat(4000) }], ro
 const LARGE_SIZE = JSON.stringify(LARGE).length;
 const MIB = 1024 * 1024;
 
-it('of profiles of a kind 8 MiB are kept; what is beyond is refused with that reason, and room is made again', async () => {
+it('profiles of one kind are kept up to 8 MiB; more are refused with that reason, until there is room', async () => {
   const most = Math.floor((8 * MIB) / LARGE_SIZE);
   const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE, `team${at % 10}`));
   const { store, streams, lines } = await stored(items);
@@ -59,7 +59,7 @@ it('of profiles of a kind 8 MiB are kept; what is beyond is refused with that re
   expect(stateOf(most)?.state).toBe('valid');
 });
 
-it('of one namespace 1 MiB and 1250 profiles are kept, and others have their room', async () => {
+it('a namespace has up to 1 MiB and 1250 profiles, and others keep their room', async () => {
   const most = Math.floor(MIB / LARGE_SIZE);
   const large = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE));
   const small = { credentials: [CREDENTIAL], routes: [ROUTE] };
@@ -78,7 +78,7 @@ it('of one namespace 1 MiB and 1250 profiles are kept, and others have their roo
   expect(store.namespaced('many', 'p1250')?.state).toBe('valid');
 });
 
-it('what was left out is judged five minutes after room was given back, without a change of its own', async () => {
+it('a profile that was left out is validated five minutes after there is room again, without a change', async () => {
   const small = { credentials: [CREDENTIAL], routes: [ROUTE] };
   const items = Array.from({ length: 1252 }, (_, at) => object(`p${at}`, small, 'many'));
   const { store, streams, clock } = await stored(items);
@@ -98,7 +98,7 @@ it('what was left out is judged five minutes after room was given back, without 
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('a profile that is too large takes the room of its one problem, and an invalid one that of twenty', async () => {
+it('a profile that is too large takes the room of its one problem, and an invalid one of twenty problems', async () => {
   const huge = { ...LARGE, credentials: [{ ...CREDENTIAL, scope: 'a'.repeat(600_000) }] };
   const routes = Array.from({ length: 64 }, (_, at) => ({ ...ROUTE, name: `r${at}`, credential: 'nobody' }));
   const { store } = await stored([
@@ -114,7 +114,7 @@ it('a profile that is too large takes the room of its one problem, and an invali
   expect(store.namespaced('team', 'right')?.state).toBe('valid');
 });
 
-it('of a status the same little is kept, whatever somebody has put there', async () => {
+it('only a bounded part of a status is kept, whatever it holds', async () => {
   const condition = {
     type: 'Valid',
     status: 'True',
@@ -137,7 +137,7 @@ it('of a status the same little is kept, whatever somebody has put there', async
   expect(statuses[0]?.valid).toEqual({ status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' });
 });
 
-it('what is beyond 10 000 is told', async () => {
+it('profiles beyond 10 000 are reported', async () => {
   const named = (at: number) => ({ metadata: { name: `n${at}`, resourceVersion: '2', labels: { a: 'b' } } });
   const { store, lines } = await stored(
     [],
@@ -147,7 +147,7 @@ it('what is beyond 10 000 is told', async () => {
   expect(lines.join()).toContain('not kept: there are more than 10000');
 });
 
-it('a profile is judged once for each change of what it says, and not when its status changes', async () => {
+it('a profile is validated once for each change of its spec, and not when its status changes', async () => {
   const one = object('payments', { credentials: [CREDENTIAL], routes: [ROUTE] });
   const { store, streams, judgements } = await stored([one]);
   const send = (object: object) => streams[0]?.send({ type: 'MODIFIED', object });
@@ -159,7 +159,7 @@ it('a profile is judged once for each change of what it says, and not when its s
   expect(store.namespaced('team', 'payments')?.state).toBe('invalid');
 });
 
-it('what there is no room for is not judged again while there is none, however often it is listed', async () => {
+it('a profile without room is not validated again while there is none, however often it is listed', async () => {
   const most = Math.floor(MIB / LARGE_SIZE);
   const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE));
   const { store, streams, judgements } = await stored(items);
@@ -182,7 +182,7 @@ it('what there is no room for is not judged again while there is none, however o
   expect(store.namespaced('team', `p${most}`)?.state).toBe('valid');
 });
 
-it('what there was no room for is judged once there is, and takes it', async () => {
+it('a profile without room is validated and kept once there is room', async () => {
   const most = Math.floor(MIB / LARGE_SIZE);
   const items = Array.from({ length: most + 2 }, (_, at) => object(`p${at}`, LARGE));
   const { store, streams } = await stored(items);
@@ -216,7 +216,7 @@ it('a namespace with more labels than 2 KiB has none', async () => {
   expect(store.labels('many')).toBeUndefined();
 });
 
-it('50 000 pods are counted', () => {
+it('up to 50 000 pods are counted', () => {
   const usage = createProfileUsage();
   const pod = (uid: string) => ({
     metadata: {
@@ -233,7 +233,7 @@ it('50 000 pods are counted', () => {
   expect(usage.of([identity]).get(identity)).toMatchObject({ pods: 50_000 });
 });
 
-it('so many are kept that are allowed, and one that is kept already may change', async () => {
+it('items up to the bound are kept, and a kept one may change', async () => {
   const named = (at: number, a = 'b') => ({
     metadata: { name: `n${at}`, resourceVersion: '2', labels: { a } },
   });

@@ -44,7 +44,7 @@ it('hosts with a name come before those with a wildcard, longer before shorter, 
   ]);
 });
 
-it('of hosts that are alike the order is that of the profiles', () => {
+it('equal hosts keep the order of the profiles', () => {
   expect(hostsInOrder({ host: 'a.com', port: 1 }, { host: 'b.com', port: 2 })).toEqual([
     'a.com:1',
     'b.com:2',
@@ -71,7 +71,7 @@ it('routes with a host come before those without, and longer paths before shorte
   ]);
 });
 
-it('TLS of an entry has what its profile says, and nothing that it does not', () => {
+it('an entry has the TLS settings of its own profile only', () => {
   const mounts = {
     authorities: () => '/ca',
     certificate: () => ({ certFile: '/crt', keyFile: '/key' }),

@@ -43,7 +43,7 @@ it('the same profiles and words of a pod are resolved once', () => {
   expect(resolved()).toBe(1);
 });
 
-it('whatever differs is resolved anew: profiles, their order, their generation, the pod, the settings', () => {
+it('other profiles, order, generation, pod or settings are resolved anew', () => {
   const { of, resolved } = counting();
   const [a, b] = [valid('a'), valid('b')];
   of([a, b]);
@@ -56,7 +56,7 @@ it('whatever differs is resolved anew: profiles, their order, their generation, 
   expect(resolved()).toBe(7);
 });
 
-it('so many are kept: who was not asked for longest goes', () => {
+it('resolutions are bounded in number: the one used longest ago goes', () => {
   const { of, resolved } = counting();
   const profile = valid('a');
   const ask = (scope: number) => of([profile], { scope: String(scope) });
@@ -70,7 +70,7 @@ it('so many are kept: who was not asked for longest goes', () => {
   expect(resolved()).toBe(MAX_RESOLUTIONS + 2);
 });
 
-it('so many characters are kept, and of one that is larger than an eighth of them nothing', () => {
+it('resolutions are bounded in characters, and one larger than an eighth is not kept', () => {
   const { of, resolved } = counting();
   const profile = valid('a');
   const ask = (scope: number, characters: number) =>

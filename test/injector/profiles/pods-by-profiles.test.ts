@@ -51,7 +51,7 @@ describe('a pod that names a profile', () => {
     expect(injection.patch).not.toEqual(without.injection.patch);
   });
 
-  it('needs no other annotation, and has nothing of the defaults for others', () => {
+  it('needs no other annotation, and gets none of the default settings', () => {
     const defaults = {
       authUrl: 'https://default',
       secret: 'default',
@@ -68,7 +68,7 @@ describe('a pod that names a profile', () => {
     });
   });
 
-  it('has a sidecar that takes what the profiles come to', async () => {
+  it('has a sidecar with the configuration of its profiles', async () => {
     const { configuration } = injectedBy([PAYMENTS, CRM, HOSTS]);
     const directory = mkdtempSync(join(tmpdir(), 'token-sidecar-profiles-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -83,7 +83,7 @@ describe('a pod that names a profile', () => {
     expect(config.forwardProxy).toMatchObject({ connect: 'intercept', otherHosts: 'pass' });
   });
 
-  it('says by which profiles it was made, and is found by its label', () => {
+  it('names its profiles in an annotation, and is found by its label', () => {
     const { pod } = injectedBy([PAYMENTS, CRM]);
     expect(pod.metadata).toMatchObject({
       annotations: { 'token-sidecar.dev/profiles-in-use': 'TokenProfile/payments@3, TokenProfile/crm' },
@@ -122,7 +122,7 @@ describe('a pod that names a profile', () => {
 });
 
 describe('annotations beside a profile', () => {
-  it('say otherwise', () => {
+  it('override it', () => {
     const annotations = {
       'token-sidecar.dev/secret': 'other',
       'token-sidecar.dev/auth-url': 'https://sso.example.com',
@@ -371,14 +371,14 @@ describe('a ClusterTokenProfile', () => {
     );
   });
 
-  it('tells those whom it does not admit nothing of what is wrong with it', () => {
+  it('does not show its problems to pods that it does not admit', () => {
     const message = refusalBy([
       cluster({ names: ['other'] }, { credentials: [{ ...CREDENTIAL, scop: 'x' }] }),
     ]);
     expect(message).not.toContain('scop');
   });
 
-  it('gives way to the TokenProfile of its name', () => {
+  it('is hidden by a TokenProfile of the same name', () => {
     const { injection } = injectionBy([PAYMENTS, { ...cluster({ names: ['team'] }), name: 'payments' }], {
       annotations: { 'token-sidecar.dev/profile': 'payments' },
     });
@@ -468,7 +468,7 @@ describe('clear text to a provider', () => {
     );
   });
 
-  it('is said, where it is allowed', () => {
+  it('is configured explicitly if it is allowed', () => {
     const { injection } = injectedBy([{ name: 'a', spec }], { defaults: { allowInsecureTokenUrl: true } });
     expect(injection.warnings).toEqual([
       'TokenProfile a: spec.credentials[0].allowInsecureTokenUrl: http carries the client secret in clear',

@@ -25,7 +25,7 @@ it('pods are counted, and those apart that were made by an earlier generation', 
   ).toEqual({ pods: 2, outdatedPods: 1 });
 });
 
-it('of a pod that was made from a file no generation is known: it is not outdated', () => {
+it('a pod that was made from a file has no known generation, and is not outdated', () => {
   expect(
     usedBy(PAYMENTS, 'TokenProfile/payments', 'TokenProfile/payments', 'TokenProfile/payments@1'),
   ).toEqual({

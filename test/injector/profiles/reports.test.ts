@@ -55,7 +55,7 @@ function report(
   return { clock, streams, statuses, lines, writes: () => writes.splice(0) };
 }
 
-it('the leader goes on after a renewal that it was no leader any more when it ended', async () => {
+it('the leader goes on after a renewal that outlasted its leadership', async () => {
   const renewed = Promise.withResolvers<object>();
   let hangs = false;
   const specs: Record<string, object> = { payments: SPEC };
@@ -75,7 +75,7 @@ it('the leader goes on after a renewal that it was no leader any more when it en
   expect(writes()).toEqual(['crm']);
 });
 
-it('one that cannot be written is tried again after 30 s, then after a minute, and holds up no other', async () => {
+it('a status that cannot be written is tried again after 30 s, then after a minute, and delays no other', async () => {
   const { clock, writes, lines } = report({ bad: SPEC, good: SPEC }, ({ path }) =>
     path.includes('/bad/') ? 500 : undefined,
   );
@@ -92,7 +92,7 @@ it('one that cannot be written is tried again after 30 s, then after a minute, a
   expect(lines.filter((line) => line.includes('not written'))[0]).toContain('"name":"bad"');
 });
 
-it('where the API server takes none, five of them ask in five seconds, each time others', async () => {
+it('if the API server refuses all, five different ones are tried in five seconds', async () => {
   const names = Array.from({ length: 12 }, (_, at) => `p${at}`);
   const { clock, writes } = report(Object.fromEntries(names.map((name) => [name, SPEC])), ({ path }) =>
     path.endsWith('/status') ? 503 : undefined,
@@ -103,7 +103,7 @@ it('where the API server takes none, five of them ask in five seconds, each time
   expect(writes()).toEqual(names.slice(5, 10));
 });
 
-it('fifty are written at a time, and those after them next', async () => {
+it('fifty are written at a time, and the next ones after them', async () => {
   const names = Array.from({ length: 120 }, (_, at) => `p${at}`);
   // What was written is not seen yet, as where the watch is behind.
   const { clock, writes } = report(Object.fromEntries(names.map((name) => [name, SPEC])), () => ({}));

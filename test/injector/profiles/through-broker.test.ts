@@ -80,7 +80,7 @@ describe('a pod whose profile is via the broker', () => {
     });
   });
 
-  it('asks by the names that the broker has', () => {
+  it('uses the names of the broker', () => {
     const named = profile({ name: 'orders' });
     for (const written of [profile(), named]) {
       const verdict = judged(written);
@@ -94,7 +94,7 @@ describe('a pod whose profile is via the broker', () => {
     }
   });
 
-  it('has nothing of what proves the client to the provider, nor of what is asked for there', () => {
+  it('has neither client credentials nor grant parameters', () => {
     const { pod, injection } = injectedBy([profile()], TOLD);
     expect(injection.secrets).toEqual([]);
     const text = JSON.stringify(pod);
@@ -110,7 +110,7 @@ describe('a pod whose profile is via the broker', () => {
     expect(text).not.toMatch(/proxy-login|proxy\.example\.com|payments\.example\.com|sso\.internal/);
   });
 
-  it('knows the broker by CAs that it brings itself', () => {
+  it('has the CAs of the broker in its own configuration', () => {
     const { pod } = injectedBy([profile()], TOLD);
     expect(pod.metadata.annotations['token-sidecar.dev/broker-ca']).toBe(PEM);
     expect(pod.spec.volumes).toContainEqual({
@@ -186,7 +186,7 @@ describe('a pod whose profile is via the broker', () => {
     expect(refusalBy([profile({ via: 'sidecar' })], { defaults })).toContain('spec.credentials[0].tls.ca');
   });
 
-  it('is given the CAs that there are when it is made', () => {
+  it('gets the CAs that exist when it is created', () => {
     let current = PEM;
     const broker: BrokerOfPods = { ...BROKER, authorities: { from: 'file', current: () => current } };
     const next = createCertificateAuthority('next').cert;
@@ -220,7 +220,7 @@ describe('a pod is refused', () => {
     );
   });
 
-  it('that brings what the injector writes, CAs of the broker among it', () => {
+  it('that sets an annotation that only the injector writes', () => {
     const { pod } = injectedBy([profile()], TOLD);
     const ofPods = ['inject', 'profile', 'mode', 'status'].map((own) => `token-sidecar.dev/${own}`);
     const written = Object.entries(pod.metadata.annotations).filter(

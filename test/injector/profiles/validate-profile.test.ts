@@ -236,7 +236,7 @@ describe('a profile is invalid', () => {
   });
 });
 
-describe('everything that is wrong with a profile is said at once', () => {
+describe('all problems of a profile are reported together', () => {
   const keysOf = (spec: unknown) => problemsOf(spec).map((problem) => problem.split(': ')[0]);
   const named = (name: string, more: object = {}) => ({ ...CREDENTIAL, name, ...more });
 
@@ -281,7 +281,7 @@ describe('everything that is wrong with a profile is said at once', () => {
     ]);
   });
 
-  it('of the Secret of one credential beside what another one says', () => {
+  it('of the Secret of one credential beside those of another', () => {
     const spec = {
       credentials: [
         named('a', { secret: { name: 'a', keys: { token: 'x' } } }),
@@ -313,7 +313,7 @@ describe('everything that is wrong with a profile is said at once', () => {
     expect(keysOf(JSON.parse(JSON.stringify(spec)))).toEqual([`spec.${key}`]);
   });
 
-  it('and nothing that follows from it', () => {
+  it('without problems that only follow from another', () => {
     const spec = {
       credentials: [named('a'), named('a')],
       routes: [
@@ -412,7 +412,7 @@ describe('a credential via the broker', () => {
     ).toContain(key);
   });
 
-  it('is what service accounts are for', () => {
+  it('is available to service accounts', () => {
     expect(problems(verdictOn({ via: 'sidecar' }, { serviceAccounts: ['checkout'] }))).toMatchObject([
       { key: 'spec.serviceAccounts', value: 'checkout' },
     ]);

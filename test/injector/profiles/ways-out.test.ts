@@ -113,7 +113,7 @@ describe('an egress proxy', () => {
 describe('an output', () => {
   const credential = { ...CREDENTIAL, output: { file: 'kafka', mode: '0440', group: 2000, endpoint: true } };
 
-  it('is purpose enough, and leaves the token in memory that the containers of the app mount', async () => {
+  it('is enough without a route, and is a volume in memory that the containers of the app mount', async () => {
     const { configuration, pod } = injectedBy([{ name: 'payments', spec: { credentials: [credential] } }]);
     const { credentials, tokenEndpoint } = await understood(configuration);
     expect(credentials[0]?.output).toEqual({
@@ -165,7 +165,7 @@ describe('an output', () => {
     expect(problems.some((problem) => problem.startsWith(key))).toBe(true);
   });
 
-  it('is the operator’s to allow where hosts are limited: the app could take the token anywhere', () => {
+  it('must be allowed by the operator if hosts are limited, since the app could send the token anywhere', () => {
     const spec = { credentials: [credential], namespaces: { names: ['team'] } };
     const own = { kind: 'ClusterTokenProfile' as const, name: 'payments', spec };
     const refused = 'payments: spec.credentials[0].output: expected nothing, where the operator limits hosts';
@@ -180,7 +180,7 @@ describe('an output', () => {
     }
   });
 
-  it('of a name by which another file is replaced is refused', () => {
+  it('with the name of another file is refused', () => {
     const spec = {
       credentials: ['kafka', '.kafka.incoming'].map((file, index) => ({
         ...CREDENTIAL,
@@ -193,7 +193,7 @@ describe('an output', () => {
     ]);
   });
 
-  it('of a static token, the Secret itself, is none of a tenant’s where both lists are there', () => {
+  it('of a static token, the Secret itself, is refused to a tenant if both lists exist', () => {
     const secret = { name: 'of-somebody-else', keys: { token: 'password' } };
     const spec = {
       credentials: [{ grant: 'static', static: { tokenFile: 'token' }, secret, output: { file: 'x' } }],

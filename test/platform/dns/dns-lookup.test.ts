@@ -95,7 +95,7 @@ describe('a name', () => {
     await expect(find(API)).rejects.toMatchObject({ code, message });
   });
 
-  it('that nobody is there to be asked for is not a host that refuses', async () => {
+  it('fails as a lookup, not as a refused connection, without a DNS server', async () => {
     const resolver = new Resolver({ timeout: 200, tries: 1 });
     resolver.setServers([`127.0.0.1:${await freePort()}`]);
     const searchList = { domains: [], ndots: 1 };
@@ -123,7 +123,7 @@ describe('a short name', () => {
     expect(asked).not.toContain('A api.payments');
   });
 
-  it('is itself where none of them has it, be it that a server would not say', async () => {
+  it('stands for itself if no domain has it, also if a server refuses', async () => {
     const { find } = await resolving(
       {
         [`${API}.shop.svc.cluster.local`]: { rcode: 'SERVFAIL' },
@@ -134,7 +134,7 @@ describe('a short name', () => {
     expect(await find(API)).toEqual(['192.0.2.1']);
   });
 
-  it('is an error where a server does not answer: the next name might be another host', async () => {
+  it('is an error if a server does not answer: the next name could be another host', async () => {
     const { find } = await resolving(
       { [`${API}.shop.svc.cluster.local`]: { silent: true }, [API]: { addresses: ['192.0.2.1'] } },
       { searchList },
@@ -200,7 +200,7 @@ describe('an answer', () => {
     expect(asked).toHaveLength(4);
   });
 
-  it('that there is nothing of one family counts as any other', async () => {
+  it('that a family has no address is kept, too', async () => {
     const { find, asked, clock } = await resolving({ [API]: { addresses: ['192.0.2.1'], ttl: 300 } });
     await find(API);
     await clock.advance(MAX_KEPT_MS - 1);
@@ -215,7 +215,7 @@ describe('an answer', () => {
     expect(await find(API)).toEqual(['192.0.2.1']);
   });
 
-  it('is forgotten where too many came after it', async () => {
+  it('is forgotten if too many came after it', async () => {
     const names = Array.from({ length: MAX_KEPT + 1 }, (_, index) => `n${index}.example.com`);
     const { find, asked } = await resolving(
       Object.fromEntries(names.map((name) => [name, { addresses: ['192.0.2.1'], ttl: 60 }])),
@@ -228,7 +228,7 @@ describe('an answer', () => {
   });
 });
 
-it('other names than the captured are looked up as ever', async () => {
+it('names that are not captured are looked up as usual', async () => {
   const { lookup, asked } = await resolving({ [API]: { addresses: ['192.0.2.1'] } });
   const both = exceptFor(new Set([API]), lookup);
   const found = (name: string) =>

@@ -91,7 +91,7 @@ it('is read by the request after one that the server has refused with 401', asyn
   expect(await sent()).toBe('two');
 });
 
-it('is not replaced by one of before where its file is gone', async () => {
+it('stays if its file is gone', async () => {
   const { clock, sent, request, tokenFile } = await start();
   expect(await sent()).toBe('one');
   await rm(tokenFile);

@@ -102,7 +102,7 @@ const LIMITS: Readonly<Record<string, FairQueueLimits>> = {
 };
 
 describe('a fair queue', () => {
-  it.each(Object.entries(LIMITS))('with %s gives the turns that lists would', async (_, limits) => {
+  it.each(Object.entries(LIMITS))('with %s gives the turns that plain lists would', async (_, limits) => {
     await fc.assert(
       fc.asyncProperty(sequence, async (steps) => {
         const clock = new ManualClock(() => Promise.resolve());
@@ -152,7 +152,7 @@ describe('a fair queue', () => {
     );
   });
 
-  it('that does not tell parties apart spares no place', async () => {
+  it('without parties keeps no place free', async () => {
     const queue = new FairQueue(new ManualClock(), {
       ...LIMITS['one at a time'],
       atOnce: 2,
@@ -164,7 +164,7 @@ describe('a fair queue', () => {
   });
 });
 
-it('a fair ring passes over those that may not have their turn, which keep it', () => {
+it('a fair ring skips those that may not run, and they keep their turn', () => {
   const ring = new FairRing<string>();
   for (const entry of ['a1', 'a2', 'b1', 'c1']) ring.add(entry[0], entry);
   expect(ring.next((party) => party !== 'a')).toBe('b1');
@@ -172,7 +172,7 @@ it('a fair ring passes over those that may not have their turn, which keep it', 
   expect(ring.size).toBe(0);
 });
 
-it('a fair ring has, after each of 200 steps and more, what lists have: of all, and of the party with the most', () => {
+it('a fair ring equals plain lists after each of 200 and more steps', () => {
   const change = fc.record({ party, adds: fc.boolean(), which: fc.nat(50) });
   fc.assert(
     fc.property(fc.array(change, { minLength: 200, maxLength: 300 }), (steps) => {

@@ -104,7 +104,7 @@ it('a token bucket whose rate changes keeps what is left, as far as the new burs
   expect(bucket.waitMs(0)).toBe(1000);
 });
 
-it('no more buckets are remembered than may be: the one used longest ago is full again', () => {
+it('buckets are bounded in number: the one used longest ago starts full again', () => {
   const buckets = new TokenBuckets({ burst: 1, perSecond: 1 }, 2);
   for (const name of ['a', 'b']) buckets.take(name, 0);
   expect(buckets.take('a', 0)).toBe(false);
@@ -113,7 +113,7 @@ it('no more buckets are remembered than may be: the one used longest ago is full
   expect([buckets.waitMs('a', 0), buckets.waitMs('b', 0)]).toEqual([1000, 0]);
 });
 
-it('full buckets are forgotten, up to the first that is not', () => {
+it('full buckets are forgotten, up to the first one that is not full', () => {
   const buckets = new TokenBuckets({ burst: 2, perSecond: 1 }, 100);
   for (const name of ['a', 'b', 'c']) buckets.take(name, 0);
   buckets.take('b', 0);

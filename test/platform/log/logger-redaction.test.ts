@@ -68,7 +68,7 @@ it('what is logged stays as it was', () => {
   expect(facts).toEqual({ grant: { token: SECRET } });
 });
 
-it('an object that says by itself what is printed of it is believed, and its secrets are left out', () => {
+it('an object with toJSON is printed by it, without its secrets', () => {
   class Grant {
     readonly token = SECRET;
     readonly key = SECRET;
@@ -88,7 +88,7 @@ it('an object that says by itself what is printed of it is believed, and its sec
   expect(lines[0]).not.toContain(SECRET);
 });
 
-it('an object that fails to say what is printed of it holds no line back', () => {
+it('an object whose toJSON throws does not lose the line', () => {
   const { log, lines } = captureLog();
   const failing = {
     key: SECRET,

@@ -136,7 +136,7 @@ it('a directory that may not be read is looked at within a second of being opene
   expect(modes).toEqual([{ by: 'polling', code: 'EACCES' }, { by: 'notification' }]);
 });
 
-describe('a system that gives no watch', () => {
+describe('a system without file watches', () => {
   it.each(['EMFILE', 'ENOSPC'])(
     '(%s) is told once, polled, and taken when it gives one again',
     async (code) => {

@@ -24,7 +24,7 @@ it.each([
   expect(addressesInTurn(of(found))).toEqual(of(tried));
 });
 
-it('no more than a few are tried, of both families', () => {
+it('only a few addresses are tried, of both families', () => {
   const four = Array.from({ length: 100 }, (_, index) => `192.0.2.${index}`);
   const tried = addressesInTurn(of([...four, '2001:db8::1']));
   expect(tried).toHaveLength(MAX_ADDRESSES);

@@ -37,7 +37,7 @@ it('one answer begins in a turn, of one address after the other', async () => {
   expect(outcomes).toEqual(['a1 in 0', 'a2 in 1', 'a3 in 2', 'b1 in 3', 'c1 in 4', 'a4 in 5', 'b2 in 6']);
 });
 
-it('whoever asks when nobody waits need not wait', async () => {
+it('an answer does not wait if no other waits', async () => {
   const { ask, outcomes, turns } = asking();
   ask('a1');
   await Promise.resolve();
@@ -48,7 +48,7 @@ it('whoever asks when nobody waits need not wait', async () => {
   expect(outcomes).toEqual(['a1 in 0', 'a2 in 3']);
 });
 
-it('whoever leaves takes no turn', async () => {
+it('an answer that is given up takes no turn', async () => {
   const { ask, outcomes, turns } = asking();
   ask('a1');
   const left = [ask('b1'), ask('a2')];

@@ -92,7 +92,7 @@ async function echoOf(socket: Socket, word: string): Promise<string> {
   return chunk.toString();
 }
 
-it('this Node keeps the parts where they are looked for', () => {
+it('this Node has the internals where they are expected', () => {
   expect(findTakeOver()).toBeDefined();
   expect(findTakeOver({})).toBeUndefined();
 });
@@ -152,7 +152,7 @@ describe.each(['TCP', 'TLS'] as const)('over %s', (kind) => {
     expect(error).toMatchObject({ code: 'ENOTFOUND' });
   });
 
-  it('one that is given up while it waits for its addresses, or for their answer, leaves nothing', async () => {
+  it('a connection that is given up during the lookup or the handshake leaves nothing', async () => {
     const { port, accepted } = await startEcho(kind);
     const asked = Promise.withResolvers<() => void>();
     const waiting = dial(kind, {
@@ -177,7 +177,7 @@ describe.each(['TCP', 'TLS'] as const)('over %s', (kind) => {
     expect(accepted).toEqual([]);
   });
 
-  it('one that is given up in the turn in which an address answers stays given up', async () => {
+  it('a connection that is given up in the turn of an answer stays given up', async () => {
     const { port } = await startEcho(kind);
     let attempts = 0;
     const given = Promise.withResolvers<void>();
@@ -201,7 +201,7 @@ describe.each(['TCP', 'TLS'] as const)('over %s', (kind) => {
     expect(racing.destroyed).toBe(true);
   });
 
-  it('on a Node without the parts, addresses are tried one after the other', async () => {
+  it('on a Node without those internals, addresses are tried one after the other', async () => {
     const { port } = await startEcho(kind);
     const means = { clock: systemClock, takeOver: undefined };
     const socket = dial(kind, { port, lookup: finding(CLOSED, GOOD) }, means);
@@ -326,7 +326,7 @@ describe('the name that TLS asks for', () => {
   });
 });
 
-it('a session is told, and resumed, where there was more than one address', async () => {
+it('a TLS session is reported and resumed if the name has several addresses', async () => {
   const { port } = await startEcho('TLS');
   const secured = async (session?: Buffer) => {
     const socket = dial('TLS', { port, lookup: finding(CLOSED, GOOD), session }) as TLSSocket;

@@ -72,7 +72,7 @@ it('addresses of another family, or one in place of all, are another lookup', ()
   expect(asked).toHaveLength(4);
 });
 
-it('what one of those who wait throws keeps nothing from the others', async () => {
+it('an exception of one waiting caller does not affect the others', async () => {
   const { lookup, answer } = heldLookup();
   const lookups = new SharedLookups(lookup, BOUNDS);
   const thrown = Promise.withResolvers<unknown>();
@@ -176,7 +176,7 @@ describe('names that no server answers for', () => {
   const names = (count: number): Set<string> =>
     new Set(Array.from({ length: count }, (_, index) => `hung-${index}.example.com`));
 
-  it.each([1, 2, 4, 8])('keep no other name, if they are %i', async (count) => {
+  it.each([1, 2, 4, 8])('do not delay other names, if they are %i', async (count) => {
     const hung = names(count);
     const { askAll, isAskedAtOnce } = silentFor(hung);
     for (let times = 0; times < 20; times++) {
@@ -200,7 +200,7 @@ describe('names that no server answers for', () => {
     }
   });
 
-  it('are names as any other from their next answer on', async () => {
+  it('count as other names from their next answer on', async () => {
     const hung = names(2 * BOUNDS.late);
     const { asked, ask, askAll, clock } = silentFor(hung);
     await askAll(hung);
@@ -215,7 +215,7 @@ describe('names that no server answers for', () => {
     expect(asked).toEqual(all);
   });
 
-  it('cost their own party alone, if those of one party never end', async () => {
+  it('harm only their own caller, if they never end', async () => {
     const hung = names(1000);
     const { ask, asked, isAskedAtOnce, clock } = silentFor(hung);
     for (let times = 0; times < 10; times++) {

@@ -59,7 +59,7 @@ describe('a race between the addresses of a name', () => {
     expect(attempts).toHaveLength(1);
   });
 
-  it('goes on at once where an address fails, and gives the next its whole time', async () => {
+  it('goes on at once if an address fails, and gives the next its whole time', async () => {
     const { clock, attempts, fail } = racing();
     await clock.advance(ATTEMPT_DELAY_MS - 1);
     fail(0, 'ENETUNREACH');

@@ -47,6 +47,6 @@ it.each(['gateway/program', 'sidecar/program', 'admin/serve-until-shutdown'])(
   },
 );
 
-it.each(['broker', 'injector'])('is what %s asks for, by way of serving until shutdown', async (name) => {
+it.each(['broker', 'injector'])('is used by %s', async (name) => {
   expect(await source(`${name}/program.ts`)).toContain('serveUntilShutdown(config, context,');
 });

@@ -72,7 +72,7 @@ it('tells the life of the certificate that ends, whatever else is in the file', 
   ]);
 });
 
-it('what is no certificate says nothing', async () => {
+it('a file without a certificate has no series', async () => {
   const broken = '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n';
   metrics.inUse({ route: 'api' }, 'caFile', 'trust', broken);
   metrics.inUse({ route: 'api' }, 'certFile', 'identity', '');
@@ -80,7 +80,7 @@ it('what is no certificate says nothing', async () => {
   expect(await series()).toEqual([]);
 });
 
-it('a file that cannot be read for a fault is told of, and the others and later ones are told', async () => {
+it('a file whose reading fails is logged, and other and later files are reported', async () => {
   metrics.inUse({ route: 'api' }, 'caFile', 'trust', undefined as unknown as string);
   metrics.inUse({ route: 'api' }, 'certFile', 'identity', short);
   const ofCertFile = `${NAME}{route="api",file="certFile"} ${endOf(short)}`;
