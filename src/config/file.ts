@@ -6,11 +6,12 @@ import { readConfigText } from '../platform/files/bounded-file.ts';
 import { MASK, redactedValue } from '../platform/log/redacted-text.ts';
 import type { Problem, ProblemCode } from '../platform/problems.ts';
 import { nextTurn } from '../platform/time/async.ts';
+import { correctedValue } from './corrections.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import type { SourceText } from './source-text.ts';
 import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './values.ts';
-import { parseShortJson, parseYaml } from './yaml.ts';
+import { BYTE_ORDER_MARK, parseShortJson, parseYaml } from './yaml.ts';
 
 /** Each round finds at least one mistake. */
 const MAX_ROUNDS = 200;
@@ -51,7 +52,8 @@ export async function readConfigFile(
 }
 
 /** @param path for messages. */
-export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileResult> {
+export async function parseConfig(given: string, path: string, problems: Problem[]): Promise<FileResult> {
+  const text = given.startsWith(BYTE_ORDER_MARK) ? given.slice(1) : given;
   const short = await readShortJson(text);
   if (short !== undefined) {
     // Parsed only for the places of problems.
@@ -221,8 +223,6 @@ function shapeOf(schema: v.GenericSchema): SchemaShape {
 /** They judge the kind of a value, not its content. */
 const OF_KINDS = new Set(['string', 'number', 'boolean', 'array', 'record', 'strict_object', 'union']);
 
-const YES_AND_NO = 'Write true or false without quotes: in YAML 1.2 yes, no, on and off are text.';
-
 /** They belong in the mounted Secret. */
 const SECRET_NAMES = /secret|password|passwd|private_?key$|^token$|api_?key/i;
 
@@ -256,15 +256,25 @@ function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Pr
     expected: issue.message,
     code: codeFor(issue),
   };
-  const remedy = remedyFor(issue);
+  const remedy = remedyFor(path, issue);
   return remedy === undefined ? described : { ...described, remedy };
 }
 
-function remedyFor({ type, input, message }: v.BaseIssue<unknown>): string | undefined {
-  if (message === 'true or false' && typeof input === 'string') return YES_AND_NO;
+function remedyFor(path: readonly v.IssuePathItem[], issue: v.BaseIssue<unknown>): string | undefined {
+  const { type, input, message } = issue;
   if (input === null) return 'Write a value behind the colon, or remove the line.';
-  const isQuotable = ['number', 'boolean'].includes(typeof input) && codeOfExpectation(message) === undefined;
-  return type === 'string' && isQuotable ? 'Put quotes around it: without them it is no text.' : undefined;
+  const name = path.at(-1)?.key;
+  const corrected = typeof name === 'string' ? correctedValue(name, issue) : undefined;
+  const write = corrected === undefined ? undefined : `Write ${String(name)}: ${corrected}`;
+  if (message === 'true or false' && typeof input === 'string') {
+    return `${write ?? 'Write true or false'}, without quotes: in YAML 1.2 yes, no, on and off are text.`;
+  }
+  if (type === 'string' && write === undefined && ['number', 'boolean'].includes(typeof input)) {
+    return codeOfExpectation(message) === undefined
+      ? 'Put quotes around it: without them it is no text.'
+      : undefined;
+  }
+  return write === undefined ? undefined : `${write}.`;
 }
 
 /** `a text`, `a list` */

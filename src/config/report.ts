@@ -13,10 +13,8 @@ const MAX_SHOWN = 50;
 
 export function reportProblems(problems: readonly Problem[], { colour }: { colour: boolean }): string {
   const paint = colour ? COLOURED : PLAIN;
-  const shown = [...problems]
-    .sort(byPlace)
-    .slice(0, MAX_SHOWN)
-    .map((problem) => describe(problem, paint));
+  const kinds = Map.groupBy([...problems].sort(byPlace).slice(0, MAX_SHOWN), kindOf);
+  const shown = [...kinds.values()].map((alike) => describe(alike, paint));
   const [first] = problems;
   const code = first === undefined ? 'CODE' : codeOf(first);
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
@@ -29,14 +27,29 @@ function byPlace({ place: a }: Problem, { place: b }: Problem): number {
   return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }
 
-function describe(problem: Problem, paint: Paint): string {
+/** Problems with the same words are one with several places. */
+function kindOf(problem: Problem): string {
+  const { key, value, expected, place } = problem;
+  const isOfText = place !== undefined && key.startsWith(`${place.file}:`);
+  return JSON.stringify(isOfText ? [key] : [codeOf(problem), expected, remedyOf(problem), value]);
+}
+
+/** Further keys are only counted. */
+const MAX_KEYS = 5;
+
+function describe(alike: readonly Problem[], paint: Paint): string {
+  const [problem] = alike as readonly [Problem];
   const { place } = problem;
   const isOfText = place !== undefined && problem.key === `${place.file}:${place.line}:${place.column}`;
-  const what = isOfText ? `expected ${problem.expected}` : describeProblem(problem);
+  const keys = alike.slice(0, MAX_KEYS).map(({ key }) => key);
+  const more = alike.length > MAX_KEYS ? ` and ${alike.length - MAX_KEYS} more` : '';
+  const key = `${keys.join(', ')}${more}`;
+  const what = isOfText ? `expected ${problem.expected}` : describeProblem({ ...problem, key });
   const head = `${paint(['red', 'bold'], `error[${codeOf(problem)}]`)}: ${paint('bold', what)}`;
-  const margin = place === undefined ? 0 : String(place.line).length;
+  const places = alike.flatMap((one) => [one.earlier, one.place].filter((at) => at !== undefined));
+  const margin = Math.max(0, ...places.map(({ line }) => String(line).length));
   const remedy = `${' '.repeat(margin + 1)}${paint('blue', '=')} ${remedyOf(problem)}`;
-  return [head, ...(place === undefined ? [] : frame(place, margin, paint)), remedy].join('\n');
+  return [head, ...places.flatMap((at) => frame(at, margin, paint)), remedy].join('\n');
 }
 
 function frame(
@@ -49,7 +62,7 @@ function frame(
   return [
     `${empty}${paint('blue', '-->')} ${file}:${line}:${column}`,
     `${empty} ${bar}`,
-    `${paint('blue', String(line))} ${bar} ${text}`,
+    `${paint('blue', String(line).padStart(margin))} ${bar} ${text}`,
     `${empty} ${bar} ${' '.repeat(from)}${paint(['red', 'bold'], '^'.repeat(length))}`,
   ];
 }

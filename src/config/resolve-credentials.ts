@@ -23,9 +23,11 @@ export function resolveCredentials(
   problems: Problem[],
 ): Keyed<CredentialConfig>[] {
   const entries = keyed<CredentialEntry>('credentials', file.credentials);
-  const isUsed = entries.length === 0 || users.some(({ entry }) => entry.credential === DEFAULT_NAME);
+  const isUsed = users.some(({ entry }) => entry.credential === DEFAULT_NAME);
+  const isGiven = (given['auth-url'] ?? given['token-url']) !== undefined;
+  const isDescribed = entries.length === 0 || (isUsed && isGiven);
   const isNamed = !entries.some(({ key }) => isDoubtful(problems, key, 'name'));
-  if (isUsed && isNamed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
+  if (isDescribed && isNamed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
     entries.push({ key: MADE_UP_KEY, entry: { name: DEFAULT_NAME } });
   }
   if (isNamed && !isDoubtful(problems, 'credentials')) checkEffect(entries, given, problems);
@@ -110,9 +112,14 @@ export function checkCredentials(
   if (declared.some(({ key }) => isDoubtful(problems, key, 'name')) || isDoubtful(problems, 'credentials'))
     return;
   const names = [...new Set([...declared, ...credentials].map(({ entry }) => entry.name))];
+  const isDefaultMissing = declared.length > 0 && !names.includes(DEFAULT_NAME);
   for (const { key, entry } of users) {
-    // Reported if it could not be resolved.
-    if (names.includes(entry.credential) || entry.credential === DEFAULT_NAME) continue;
+    if (names.includes(entry.credential)) continue;
+    if (entry.credential === DEFAULT_NAME) {
+      // Without an entry in the file it was reported as missing in the environment.
+      if (isDefaultMissing) problems.push(withoutCredential(key, names));
+      continue;
+    }
     problems.push({
       key: `${key}.credential`,
       value: entry.credential,
@@ -120,6 +127,24 @@ export function checkCredentials(
       code: 'unknown_credential',
     });
   }
+}
+
+/** @param key of an entry of the file, or of the flag or variable that names an upstream or hosts. */
+function withoutCredential(key: string, names: readonly string[]): Problem {
+  const [first, ...others] = names;
+  const list = names.join(', ');
+  const instead = ['TOKEN_SIDECAR_AUTH_URL', 'TOKEN_SIDECAR_TOKEN_URL'];
+  if (!key.endsWith(']')) {
+    const expected = `a credential named default beside it: the file has ${list}`;
+    const remedy = 'Name a credential default, or move the setting into the file, where it can name one.';
+    return { key, expected, code: 'missing_value', instead, remedy };
+  }
+  return {
+    key: `${key}.credential`,
+    expected: `the name of a credential, as none is called default: ${list}`,
+    instead,
+    remedy: `Write credential: ${first}${others.length === 0 ? '' : ', or another of these names'}.`,
+  };
 }
 
 /** A request's own token that is exchanged must have no other use. */

@@ -9,6 +9,7 @@ import { SidecarError } from '../platform/errors.ts';
 import { MASK, redactedValue } from '../platform/log/redacted-text.ts';
 import type { Problem } from '../platform/problems.ts';
 import type { CertificateFiles } from '../platform/tls/certificate-files.ts';
+import { correctedText } from './corrections.ts';
 import { didYouMean, nearestName } from './suggestion.ts';
 import { codeOfExpectation, type ValueFormat } from './values.ts';
 
@@ -133,9 +134,22 @@ export function readValue<T>(
   if (parsed === undefined) {
     const { expected } = format;
     const code = codeOfExpectation(expected);
-    problems.push({ key: value.key, value: value.text, expected, ...(code === undefined ? {} : { code }) });
+    const corrected = correctedText(value.text, expected, value.key);
+    problems.push({
+      key: value.key,
+      value: value.text,
+      expected,
+      ...(code === undefined ? {} : { code }),
+      ...(corrected === undefined ? {} : { remedy: `Write ${written(value.key, corrected)}.` }),
+    });
   }
   return parsed;
+}
+
+/** As on a command line, in the environment, or in a file. */
+function written(key: string, text: string): string {
+  if (key.startsWith('--')) return `${key} ${text}`;
+  return key.startsWith(PREFIX) ? `${key}=${text}` : `${key.split('.').at(-1)}: ${text}`;
 }
 
 export function describeSettings(settings: Settings): string {

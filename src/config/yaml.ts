@@ -1,6 +1,6 @@
 /** Parses YAML and JSON in parts, while requests are served. */
 
-import type { Alias, CST, Document, YAMLParseError } from 'yaml';
+import type { Alias, CST, Document, Scalar, YAMLParseError } from 'yaml';
 import type { Place, Problem, ProblemCode } from '../platform/problems.ts';
 import { nextTurn, yieldEvery } from '../platform/time/async.ts';
 import { SourceText } from './source-text.ts';
@@ -20,7 +20,6 @@ const ANCHOR = 'an anchor of this name before it, or quotes around text that beg
 const DEEPEST = 200;
 
 const CODES: Readonly<Record<string, ProblemCode>> = {
-  DUPLICATE_KEY: 'duplicate_key',
   TAB_AS_INDENT: 'tab_indentation',
   BAD_ALIAS: 'unknown_alias',
   RESOURCE_EXHAUSTION: 'too_deep',
@@ -40,11 +39,23 @@ export async function parseYaml(
   // Only a sidecar with a file loads the parser.
   const { isAlias, visit } = await import('yaml');
   const source = new SourceText(path, text, (key) => keys.has(key));
-  const report = (at: Place, code: ProblemCode, expected: string): void => {
-    problems.push({ key: `${at.file}:${at.line}:${at.column}`, expected, code, place: at });
+  const report = (at: Place, code: ProblemCode, expected: string, more: Partial<Problem> = {}): void => {
+    problems.push({ key: `${at.file}:${at.line}:${at.column}`, expected, code, place: at, ...more });
   };
 
   const odd = NOT_TEXT.exec(text);
+  if (odd !== null && UTF_16.test(text)) {
+    const expected = 'text in UTF-8, and this begins with the byte order mark of UTF-16';
+    const remedy = 'Save the file as UTF-8, by your editor or iconv -f utf-16 -t utf-8.';
+    report(source.amongUnknown(0), 'file_not_text', expected, { remedy });
+    return undefined;
+  }
+  if (odd?.[0] === BYTE_ORDER_MARK) {
+    const expected = 'text without a byte order mark (U+FEFF) in it';
+    const remedy = 'Delete the invisible character at this place: files that were joined leave it.';
+    report(source.at(odd.index), 'file_not_text', expected, { remedy });
+    return undefined;
+  }
   if (odd !== null) {
     const number = (odd[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
     report(source.at(odd.index), 'file_not_text', `text in UTF-8 instead of the character U+${number}`);
@@ -66,15 +77,17 @@ export async function parseYaml(
   if (document.errors.length > 0) {
     for (const error of worthReporting(document.errors)) {
       const [from, end] = error.pos;
-      const to =
-        error.code === 'DUPLICATE_KEY'
-          ? from + (/^\S+?(?=\s*:|$)/m.exec(text.slice(from))?.[0].length ?? 1)
-          : end;
-      report(
-        source.amongUnknown(from, to),
-        codeFor(error, text),
-        expectedYaml('valid YAML or JSON', error.code),
-      );
+      if (error.code === 'DUPLICATE_KEY') {
+        const to = from + (/^\S+?(?=\s*:|$)/m.exec(text.slice(from))?.[0].length ?? 1);
+        const before = keyBefore(document, from, visit);
+        const earlier = before === undefined ? undefined : source.amongUnknown(...before);
+        const where = earlier === undefined ? '' : `, but this one is in line ${earlier.line}, too`;
+        const more = earlier === undefined ? {} : { earlier };
+        report(source.amongUnknown(from, to), 'duplicate_key', `each key once${where}`, more);
+        continue;
+      }
+      const expected = expectedYaml('valid YAML or JSON', error.code);
+      report(source.amongUnknown(from, end), codeFor(error, text), expected);
     }
     return undefined;
   }
@@ -94,6 +107,26 @@ export async function parseYaml(
     report(source.at(...at), 'too_many_aliases', `at most ${MAX_ALIASES} aliases in all that they stand for`);
     return undefined;
   }
+}
+
+/** Where the key at an offset stands before, in the same mapping. */
+function keyBefore(
+  document: Document.Parsed,
+  offset: number,
+  visit: typeof import('yaml').visit,
+): [number, number] | undefined {
+  let found: [number, number] | undefined;
+  visit(document, {
+    Map(_key, { items }) {
+      const keys = items.map(({ key }) => key as Scalar);
+      const own = keys.find((key) => key.range?.[0] === offset);
+      if (own === undefined) return undefined;
+      const first = keys.find(({ value }) => value === own.value);
+      if (first !== undefined && first !== own) found = rangeOf(first.range);
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 function rangeOf(range: Alias['range']): [number, number] {
@@ -158,9 +191,15 @@ async function parseInParts(text: string): Promise<Document.Parsed> {
   return document as Document.Parsed;
 }
 
-/** Control characters, or no UTF-8. */
+/** May begin a file. */
+export const BYTE_ORDER_MARK = '\uFEFF';
+
+/** Control characters, a byte order mark, or no UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
+const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFEFF\uFFFD]/;
+
+/** Read as UTF-8. Every second byte of its letters is 0. */
+const UTF_16 = /^\uFFFD\uFFFD(?:[^\0]\0|\0)/;
 
 /**
  * Compact JSON, as the injector writes it. YAML's parser costs a start 20 ms and 2 MB. A duplicate key is

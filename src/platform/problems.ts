@@ -19,6 +19,8 @@ export interface Problem {
   /** Any of them would replace a missing one. */
   readonly instead?: readonly string[];
   readonly place?: Place;
+  /** Where the same stands before. */
+  readonly earlier?: Place;
 }
 
 export interface Place {

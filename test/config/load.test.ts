@@ -695,7 +695,7 @@ routes:
     [
       'a key twice',
       'listen: a:1\nlisten: a:2',
-      /:2:1: expected valid YAML or JSON: each key once \(DUPLICATE_KEY\)$/,
+      /:2:1: expected each key once, but this one is in line 1, too$/,
     ],
     ['two keys on a line', 'admin: listen: x', /: one key to a line, .* \(BLOCK_AS_IMPLICIT_KEY\)$/],
     ['indentation by tabs', 'admin:\n\tlisten: x', /: indentation by spaces \(TAB_AS_INDENT\)$/],

@@ -23,7 +23,7 @@ interface Mistake {
 const USUAL = 'token-sidecar check --config token-sidecar.yaml';
 
 /** Characters that a document cannot show. */
-const WRITTEN_AS = { '␀': '\0', '␍': '\r', '␇': '\x07' } as const;
+const WRITTEN_AS = { '␀': '\0', '␍': '\r', '␇': '\x07', '␟': '\uFEFF' } as const;
 
 function readMistakes(text: string): { readonly head: string; readonly mistakes: readonly Mistake[] } {
   const [head = '', ...sections] = text.split(/^## /m);
@@ -45,7 +45,7 @@ async function messageOf({ file, started }: Mistake): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'mistake-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   if (file !== undefined) {
-    const text = file[1].replace(/[␀␍␇]/g, (sign) => WRITTEN_AS[sign as keyof typeof WRITTEN_AS]);
+    const text = file[1].replace(/[␀␍␇␟]/g, (sign) => WRITTEN_AS[sign as keyof typeof WRITTEN_AS]);
     writeFileSync(join(directory, `token-sidecar.${file[0]}`), text);
   }
   const words = [...started.matchAll(/(?:[^\s']|'[^']*')+/g)].map(([word]) => word.replaceAll("'", ''));
