@@ -30,8 +30,9 @@ export function checkReference(generated: string, sample: string): string {
     generated,
     '',
     '`token-sidecar check` takes each step of the sidecar, and says whether it works and, if not, what to do. It changes nothing. It asks for one',
-    'token of each credential, opens connections, and sends an upstream a request only if `--probe` gives a path. It prints no token, secret',
-    'or client id. Flags: [command-line.md](command-line.md#check).',
+    'token of each credential, opens connections, and sends an upstream a request only if `--probe` gives a path. If tokens of requests are',
+    'exchanged, it sends a made-up token, to see whether the provider takes the client. It prints no token, secret or client id.',
+    'Flags: [command-line.md](command-line.md#check).',
     '',
     'Beside a running sidecar, with its settings and its network:',
     '',
@@ -44,22 +45,27 @@ export function checkReference(generated: string, sample: string): string {
     'It ends with 0 if nothing fails, else with the status of what to mend first: 78 configuration, 77 credentials rejected, 69 provider or',
     'upstream unavailable. Warnings leave it at 0. Failures of a credential that has `required: false` are warnings.',
     '',
-    '`--json` prints `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }` with the verdicts `ok`, `warning` and',
+    '`--json` prints `{ "findings": [{ "step", "subject"?, "what", "verdict", "detail", "remedy"?, "failure"? }] }` with the verdicts `ok`, `warning` and',
     '`failure`. Names of steps stay as they are from one version to the next.',
     '',
     'Each connection has the bound of the sidecar (`timeouts.connect` of a route, `timeouts.request` of a credential), all steps together have',
     '`--check-timeout`. Steps with \\* run with `--offline` too.',
     '',
-    'Two credentials, two routes, each with a mistake, and `--probe payments=/health` (lines that say `ok` are left out):',
+    'Two credentials, two routes, each with a mistake, and `--probe payments=/health` (lines that say `ok` are left out).',
+    'The word in brackets is for `token-sidecar explain`:',
     '',
     '```text',
-    sample
-      .trimEnd()
-      .split('\n')
-      .filter((line) => !line.startsWith('ok '))
-      .join('\n'),
+    withoutOk(sample),
     '```',
     '',
     ...tables,
   ].join('\n');
+}
+
+/** Headings with nothing else are left out, too. */
+function withoutOk(sample: string): string {
+  const parts = sample.trimEnd().split('\n\n');
+  const odd = parts.slice(0, -1).map((part) => part.split('\n').filter((line) => !line.startsWith('ok ')));
+  const shown = odd.filter(({ length }) => length > 1).map((lines) => lines.join('\n'));
+  return [...shown, parts.at(-1)].join('\n\n');
 }

@@ -18,7 +18,7 @@ export function codeReference(generated: string): string {
     '',
     generated,
     '',
-    '`token-sidecar explain CODE` says the same, with examples. Codes stay as they are from one version to the next.',
+    '`token-sidecar explain CODE` says the same, with examples, and explains the [steps of check](check.md). Codes stay as they are from one version to the next.',
     '',
     `## ${errors.title}`,
     '',

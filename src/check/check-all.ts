@@ -1,5 +1,5 @@
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../config/address-conflicts.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, CredentialConfig } from '../config/config.ts';
 import { policiesOf } from '../config/entries.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
 import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
@@ -24,9 +24,12 @@ export async function checkAll(
     checkUpstream(one, config, tokens.get(one.policy.credential), examination),
   );
   return [
-    ...checkConfiguration(config),
+    about(undefined).ok('configuration', described(config)),
     ...listeners,
-    ...credentials.flatMap((each) => each.findings),
+    ...credentials.flatMap(({ findings }, index) => [
+      ...checkUse(config, config.credentials[index]),
+      ...findings,
+    ]),
     ...upstreams.flat(),
   ];
 }
@@ -34,7 +37,7 @@ export async function checkAll(
 /** Empty if the time sufficed. */
 export function checkTime({ signal }: Pick<CheckContext, 'signal'>): Finding[] {
   if (!signal.aborted) return [];
-  const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';
+  const remedy = 'look at the steps that had no answer, or give more time by --check-timeout';
   return [about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy)];
 }
 
@@ -87,19 +90,20 @@ async function isSidecar(
   return commandOf(holder) === (gateway === undefined ? 'proxy' : 'gateway');
 }
 
-function checkConfiguration(config: Config): Finding[] {
-  const { credentials, routes } = config;
-  const used = new Set(policiesOf(config).map(({ credential }) => credential));
-  const unused = credentials.filter(({ name, output }) => !used.has(name) && output === undefined);
-  const counted = `${credentials.length} credential(s), ${routes.length} route(s)`;
+function described({ credentials, routes }: Config): string {
+  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
+  return `${count(credentials.length, 'credential')}, ${count(routes.length, 'route')}`;
+}
+
+function checkUse(config: Config, credential: CredentialConfig | undefined): Finding[] {
+  if (credential === undefined || credential.output !== undefined) return [];
+  const { name } = credential;
+  if (policiesOf(config).some((policy) => policy.credential === name)) return [];
   return [
-    about(undefined).ok('configuration', counted),
-    ...unused.map(({ name }) =>
-      about(`credential ${name}`).warning(
-        'credential_use',
-        'no route, destination, captured host or output uses it, and the pod waits for its token all the same',
-        'remove it, or name it where its token is wanted',
-      ),
+    about(`credential ${name}`).warning(
+      'credential_use',
+      'no route, destination, captured host or output uses it, and the pod waits for its token all the same',
+      'remove it, or name it where its token is wanted',
     ),
   ];
 }

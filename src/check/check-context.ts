@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net';
-import type { EgressProxyConfig, TlsConfig } from '../config/config.ts';
+import type { EgressProxyConfig, TlsConfig, UpstreamProtocol } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { EgressFailure } from '../token/egress/egress-tunnel.ts';
@@ -65,8 +65,8 @@ export interface Destination {
   readonly identity?: { readonly cert: string; readonly key: string };
   /** HTTP versions to offer in the handshake. */
   readonly offers: readonly string[];
-  /** The version it has to choose or, over `http`, to speak. */
-  readonly mustSpeak?: 'h2' | 'h2c';
+  /** Of an upstream. */
+  readonly speaks?: UpstreamProtocol;
   readonly egressProxy?: EgressProxyConfig;
   /** For the lookup, the connection and the handshake each. */
   readonly withinMs: number;
@@ -80,7 +80,10 @@ type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable'
 
 /** Never holds a token, a secret or a client's id. */
 export type Finding = {
+  /** `token-sidecar explain` has it. */
   readonly step: StepName;
+  /** `credential shop`; absent for the program. */
+  readonly subject?: string;
   /** `credential shop: token`. */
   readonly what: string;
   readonly detail: string;
@@ -109,7 +112,9 @@ export interface About {
 export function about(subject: string | undefined, isOptional = false): About {
   const named = (step: StepName, detail: string) => {
     const { title } = STEPS[step];
-    return { step, what: subject === undefined ? title : `${subject}: ${title}`, detail };
+    return subject === undefined
+      ? { step, what: title, detail }
+      : { step, subject, what: `${subject}: ${title}`, detail };
   };
   return {
     ok: (step, detail) => ({ ...named(step, detail), verdict: 'ok' }),

@@ -15,7 +15,7 @@ import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/grants.ts';
 import type { IssuerMetadata } from '../token/provider/discovery.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
-import type { EndpointResponse } from '../token/provider/token-response.ts';
+import type { EndpointResponse, TokenResponse } from '../token/provider/token-response.ts';
 import { whyNoToken } from '../token/why-no-token.ts';
 import { checkCertificateFiles } from './certificates.ts';
 import { type About, about, type CheckContext, type Finding } from './check-context.ts';
@@ -47,16 +47,13 @@ export async function checkCredential(
     findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
   }
   findings.push(...(await checkTokenFile(config, about(`credential ${config.name}`))));
+  if (examination.isOffline) findings.push(...describeUrl(config, config.tokenUrl, of));
   if (secret.state !== 'loaded' || examination.isOffline) return ended;
   const asked = config.tokenUrl ?? config.issuerUrl;
   if (asked !== undefined) {
     const way = await reachProvider(config, new URL(asked), secret.credentials, of, examination);
     findings.push(...way.findings);
     if (!way.isReached) return ended;
-  }
-  if (exchangesForRequests(config)) {
-    findings.push(of.ok('token', 'exchanged for those of requests: nothing to be tried without one'));
-    return ended;
   }
   const { token, findings: ofToken } = await requestToken(config, secret.credentials, of, examination);
   return { findings: [...findings, ...ofToken], token };
@@ -66,6 +63,9 @@ function certificateOf({ clientAuth, directory }: CredentialConfig): string | un
   const file = certificateFile(clientAuth);
   return file === undefined ? undefined : join(directory, file);
 }
+
+/** No provider has issued it. */
+const MADE_UP_TOKEN = 'made-up-by-token-sidecar-check';
 
 const PROVIDER_STEPS = {
   name: 'provider_name',
@@ -107,21 +107,34 @@ async function requestToken(
   const endpoint = createTokenEndpoint(config, clock, lookup, (received) => {
     answer = received;
   });
-  const outcome = await endpoint.requestToken(credentials, signal);
+  const exchanges = exchangesForRequests(config);
+  const outcome = await endpoint.requestToken(
+    credentials,
+    signal,
+    exchanges ? { subject: MADE_UP_TOKEN } : {},
+  );
   const [tokenUrl, metadata] = [endpoint.tokenUrl(), endpoint.metadata()];
+  const wholeUrl = config.tokenUrl ?? metadata?.tokenUrl;
   await endpoint.close();
 
-  const findings = [...describeDiscovery(config, metadata, of), ...describeUrl(config, tokenUrl, of)];
+  const findings = [...describeDiscovery(config, metadata, of), ...describeUrl(config, wholeUrl, of)];
   const skewMs = answer === undefined ? undefined : skewOf(answer);
   const clockFinding = answer === undefined ? [] : [describeClock(skewMs, of)];
+  const exchange =
+    exchanges && answer !== undefined && tokenUrl !== undefined
+      ? describeExchange(outcome, answer, of)
+      : undefined;
+  if (exchange !== undefined) return { findings: [...findings, exchange, ...clockFinding], token: undefined };
   if (outcome.result === 'success') {
-    const { accessToken: token, lifetimeMs } = outcome;
+    const { accessToken: token, lifetimeMs, isLifetimeAssumed = false } = outcome;
     const source = tokenUrl === undefined ? 'mounted' : `granted by ${new URL(tokenUrl).host}`;
     const lifetime = Math.round(lifetimeMs / 1000);
     const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
-    findings.push(of.ok('token', `${source}, ${end}`));
+    const assumed = `; it does not say how long it lives, and ${lifetime} s are assumed`;
+    findings.push(of.ok('token', `${source}${isLifetimeAssumed ? assumed : `, ${end}`}`));
     const { clientId } = credentials;
-    findings.push(...describeToken(config, { token, lifetimeMs, answer, clientId }, of), ...clockFinding);
+    const granted = { token, lifetimeMs, isLifetimeAssumed, answer, clientId };
+    findings.push(...describeToken(config, granted, of), ...clockFinding);
     return { findings, token };
   }
   const clientKey = signingKey(credentials);
@@ -147,19 +160,45 @@ async function requestToken(
   return { findings: [...findings, ...clockFinding], token: undefined };
 }
 
+/**
+ * What the answer to a made-up token says of the client, which the provider looks at first. Undefined if it refuses
+ * the client, or anything else that requests would meet.
+ */
+function describeExchange(outcome: TokenResponse, answer: EndpointResponse, of: About): Finding | undefined {
+  if (outcome.result === 'success') {
+    const remedy = 'have the provider check the tokens that it exchanges';
+    return of.warning('token', 'the provider exchanges a token that nobody has issued', remedy);
+  }
+  if (outcome.blames === 'subject') {
+    const detail = `tokens of requests are exchanged: the provider takes the client, and refuses only the made-up token of this check (${outcome.detail})`;
+    return of.ok('token', detail);
+  }
+  const { status, error } = refusalIn(answer);
+  if (error !== undefined || !(status === 401 || status === 403 || status >= 500)) return undefined;
+  const detail = `tokens of requests are exchanged: the provider refuses the client, or the made-up token of this check (${outcome.detail})`;
+  return of.warning('token', detail, 'send a request with a token that can be exchanged');
+}
+
 function notInTime(asked: string, of: About): Finding {
   const detail = `${redactedUrl(asked)} had not answered when the time for all steps was up`;
   const remedy = 'look at the provider, or give more time by --check-timeout';
   return of.failure('token', 'provider_unavailable', detail, remedy);
 }
 
-/** The URL reveals a realm in the base URL. Its query is hidden. */
+/** The URL reveals a realm in the base URL. Its query is hidden but for the grant. */
 function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
   if (tokenUrl === undefined) return [];
-  const grant = config.grant?.type ?? 'client_credentials';
-  const shown = `POST ${tokenUrl}, grant ${grant}, client by ${config.clientAuth.method}`;
-  const mistake = mistakeInUrl({ url: new URL(tokenUrl), config });
+  const url = new URL(tokenUrl);
+  const grant = grantInQuery(url) ?? config.grant?.type ?? 'client_credentials';
+  const shown = `POST ${redactedUrl(tokenUrl)}, grant ${grant}, client by ${config.clientAuth.method}`;
+  const mistake = mistakeInUrl({ url, config });
   return [mistake === undefined ? of.ok('token_url', shown) : of.warning('token_url', shown, mistake.remedy)];
+}
+
+/** It takes the place of the configured one. */
+function grantInQuery({ searchParams }: URL): string | undefined {
+  const grant = searchParams.get('grant_type') ?? '';
+  return /^[\w.:-]{1,80}$/.test(grant) ? grant : undefined;
 }
 
 function describeDiscovery(

@@ -1,6 +1,7 @@
 /** Hosts whose TLS ends in the sidecar. */
 
 import { X509Certificate } from 'node:crypto';
+import { access, constants } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import type { Config } from '../config/config.ts';
@@ -66,7 +67,7 @@ export async function checkInterception(
   }
   const found = of.ok('authority', `${directory} has the root of the sidecar's last start`);
   const hosts = hostsOf(config).slice(0, MAX_HOSTS);
-  const trust = await checkTrust(root, env, hosts, config);
+  const trust = await checkTrust({ root, directory }, env, hosts, config);
   const looked = await mapConcurrent(hosts, (host) => checkHost(host, root, options, examination));
   return [found, ...trust, ...looked.flat()];
 }
@@ -272,13 +273,19 @@ async function eventOf(socket: Socket, event: 'connect' | 'secureConnect'): Prom
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-type Trust = { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
+type Trust =
+  | { readonly kind: 'trusting' }
+  /** Where the sidecar runs, its own variable: whom it trusts in upstreams. */
+  | { readonly kind: 'of the sidecar'; readonly file: string }
+  | { readonly kind: 'lacking'; readonly why: string };
+
+const OF_THE_SIDECAR = 'NODE_EXTRA_CA_CERTS';
 
 /** A bundle of public roots has fewer. */
 const MAX_CERTIFICATES = 2000;
 
 async function checkTrust(
-  root: X509Certificate,
+  { root, directory }: { readonly root: X509Certificate; readonly directory: string },
   env: Environment,
   hosts: readonly { readonly host: string }[],
   config: Config,
@@ -287,12 +294,27 @@ async function checkTrust(
   const set = TRUST_VARIABLES.flatMap(({ name }) => (env[name] ? [[name, env[name]] as const] : []));
   const files = [...new Set(set.map(([, file]) => file))];
   const trusts = await mapConcurrent(files, (file) => trustBy(file, root));
-  const judged = new Map(set.map(([name, file]) => [name, trusts[files.indexOf(file)] as Trust] as const));
+  const isBesideSidecar = env[OF_THE_SIDECAR] !== undefined && (await mayWrite(directory));
+  const judged = new Map(
+    set.map(([name, file]) => {
+      const trust = trusts[files.indexOf(file)] as Trust;
+      const isOwn = name === OF_THE_SIDECAR && isBesideSidecar && trust.kind === 'lacking';
+      return [name, isOwn ? ({ kind: 'of the sidecar', file } as const) : trust] as const;
+    }),
+  );
   return [
     ...variableFindings(judged, of),
     ...overridingFindings(judged, of),
     ...(config.forwardProxy?.connect === 'intercept' ? proxyFindings(env, hosts, config, of) : []),
   ];
+}
+
+/** Only the sidecar may: the containers of apps mount it read-only. */
+async function mayWrite(directory: string): Promise<boolean> {
+  return await access(directory, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Finding[] {
@@ -302,17 +324,24 @@ function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Findin
     ];
   }
   const trusting = [...judged].filter(([, { kind }]) => kind === 'trusting').map(([name]) => name);
+  const own = [...judged.values()].find((trust) => trust.kind === 'of the sidecar');
   const lacking = [...judged].flatMap(([name, trust]) =>
-    trust.kind === 'lacking' ? [[name, trust.why] as const] : [],
+    trust.kind === 'lacking' ? [{ name, why: trust.why }] : [],
   );
   return [
     ...(trusting.length === 0 ? [] : [of.ok('trust', `the sidecar is trusted by ${trusting.join(', ')}`)]),
-    ...lacking.map(([name, why]) => {
-      const served = TRUST_VARIABLES.find((variable) => variable.name === name)?.servedBy ?? 'programs';
-      const remedy = `set it to a file of interception.directory, or restart the container: ${served} will not trust the sidecar`;
-      return of.warning('trust', `${name}: ${why}`, remedy);
+    ...(own === undefined ? [] : [of.ok('trust', ofTheSidecar(own.file))]),
+    ...[...Map.groupBy(lacking, ({ why }) => why)].map(([why, variables]) => {
+      const names = variables.map(({ name }) => name);
+      const served = TRUST_VARIABLES.filter(({ name }) => names.includes(name)).map((one) => one.servedBy);
+      const remedy = `set ${names.length === 1 ? 'it' : 'each'} to bundle.pem of interception.directory, or restart the container: ${served.join(', ')} will not trust the sidecar`;
+      return of.warning('trust', `${names.join(', ')}: ${why}`, remedy);
     }),
   ];
+}
+
+function ofTheSidecar(file: string): string {
+  return `${OF_THE_SIDECAR} is the sidecar's own here: it trusts ${file} in upstreams, and bundle.pem has that for apps, too`;
 }
 
 /** A variable whose file lacks the root overrides one whose file has it. */
@@ -347,22 +376,21 @@ function proxyFindings(
   const own = new URL(`http://${formatAddress(reachableAddress(listen))}`).host;
   const given = PROXY_VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
   const other = given.filter(([, url]) => !URL.canParse(url) || new URL(url).host !== own);
-  const excluded = DIRECT_VARIABLES.flatMap((name) => {
+  const excluded = DIRECT_VARIABLES.map((name) => {
     const entries = (env[name] ?? '').split(',').map((entry) => entry.trim().toLowerCase());
-    return hosts
-      .filter(({ host }) => entries.some((entry) => isExcluded(host, entry)))
-      .map(({ host }) => [name, host]);
-  });
+    const names = hosts.map(({ host }) => host);
+    return [name, names.filter((host) => entries.some((entry) => isExcluded(host, entry)))] as const;
+  }).filter(([, names]) => names.length > 0);
   return [
     // The address may contain a password.
     ...other.map(([name]) =>
       of.warning('overriding', `${name} names another proxy than the sidecar's`, `set it to http://${own}`),
     ),
-    ...excluded.map(([name, host]) =>
+    ...excluded.map(([name, excludedHosts]) =>
       of.warning(
         'overriding',
-        `${name} excludes ${host}, which goes past the sidecar`,
-        'take the host out of it',
+        `${name} excludes ${excludedHosts.join(', ')}: past the sidecar, without a token`,
+        `take what matches out of ${name}`,
       ),
     ),
   ];

@@ -67,8 +67,8 @@ const KNOWN: readonly KnownMistake[] = [
     name: 'token endpoint in the base URL',
     byUrl: true,
     remedy: ({ url }) =>
-      /\/token\/realms\//.test(url.pathname)
-        ? 'what stands in the base URL is a whole token endpoint: give it as token-url (tokenUrl in the file)'
+      /token(?:\.oauth2)?\/realms\//.test(url.pathname)
+        ? 'the base URL is a whole token endpoint: give it as tokenUrl (--token-url) in place of authUrl'
         : undefined,
   },
   {

@@ -137,6 +137,7 @@ interface Oddity {
 function odditiesOf(value: string): Oddity[] {
   const again = 'write the Secret again without it: kubectl create secret generic --from-literal';
   if (/[\r\n]/.test(value)) return [{ what: 'has more than one line', remedy: again }];
+  if (value.startsWith('\uFEFF')) return [{ what: 'begins with a byte order mark (U+FEFF)', remedy: again }];
   if (/^\s|\s$/.test(value)) return [{ what: 'begins or ends with white space', remedy: again }];
   if (/^(["']).*\1$/.test(value))
     return [{ what: 'stands in quotes, which are a part of it', remedy: again }];

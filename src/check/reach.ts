@@ -18,7 +18,6 @@ import {
   inTime,
   wordsFor,
 } from './check-context.ts';
-import type { checkClearHttp2 } from './clear-http2.ts';
 import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
 import type { StepName } from './steps.ts';
 
@@ -34,6 +33,9 @@ interface Reached {
   /** Empty if a proxy resolves the name. */
   readonly addresses: readonly string[];
 }
+
+/** The server's alert (RFC 7301 §3.2). */
+const REFUSED_BY_ALPN = /NO_APPLICATION_PROTOCOL/;
 
 const CODES_OF_CLEAR = [
   'ERR_SSL_WRONG_VERSION_NUMBER',
@@ -75,8 +77,7 @@ export async function reach(
     // TLS and HTTP reply differently to a greeting on another connection.
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
-      const other =
-        to.mustSpeak === 'h2c' ? await checkHttp2(to, steps.connection, of, examination) : undefined;
+      const other = await checkClearVersion(to, steps.connection, of, examination);
       findings.push(other ?? reached);
       return ended(other?.verdict !== 'failure');
     }
@@ -91,14 +92,43 @@ export async function reach(
     return ended(false);
   }
   findings.push(reached);
-  const shaken = await shakeHands(to, way.stream, steps.tls, of, examination);
-  findings.push(shaken);
-  return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
+  const { finding, negotiated } = await shakeHands(to, way.stream, steps.tls, of, examination);
+  const asksForHttp1 = finding.verdict === 'ok' && to.speaks === 'auto' && negotiated === 'h2';
+  findings.push(asksForHttp1 ? await withoutHttp1(finding, to, steps.tls, of, examination) : finding);
+  return ended(finding.verdict === 'ok' || (finding.verdict === 'warning' && finding.failure === undefined));
 }
 
-async function checkHttp2(...what: Parameters<typeof checkClearHttp2>): Promise<Finding | undefined> {
-  const loaded = await import('./clear-http2.ts');
-  return loaded.checkClearHttp2(...what);
+/** Undefined if the port speaks what the route does. */
+async function checkClearVersion(
+  to: Destination,
+  step: StepName,
+  of: About,
+  examination: CheckContext,
+): Promise<Finding | undefined> {
+  if (to.speaks === undefined) return undefined;
+  const { checkClearHttp1, checkClearHttp2 } = await import('./http-version.ts');
+  const check = to.speaks === 'h2c' ? checkClearHttp2 : checkClearHttp1;
+  return await check(to, step, of, examination);
+}
+
+/** The finding of an upstream that chose HTTP/2, and what it does with HTTP/1.1. */
+async function withoutHttp1(
+  finding: Finding,
+  to: Destination,
+  step: StepName,
+  of: About,
+  examination: CheckContext,
+): Promise<Finding> {
+  const { http1OverTls } = await import('./http-version.ts');
+  const http1 = await http1OverTls(to, examination);
+  if (http1 === 'taken') return finding;
+  const detail = `${finding.detail} alone`;
+  if (http1 === 'refused') return of.ok(step, detail);
+  return of.warning(
+    step,
+    `${detail}: a connection of HTTP/1.1 is made and then closed without an answer`,
+    'set protocol: h2; with auto the first request that comes by HTTP/1.1 gets 502',
+  );
 }
 
 const MAX_ADDRESSES_SHOWN = 4;
@@ -158,14 +188,15 @@ async function shakeHands(
   step: StepName,
   of: About,
   examination: CheckContext,
-): Promise<Finding> {
+): Promise<{ readonly finding: Finding; readonly negotiated?: string | undefined }> {
   let socket: TLSSocket | undefined;
   try {
     // Judged below; nothing is sent over the connection.
     socket = await secure(to, stream, 'anybody', examination);
-    return await describeTls(socket, to, step, of, examination.clock.now().wallMs);
+    const finding = await describeTls(socket, to, step, of, examination.clock.now().wallMs);
+    return { finding, negotiated: socket.alpnProtocol || undefined };
   } catch (error) {
-    return brokenHandshake(error, to, step, of);
+    return { finding: brokenHandshake(error, to, step, of) };
   } finally {
     socket?.destroy();
     stream.destroy();
@@ -178,6 +209,12 @@ function brokenHandshake(error: unknown, to: Destination, step: StepName, of: Ab
   if (CODES_OF_CLEAR.includes(why)) {
     const detail = `${where} is a port that does not speak TLS (${why}), and the URL says https`;
     return of.failure(step, 'configuration', detail, `write http://${where}, or the port that speaks TLS`);
+  }
+  if (REFUSED_BY_ALPN.test(why)) {
+    const detail = `${where} takes none of the versions of HTTP that it is offered, ${to.offers.join(' and ')} (${why})`;
+    const canChoose = to.speaks !== undefined && to.speaks !== 'auto';
+    const remedy = canChoose ? 'set protocol: auto' : 'have the server take one of them';
+    return of.failure(step, 'configuration', detail, remedy);
   }
   const remedy =
     connectionRemedy(why) ??
@@ -203,7 +240,7 @@ function chainOf(socket: TLSSocket): X509Certificate[] {
 /** @param socket with the certificate not yet judged. */
 async function describeTls(
   socket: TLSSocket,
-  { host, tls: { caFile, serverName }, mustSpeak, trustDirectory }: Destination,
+  { host, tls: { caFile, serverName }, speaks, trustDirectory }: Destination,
   step: StepName,
   of: About,
   nowMs: number,
@@ -225,9 +262,9 @@ async function describeTls(
   const root = chain.at(-1) ?? own;
   const spoken = socket.alpnProtocol ? `; speaks ${socket.alpnProtocol}` : '';
   const detail = `${shown}, signed by ${commonName(own.issuer)}, trusted through ${commonName(root.subject)} ${trustedBy(root, caFile)}${spoken}`;
-  if (mustSpeak !== undefined && socket.alpnProtocol !== mustSpeak) {
+  if (speaks === 'h2' && socket.alpnProtocol !== 'h2') {
     const remedy = 'set protocol: auto, or http1, or make the upstream speak HTTP/2';
-    return of.failure(step, 'configuration', `${detail}: it does not choose ${mustSpeak}`, remedy);
+    return of.failure(step, 'configuration', `${detail}: it does not choose h2`, remedy);
   }
   return validity.state === 'ending'
     ? of.warning(step, detail, 'have the certificate of the server renewed')

@@ -100,18 +100,22 @@ export const STEPS = {
     title: 'token endpoint',
     of: 'credential',
     looks: 'The whole URL that is asked for a token',
-    warns: 'A usual mistake: a realm in the base URL, a metadata document, a login page',
+    warns: 'A usual mistake: a realm or a token endpoint in the base URL, a metadata document, a login page',
+    offline: true,
   },
   token: {
     title: 'token',
     of: 'credential',
-    looks: 'One token, asked for as the sidecar does',
+    looks:
+      'One token, asked for as the sidecar does; with a made-up token to exchange, if tokens of requests are exchanged',
+    warns: 'The made-up token is exchanged, or the refusal does not say whether it means the client',
     fails: 'The provider rejects the client, answers something that is no token, or does not answer',
   },
   token_lifetime: {
     title: 'token lifetime',
     of: 'credential',
-    looks: 'How long the token lives, by the answer and by itself, and when it is renewed',
+    looks:
+      'How long the token lives, by the answer and by itself (or `renewal.defaultLifetime`), and when it is renewed',
     warns: 'Less than a minute, or answer and token disagree',
   },
   scope: {
@@ -148,20 +152,19 @@ export const STEPS = {
   upstream_connection: {
     title: 'upstream',
     of: 'upstream',
-    looks:
-      'A TCP connection to the upstream, through its egress proxy; with `protocol: h2c` a greeting of HTTP/2',
-    warns: 'It says nothing to that greeting, or hangs up',
+    looks: 'A TCP connection to the upstream, through its egress proxy; without TLS a greeting of HTTP/2',
+    warns: 'With `protocol: h2c`, it says nothing to that greeting, or hangs up',
     fails:
-      'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http; `protocol: h2c` is not spoken',
+      'It is refused, dropped or not made in time; the port speaks TLS and the URL is http; `protocol: h2c` is not spoken, or HTTP/2 alone without it',
   },
   upstream_tls: {
     title: 'upstream TLS',
     of: 'upstream',
     looks: 'A TLS handshake, as with the provider, and the version of HTTP that the upstream chooses',
     warns:
-      'The certificate ends soon, as above; the sidecar answers in its place, as connections of this process are redirected',
+      'The certificate ends soon, as above; with `protocol: auto`, connections of HTTP/1.1 are made and cut; the sidecar answers in its place, as connections of this process are redirected',
     fails:
-      'The certificate is not trusted, not for this name or not valid now; the port does not speak TLS; `protocol: h2` is not spoken',
+      'The certificate is not trusted, not for this name or not valid now; the port does not speak TLS; the upstream refuses the version of `protocol`',
   },
   upstream_certificates: {
     title: 'certificate files',

@@ -10,6 +10,7 @@ import type { About, Finding } from './check-context.ts';
 interface Granted {
   readonly token: string;
   readonly lifetimeMs: number;
+  readonly isLifetimeAssumed: boolean;
   /** Undefined for a mounted token. */
   readonly answer: EndpointResponse | undefined;
   /** Never shown. */
@@ -45,7 +46,7 @@ function claimsOf(token: string): Fields {
 
 function lifetime(
   { renewal }: CredentialConfig,
-  { lifetimeMs, answer }: Granted,
+  { lifetimeMs, isLifetimeAssumed, answer }: Granted,
   fields: Fields,
   claims: Fields,
   of: About,
@@ -53,7 +54,8 @@ function lifetime(
   if (!Number.isFinite(lifetimeMs)) return of.ok('token_lifetime', 'until the mounted file is replaced');
   const seconds = Math.round(lifetimeMs / 1000);
   const latest = Math.round(renewalDelayMs(lifetimeMs, renewal, 0) / 1000);
-  const detail = `${seconds} s${answer === undefined ? '' : `, renewed after ${latest} s at the latest`}`;
+  const life = isLifetimeAssumed ? `${seconds} s assumed (renewal.defaultLifetime)` : `${seconds} s`;
+  const detail = `${life}${answer === undefined ? '' : `, renewed after ${latest} s at the latest`}`;
   const stated = Number(fields?.['expires_in']);
   const { exp, iat } = claims ?? {};
   const own = typeof exp === 'number' && typeof iat === 'number' ? exp - iat : undefined;

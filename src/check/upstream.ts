@@ -127,7 +127,7 @@ function destinationOf(
     port,
     tls,
     offers: protocol === 'http1' ? ['http/1.1'] : isHttp2 ? ['h2'] : ['h2', 'http/1.1'],
-    ...(isHttp2 ? { mustSpeak: isTls ? ('h2' as const) : ('h2c' as const) } : {}),
+    speaks: isHttp2 ? (isTls ? 'h2' : 'h2c') : protocol,
     ...(egressProxy === undefined || !isTls ? {} : { egressProxy }),
     withinMs: timeouts.connectMs,
     ...(lookup === undefined ? {} : { lookup }),

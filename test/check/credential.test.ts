@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkCredential } from '../../src/check/credential.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
+import { RENEWAL } from '../token/policy.ts';
 import { examination, lines } from './examined.ts';
 
 async function startProvider(listener: RequestListener): Promise<string> {
@@ -98,4 +99,108 @@ it('a client certificate is shown to the provider, and its end is told', async (
   const [, , ownCertificate, , handshake] = lines(findings);
   expect(ownCertificate).toMatch(/^warning .*\/tls\.crt: shop, 0 days left → renew tls\.crt/);
   expect(handshake).toMatch(/^ok .*: provider TLS: TLSv1\.2/);
+});
+
+describe('a credential that exchanges the tokens of requests', () => {
+  const grant = {
+    type: 'token_exchange',
+    subjectTokenType: 'urn:ietf:params:oauth:token-type:access_token',
+  } as const;
+
+  async function answering(
+    status: number,
+    body: string,
+  ): Promise<{ line: string | undefined; sent: string }> {
+    let sent = '';
+    const server = createServer((request, response) => {
+      request.on('data', (chunk) => (sent += chunk));
+      request.once('end', () => {
+        response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const tokenUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`;
+    const found = await examined({ tokenUrl, grant });
+    return { line: found.find((one) => /: token: /.test(one)), sent };
+  }
+
+  it('is asked with a made-up token, which shows a wrong secret', async () => {
+    const { line, sent } = await answering(401, '{"error":"invalid_client"}');
+    expect(line).toMatch(
+      /^failure .* rejected the client \(status 401 invalid_client\) → compare the Secret/,
+    );
+    expect(new URLSearchParams(sent).get('subject_token')).toMatch(/^made-up/);
+  });
+
+  it.each(['invalid_request', 'invalid_grant', 'invalid_token'])(
+    'is well if only that is refused: %s',
+    async (error) => {
+      const { line } = await answering(
+        400,
+        JSON.stringify({ error, error_description: 'made-up-by-token-sidecar-check' }),
+      );
+      expect(line).toMatch(
+        /^ok .*: the provider takes the client, and refuses only the made-up token of this check/,
+      );
+      expect(line).not.toContain('made-up-by');
+    },
+  );
+
+  it('fails of anything else that requests would meet', async () => {
+    expect((await answering(400, '{"error":"unsupported_grant_type"}')).line).toMatch(
+      /^failure .* allow the client/,
+    );
+    expect((await answering(404, 'no')).line).toMatch(/^failure .*status 404/);
+  });
+
+  it('is doubtful if the answer does not say who is meant', async () => {
+    expect((await answering(401, '')).line).toMatch(/^warning .*refuses the client, or the made-up token/);
+    expect((await answering(500, '')).line).toMatch(/^warning .*status 500/);
+  });
+
+  it('is doubtful if a made-up token is exchanged', async () => {
+    const { line } = await answering(200, '{"access_token":"a","token_type":"Bearer","expires_in":300}');
+    expect(line).toMatch(/^warning .*exchanges a token that nobody has issued/);
+  });
+});
+
+it('a token that does not say how long it lives is said to be assumed', async () => {
+  const provider = await startProvider((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end('{"access_token":"opaque","token_type":"Bearer"}');
+  });
+  const found = await examined({ tokenUrl: `${provider}/token` });
+  const seconds = RENEWAL.defaultLifetimeMs / 1000;
+  expect(found).toContainEqual(
+    expect.stringMatching(
+      `: token: granted by \\S+; it does not say how long it lives, and ${seconds} s are assumed$`,
+    ),
+  );
+  expect(found).toContainEqual(expect.stringMatching(`: token lifetime: ${seconds} s assumed`));
+});
+
+describe('the token endpoint', () => {
+  async function offline(settings: Parameters<typeof credentialConfig>[0]): Promise<string | undefined> {
+    const config = credentialConfig(settings);
+    const { findings } = await checkCredential(config, examination({ isOffline: true }));
+    return lines(findings).find((line) => /: token endpoint: /.test(line));
+  }
+
+  it('is looked at offline, too, without a Secret', async () => {
+    const base = 'https://sso.example.com/oauth2/token';
+    expect(await offline({ tokenUrl: `${base}/realms/dx/protocol/openid-connect/token` })).toMatch(
+      /^warning .* → the base URL is a whole token endpoint: give it as tokenUrl \(--token-url\) in place of authUrl$/,
+    );
+    expect(await offline({ tokenUrl: base })).toBe(
+      `ok credential default: token endpoint: POST ${base}, grant client_credentials, client by client_secret_basic`,
+    );
+  });
+
+  it('is shown with the grant of its query, and nothing else of that', async () => {
+    const tokenUrl = 'https://zoom.us/oauth/token?grant_type=account_credentials&account_id=s3cret';
+    expect(await offline({ tokenUrl })).toMatch(
+      /POST https:\/\/zoom\.us\/oauth\/token\?…, grant account_credentials, client by/,
+    );
+  });
 });

@@ -13,3 +13,8 @@ export function lines(findings: readonly Finding[]): string[] {
     return finding.verdict === 'ok' ? row : `${row} → ${finding.remedy}`;
   });
 }
+
+/** What is printed below the heading of a credential or route. */
+export function below(heading: string, printed: string): string {
+  return printed.split('\n\n').find((part) => part.startsWith(`${heading}\n`)) ?? '';
+}

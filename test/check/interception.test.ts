@@ -191,6 +191,29 @@ describe('variables', () => {
     expect(found).toContainEqual(expect.stringMatching(/PIP_CERT: .*gone\.pem: ENOENT/));
   });
 
+  it('of the sidecar itself is no fault: where it runs, it names whom it trusts', async () => {
+    const { config, directory } = await byProxy();
+    const corporate = join(directory, 'corporate.pem');
+    await writeFile(corporate, rootCertificates[0] as string);
+    const found = await examined(config, { NODE_EXTRA_CA_CERTS: corporate });
+    expect(found.filter((line) => line.startsWith('warning'))).toEqual([]);
+    expect(found).toContain(
+      `ok interception: trust: NODE_EXTRA_CA_CERTS is the sidecar's own here: it trusts ${corporate} in upstreams, and bundle.pem has that for apps, too`,
+    );
+  });
+
+  it('that lack the same are one finding', async () => {
+    const { config, directory } = await byProxy();
+    const other = join(directory, 'other.pem');
+    await writeFile(other, rootCertificates[0] as string);
+    const found = await examined(config, { SSL_CERT_FILE: other, GIT_SSL_CAINFO: other });
+    expect(found.filter((line) => line.startsWith('warning'))).toEqual([
+      expect.stringMatching(
+        /trust: SSL_CERT_FILE, GIT_SSL_CAINFO: .* → set each to bundle\.pem .*, git will not/,
+      ),
+    ]);
+  });
+
   it('override one another', async () => {
     const { config, directory } = await byProxy();
     const other = join(directory, 'other.pem');

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
@@ -87,13 +87,13 @@ describe('TLS', () => {
 
   it('tells of an upstream that does not speak what the route says', async () => {
     const port = await tlsServer(['127.0.0.1'], ['http/1.1']);
-    const to = { port, tls: { caFile: await caFile() }, mustSpeak: 'h2' as const };
+    const to = { port, tls: { caFile: await caFile() }, speaks: 'h2' as const };
     expect((await reached(to)).text[1]).toMatch(/^failure .*does not choose h2 → set protocol/);
   });
 });
 
 describe('HTTP/2 in clear text', () => {
-  const h2c = { protocol: 'http', mustSpeak: 'h2c' } as const;
+  const h2c = { protocol: 'http', speaks: 'h2c' } as const;
 
   it('is spoken', async () => {
     const server = createHttp2Server();
@@ -145,6 +145,87 @@ describe('HTTP/2 in clear text', () => {
       ),
     ]);
     expect(isReached).toBe(true);
+  });
+});
+
+/** Each connection goes to the server that its first bytes choose. */
+function sorted(choose: (first: string) => Server | ((socket: Socket) => void)): Promise<number> {
+  return listening(
+    createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (first: Buffer) => {
+        socket.pause();
+        socket.unshift(first);
+        const chosen = choose(first.toString('latin1'));
+        if (typeof chosen === 'function') chosen(socket);
+        else chosen.emit('connection', socket);
+      });
+    }),
+  );
+}
+
+describe('HTTP/2 alone, where the route speaks HTTP/1.1', () => {
+  const http2 = () => {
+    const server = createHttp2Server();
+    server.on('sessionError', () => undefined);
+    return server;
+  };
+  const alone =
+    /^failure route a: upstream: http:\S+ speaks HTTP\/2 alone, as gRPC servers do, and .* → set protocol: h2c$/;
+
+  it.each(['auto', 'http1'] as const)('fails: %s', async (speaks) => {
+    const { text, findings, isReached } = await reached({
+      protocol: 'http',
+      speaks,
+      port: await listening(http2()),
+    });
+    expect(text).toEqual([expect.stringMatching(alone)]);
+    expect(findings[0]).toMatchObject({ failure: 'configuration' });
+    expect(isReached).toBe(false);
+  });
+
+  it('fails of a server that says so by HTTP/1.1, as Kestrel does', async () => {
+    const refusal =
+      'HTTP/1.1 400 Bad Request\r\n\r\nAn HTTP/1.x request was sent to an HTTP/2 only endpoint.';
+    const port = await sorted((first) =>
+      first.startsWith('PRI ') ? http2() : (socket) => void socket.resume().end(refusal),
+    );
+    expect((await reached({ protocol: 'http', speaks: 'auto', port })).text[0]).toMatch(alone);
+  });
+
+  it('is not seen in one that speaks both', async () => {
+    const both = { http1: createHttpServer(), http2: http2() };
+    const port = await sorted((first) => (first.startsWith('PRI ') ? both.http2 : both.http1));
+    const { text } = await reached({ protocol: 'http', speaks: 'auto', port });
+    expect(text).toEqual([expect.stringMatching(/^ok route a: upstream: http:.* reached in \d+ ms$/)]);
+  });
+
+  it('over TLS: is no fault if HTTP/1.1 is refused by ALPN', async () => {
+    const to = { port: await tlsServer(['127.0.0.1'], ['h2']), tls: { caFile: await caFile() } };
+    expect((await reached({ ...to, speaks: 'auto' })).text[1]).toMatch(/^ok .*; speaks h2 alone$/);
+    const http1 = await reached({ ...to, speaks: 'http1', offers: ['http/1.1'] });
+    expect(http1.text[1]).toMatch(
+      /^failure .*offered, http\/1\.1 \(\w*NO_APPLICATION_PROTOCOL\) → set protocol: auto$/,
+    );
+  });
+
+  it('over TLS: costs the first request if HTTP/1.1 is let in and then cut, as Go does', async () => {
+    const identity = authority.issue('server', '127.0.0.1');
+    const withAlpn = createTlsServer({ ...identity, ALPNProtocols: ['h2'] }, (socket) => {
+      socket.on('error', () => undefined);
+    });
+    const withoutAlpn = createTlsServer(identity, (socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.destroy());
+    });
+    const port = await sorted((hello) => (hello.includes('\x02h2') ? withAlpn : withoutAlpn));
+    const { text, isReached } = await reached({ port, speaks: 'auto', tls: { caFile: await caFile() } });
+    expect(text[1]).toMatch(/^warning .*; speaks h2 alone: .*closed without an answer → set protocol: h2; /);
+    expect(isReached).toBe(true);
+  });
+
+  it('over TLS: is not seen in one that speaks both', async () => {
+    const to = { port: await tlsServer(['127.0.0.1'], ['h2', 'http/1.1']), tls: { caFile: await caFile() } };
+    expect((await reached({ ...to, speaks: 'auto' })).text[1]).toMatch(/^ok .*; speaks h2$/);
   });
 });
 

@@ -18,6 +18,7 @@ interface Case {
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly token?: string;
   readonly lifetimeMs?: number;
+  readonly isLifetimeAssumed?: boolean;
   readonly clientId?: string;
 }
 
@@ -26,6 +27,7 @@ function facts({
   fields = {},
   token = 'OPAQUE',
   lifetimeMs = 300_000,
+  isLifetimeAssumed = false,
   clientId,
 }: Case): string[] {
   const answer = {
@@ -37,7 +39,7 @@ function facts({
     receivedAtMs: 0,
   };
   const config = credentialConfig({ tokenUrl: TOKEN_URL, ...settings });
-  const text = lines(describeToken(config, { token, lifetimeMs, answer, clientId }, OF));
+  const text = lines(describeToken(config, { token, lifetimeMs, isLifetimeAssumed, answer, clientId }, OF));
   expect(text.join()).not.toMatch(/OPAQUE|SIGNATURE|eyJ/);
   return text.map((line) => line.replace('credential shop: ', ''));
 }
@@ -45,6 +47,12 @@ function facts({
 describe('lifetime', () => {
   it('says how long it is and when the token is renewed', () => {
     expect(facts({})).toEqual(['ok token lifetime: 300 s, renewed after 225 s at the latest']);
+  });
+
+  it('says so if it is assumed', () => {
+    expect(facts({ isLifetimeAssumed: true })).toEqual([
+      'ok token lifetime: 300 s assumed (renewal.defaultLifetime), renewed after 225 s at the latest',
+    ]);
   });
 
   it('warns of a short one, and of a token that disagrees with its answer', () => {

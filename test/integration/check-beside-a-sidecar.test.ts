@@ -156,7 +156,7 @@ it('ends within its time, whoever does not answer', async () => {
     TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
     TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
   });
-  expect(stdout).toMatch(/^FAIL {2}time +the time for all steps was up\n +→ look at the steps above/m);
+  expect(stdout).toMatch(/^FAIL {2}time +the time for all steps was up\n +→ look at the steps that/m);
   expect(code).toBe(69);
 });
 

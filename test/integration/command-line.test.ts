@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { below } from '../check/examined.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { MAIN, RunningCommand, runToEnd, SURROUNDINGS } from '../support/run-command.ts';
 import { runHere } from '../support/run-here.ts';
@@ -245,7 +246,7 @@ describe('a file that is none', () => {
     const { code, stderr } = await runHere(['check', `--config=${config}`]);
     expect(code).toBe(78);
     for (const key of ['routes[0].tls.caFile', 'routes[0].tls.keyFile', 'credentials[0].tls.caFile']) {
-      expect(stderr.split('\n').find((line) => line.includes(`${key}: `))).toContain(why);
+      expect(stderr.split('\n').find((line) => line.includes(key))).toContain(why);
     }
   });
 
@@ -378,13 +379,21 @@ describe('check', () => {
           step: 'configuration',
           what: 'configuration',
           verdict: 'ok',
-          detail: '1 credential(s), 1 route(s)',
+          detail: '1 credential, 1 route',
         },
         {
           step: 'mounted_secret',
+          subject: 'credential default',
           what: 'credential default: mounted Secret',
           verdict: 'ok',
           detail: env['TOKEN_SIDECAR_CREDENTIALS_DIR'],
+        },
+        {
+          step: 'token_url',
+          subject: 'credential default',
+          what: 'credential default: token endpoint',
+          verdict: 'ok',
+          detail: `POST ${provider.url}, grant client_credentials, client by client_secret_basic`,
         },
       ],
     });
@@ -404,16 +413,18 @@ describe('check', () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { code, stdout } = await runHere(['check'], await environment(provider));
     expect(stdout).toMatch(/^ok {4}configuration .*1 credential/m);
-    expect(stdout).toMatch(/^ok {4}credential default: token +granted by 127.0.0.1:\d+, lives 300 s/m);
-    expect(stdout).toMatch(/^ok {4}route default: upstream/m);
+    expect(below('credential default', stdout)).toMatch(
+      /^ok {4}token +granted by 127.0.0.1:\d+, lives 300 s/m,
+    );
+    expect(below('route default', stdout)).toMatch(/^ok {4}upstream/m);
     expect(code).toBe(0);
   });
 
   it('ends with 77 when the credentials are rejected', async () => {
     const provider = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
     const { code, stdout } = await runHere(['check'], await environment(provider));
-    expect(stdout).toMatch(
-      /^FAIL {2}credential default: token +http:.* rejected the client \(status 401 invalid_client\)\n +→ compare the Secret/m,
+    expect(below('credential default', stdout)).toMatch(
+      /^FAIL {2}token +http:.* rejected the client \(status 401 invalid_client\)\n +→ compare the Secret/m,
     );
     expect(code).toBe(77);
   });
@@ -422,8 +433,8 @@ describe('check', () => {
     const provider = await ScriptedTokenEndpoint.start(answerToken());
     const env = await environment(provider);
     const upstreamAway = await runHere(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
-    expect(upstreamAway.stdout).toMatch(
-      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host and port/m,
+    expect(below('route default', upstreamAway.stdout)).toMatch(
+      /^FAIL {2}upstream +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host and port/m,
     );
     expect(upstreamAway.code).toBe(69);
     const providerAway = await runHere(['check'], {
@@ -437,8 +448,8 @@ describe('check', () => {
     const provider = await ScriptedTokenEndpoint.start();
     const env = { ...(await environment(provider)), TOKEN_SIDECAR_CREDENTIALS_DIR: '/nonexistent' };
     const { code, stdout } = await runHere(['check'], env);
-    expect(stdout).toMatch(
-      /^FAIL {2}credential default: mounted Secret +\/nonexistent\/client_id does not exist/m,
+    expect(below('credential default', stdout)).toMatch(
+      /^FAIL {2}mounted Secret +\/nonexistent\/client_id does not exist/m,
     );
     expect(code).toBe(78);
   });
@@ -470,12 +481,12 @@ describe('check', () => {
     }
     const { code, stdout, stderr } = await check(provider.url);
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/^ok {4}credential shop: token/m);
-    expect(stdout).toMatch(
-      /^WARN {2}credential mail: provider +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host/m,
+    expect(below('credential shop', stdout)).toMatch(/^ok {4}token/m);
+    expect(below('credential mail', stdout)).toMatch(
+      /^WARN {2}provider +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host/m,
     );
-    expect(stdout).toMatch(
-      /^WARN {2}credential fax: mounted Secret +\/nonexistent\/client_id does not exist/m,
+    expect(below('credential fax', stdout)).toMatch(
+      /^WARN {2}mounted Secret +\/nonexistent\/client_id does not exist/m,
     );
     expect(stdout).not.toContain('FAIL');
     expect(code).toBe(0);
@@ -506,14 +517,14 @@ describe('check', () => {
     ];
     await writeFile(config, JSON.stringify({ credentials, routes: [{ name: 'a', upstream }] }));
     const { code, stdout } = await runHere(['check', `--config=${config}`]);
-    expect(stdout).toMatch(
-      /^ok {4}credential default: issuer +http:\S+\/realms\/dx\/.well-known\/openid-configuration names http:\S+\/token$/m,
+    expect(below('credential default', stdout)).toMatch(
+      /^ok {4}issuer +http:\S+\/realms\/dx\/.well-known\/openid-configuration names http:\S+\/token$/m,
     );
-    expect(stdout).toMatch(
-      /^ok {4}credential default: client authentication +client_secret_basic is offered$/m,
+    expect(below('credential default', stdout)).toMatch(
+      /^ok {4}client authentication +client_secret_basic is offered$/m,
     );
-    expect(stdout).toMatch(
-      /^WARN {2}credential post: client authentication +client_secret_post is not among those that the issuer offers: client_secret_basic, private_key_jwt\n/m,
+    expect(below('credential post', stdout)).toMatch(
+      /^WARN {2}client authentication +client_secret_post is not among those that the issuer offers: client_secret_basic, private_key_jwt\n/m,
     );
     expect(code).toBe(0);
   });

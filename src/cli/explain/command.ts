@@ -9,7 +9,8 @@ const SETTINGS = {} as const satisfies Settings;
 const WIDTH = 100;
 
 export const explain: Command = {
-  summary: 'Say what a code of a configuration or proxy error, or an exit status, means and what to do',
+  summary:
+    'Say what a code of a configuration or proxy error, a step of check, or an exit status means and what to do',
   operands: '[CODE]',
   settings: SETTINGS,
   examples: [

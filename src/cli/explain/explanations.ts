@@ -1,5 +1,6 @@
 /** Every code and exit status that a user may meet. */
 
+import { STEPS, type StepDescription } from '../../check/steps.ts';
 import { type CountedErrorCode, ERRORS } from '../../platform/errors.ts';
 import { EXIT_STATUSES } from '../../platform/exit-status.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../platform/problems.ts';
@@ -325,7 +326,23 @@ export const CHAPTERS: readonly Chapter[] = [
     ),
   },
   { title: 'Exit statuses', explanations: EXIT_STATUSES },
+  { title: 'Steps of check', explanations: stepsOfCheck() },
 ];
+
+function stepsOfCheck(): Chapter['explanations'] {
+  const steps: readonly (readonly [string, StepDescription])[] = Object.entries(STEPS);
+  return Object.fromEntries(
+    steps.map(([step, { title, looks, warns, fails }]) => {
+      const text = [
+        `${looks}.`,
+        ...(warns === undefined ? [] : [`Warning: ${warns}.`]),
+        ...(fails === undefined ? [] : [`Failure: ${fails}.`]),
+      ].join(' ');
+      const remedy = 'The finding says it. Then run token-sidecar check again.';
+      return [step, { title: `Step of check: ${title}`, text, remedy }];
+    }),
+  );
+}
 
 export function explanationOf(code: string): Explanation | undefined {
   for (const { explanations } of CHAPTERS) {

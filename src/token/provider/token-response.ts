@@ -13,6 +13,8 @@ export interface GrantedToken {
   readonly accessToken: string;
   /** From the sending of the request; infinite without an end; 0 for the `ending` token in its last second. */
   readonly lifetimeMs: number;
+  /** Neither the answer nor the token says how long it lives. */
+  readonly isLifetimeAssumed?: true;
   /** How long ago another process sent the request. */
   readonly sharedAgeMs?: number;
   readonly takesRefusals?: true;
@@ -149,6 +151,7 @@ function readGrant(
     result: 'success',
     accessToken: token,
     lifetimeMs: lifetime.lifetimeMs,
+    ...(lifetime.isAssumed === true ? { isLifetimeAssumed: true } : {}),
     ...(fields[REFUSED_TOKEN.announcement] === true ? { takesRefusals: true } : {}),
   };
 }
@@ -213,7 +216,7 @@ interface ResponseTimes {
 }
 
 /** In ms from the sending of the request. */
-type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
+type Lifetime = { readonly lifetimeMs: number; readonly isAssumed?: true } | { readonly wrong: string };
 
 interface ExpectedLifetime {
   /** If neither the answer nor the token states one. */
@@ -239,8 +242,8 @@ function lifetimeOf(
     return { wrong: "the token has already ended: its exp is past by the answer's own Date" };
   }
   if (stated === 'absent') {
-    const lifetimeMs = own === undefined ? defaultMs : own.lifetimeMs;
-    if (lifetimeMs !== undefined) return { lifetimeMs };
+    if (own === undefined) return { lifetimeMs: defaultMs, isAssumed: true };
+    if (own.lifetimeMs !== undefined) return { lifetimeMs: own.lifetimeMs };
     return { wrong: 'expires_in is missing and the exp of the token itself is past or makes no sense' };
   }
   const ownMs = own?.lifetimeMs ?? own?.issuedForMs;

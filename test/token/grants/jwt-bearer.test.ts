@@ -58,6 +58,7 @@ describe('an assertion of RFC 7523', () => {
       result: 'success',
       accessToken: '00DB0000000TfcR!AQQAQFhoK8vTMg_rKA.esrJ2bCs',
       lifetimeMs: 300_000,
+      isLifetimeAssumed: true,
     });
     const [received] = provider.received;
     const { assertion, ...form } = Object.fromEntries(received?.form ?? []);
