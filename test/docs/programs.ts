@@ -118,6 +118,7 @@ const tokenSidecar: Judge = (args, { env }) => {
 
 const node: Judge = (args, command) => {
   const [script = '', ...rest] = args;
+  if (script === '-e') return [];
   if (script === 'src/main.ts' || script.endsWith('/token-sidecar.js')) return tokenSidecar(rest, command);
   return missingFiles([script]);
 };

@@ -91,6 +91,46 @@ it('README: by hand, an issuer, a check and the sidecar', async () => {
   expect(said).not.toContain('FAIL');
 });
 
+it('with your own app: each way in prints what the page says', async () => {
+  const page = 'docs/how-to/your-own-app.md';
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-docs-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const lines = (words: string): string => block(page, words).replaceAll('/tmp/', `${directory}/`).trim();
+  /** Waits until something listens, whatever it speaks. */
+  const open = (port: number): string =>
+    `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2> /dev/null; do sleep 0.1; done`;
+  const serve = (words: string, port: number): string => `(${lines(words)}) & ${open(port)}`;
+  await writeFile(join(directory, 'exchange.yaml'), lines('subjectTokenFrom: request'));
+  const [, client = '', proxy = ''] = /^(.* check)\n(.* proxy)$/.exec(lines('-- check')) ?? [];
+  /** Runs the sidecar until the app has its answer. */
+  const way = (sidecar: string, app: string): string => `
+    (${sidecar}) > /dev/null & pid=$!
+    until curl --silent --fail http://127.0.0.1:15081/readyz > /dev/null; do sleep 0.1; done
+    ${lines(app)}
+    curl --silent --request POST http://127.0.0.1:15081/quitquitquit > /dev/null; wait $pid`;
+  const shell = new Shell(`
+    ${lines('> /tmp/shop/client_id')}
+    ${serve('listen(8080', 8080)}
+    ${serve('issuer --clients-file', 15091)}
+    (
+      ${lines('export TOKEN_SIDECAR_TOKEN_URL')}
+      ${client}
+      ${way(proxy, 'curl http://127.0.0.1:15080/orders')}
+      ${lines('openssl req').replace(/^npx[\s\S]*$/m, (api) => `(${api}) &`)}
+      ${open(8443)}
+      ${way(lines('TOKEN_SIDECAR_HOSTS'), 'HTTPS_PROXY')}
+      ${serve('listen(50051', 50051)}
+      ${way(lines('TOKEN_SIDECAR_PROTOCOL=h2c'), '--http2-prior-knowledge')}
+    )
+    ${serve('listen(9090', 9090)}
+    ${way(lines('--config /tmp/exchange.yaml'), 'token-of-alice')}`);
+  const said = await shell.result();
+  expect(said).not.toContain('FAIL');
+  expect(said.match(/^\/orders Bearer eyJ/gm)).toHaveLength(2);
+  expect(said).toMatch(/^\/shop\.Orders\/Get Bearer eyJ/m);
+  expect(said).toMatch(/^\/orders Bearer exchanged-for-token-of-alice$/m);
+});
+
 it('the issuer answers a grant as its page says', async () => {
   const lines = block('docs/reference/issuer.md', 'token-sidecar issuer --clients-file clients.yaml');
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-docs-'));
@@ -105,7 +145,7 @@ it('the issuer answers a grant as its page says', async () => {
 });
 
 it('a configuration is checked without a network', async () => {
-  const lines = block('docs/how-to/change-the-configuration.md', 'check --offline');
+  const lines = block('docs/how-to/operate.md', 'check --offline');
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-docs-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const secret = join(directory, 'secret');
