@@ -18,7 +18,7 @@ export function codeReference(generated: string): string {
     '',
     generated,
     '',
-    '`token-sidecar explain CODE` says the same, with examples, and explains the [steps of check](check.md). Codes stay as they are from one version to the next.',
+    '`token-sidecar explain CODE` says more, with examples; it also explains the [steps of check](check.md). Codes stay as they are from one version to the next.',
     '',
     `## ${errors.title}`,
     '',
@@ -32,11 +32,15 @@ export function codeReference(generated: string): string {
     'The connection of the app is closed, the log says why, and `token_sidecar_proxy_errors_total` counts it.',
     '',
     ...ending.map(sectionOf),
-    ...[statuses, mistakes].flatMap(({ title, explanations }) => [
-      `## ${title}`,
-      '',
-      ...Object.entries(explanations).map(sectionOf),
-    ]),
+    `## ${statuses.title}`,
+    '',
+    ...Object.entries(statuses.explanations).map(sectionOf),
+    `## ${mistakes.title}`,
+    '',
+    'Each is reported with its place, the value, what is expected and what to do.',
+    '',
+    ...Object.entries(mistakes.explanations).map(([code, { title }]) => `- \`${code}\`: ${title}`),
+    '',
   ].join('\n');
 }
 

@@ -20,7 +20,7 @@ export function commandReference(generated: string, commands: Readonly<Record<st
       '',
       ...shown,
       ...(alike === '' ? [] : ['', alike]),
-      ...(rows.length === 0 ? [] : ['', '| flag | default | |', '|---|---|---|', ...rows]),
+      ...(rows.length === 0 ? [] : alike === '' ? ['', 'Flags:', '', ...rows] : ['', ...rows]),
     ].join('\n');
   });
   return [...head(generated), sections.join('\n\n'), ''].join('\n');
@@ -64,7 +64,7 @@ function rowOf(settings: Settings, flag: string): string {
   const { argument, description, letter, default: standard } = settings[flag] as Settings[string];
   const short = letter === undefined ? '' : `\`-${letter}\`, `;
   const value = argument === undefined ? '' : ` ${argument}`;
-  return `| ${short}\`--${flag}${value}\` | ${standard ?? ''} | ${description} |`;
+  return `- ${short}\`--${flag}${value}\`${standard === undefined ? '' : ` (${standard})`}: ${description}`;
 }
 
 function head(generated: string): string[] {
@@ -74,7 +74,7 @@ function head(generated: string): string[] {
     generated,
     '',
     'Each flag has a variable: `TOKEN_SIDECAR_` and its name in capitals, with `_` for `-` (`--auth-url` is `TOKEN_SIDECAR_AUTH_URL`).',
-    'Precedence: flag, variable, [configuration file](configuration.md), default. An empty variable counts as absent.',
+    'Precedence: flag, variable, [configuration file](configuration.md), default (in parentheses). An empty variable counts as absent.',
     '`-h` stands for `--help`, `-V` for `--version`. `token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
     '',
     `[Exit statuses](codes.md#exit-statuses): ${Object.entries(EXIT_STATUSES)

@@ -50,8 +50,8 @@ const INJECTOR_PAGE = 'docs/reference/injector.md';
 /** The page with its table of annotations written anew. */
 function withAnnotations(page: string): string {
   const rows = Object.entries(ANNOTATION_TABLE).map(([name, row]) => {
-    const standard = 'default' in row ? `; default \`--${row.default}\`` : '';
-    return `| \`${name}\` | ${row.text}${standard} |\n`;
+    const star = 'default' in row ? '\\*' : '';
+    return `| \`${name}\`${star} | ${row.text} |\n`;
   });
   return page.replace(/(?<=^\| annotation \| value \|\n\|---\|---\|\n)(?:\|.*\n)*/m, () => rows.join(''));
 }
@@ -112,6 +112,7 @@ function configurationHead(): string[] {
     'The settings of the file that `--config` or `TOKEN_SIDECAR_CONFIG` names, in YAML or JSON. Editors complete and check it with',
     '[schema/token-sidecar.schema.json](../../schema/token-sidecar.schema.json). A running sidecar [follows the file](reloading.md).',
     '',
+    '- Each setting is shown with its default, and in parentheses with what it takes: text, or `true` and `false`, if nothing is said.',
     '- A duration has a unit (`500ms`, `30s`, `5m`, `1h`, `7d`). A size is in bytes, or has `Ki`, `Mi`, `Gi`. Paths are absolute.',
     '- The file, and each certificate and key that it names, is a regular file of at most 1 MiB, no pipe or device.',
     '- All mistakes are reported at once, each with key, value, line, a [code](codes.md#mistakes-in-the-configuration) and what to do; the exit',
@@ -222,9 +223,9 @@ async function metricRows(registry: Registry, told: Set<string>): Promise<string
       throw new Error(`${name} is no ${typeByName(name)}, as the page says`);
     const { labelNames } = registry.getSingleMetric(name) as unknown as { labelNames: readonly string[] };
     const labels = labelNames.length === 0 ? '' : `{${labelNames.join(',')}}`;
-    return [`| \`${name}${labels}\` | ${help} |`];
+    return [`- \`${name}${labels}\`: ${help}`];
   });
-  return ['| metric and labels | |', '|---|---|', ...rows];
+  return rows;
 }
 
 function typeByName(name: string): string {

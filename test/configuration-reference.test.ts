@@ -16,8 +16,12 @@ const SECTIONS = new Map(
     .split(/^##+ /m)
     .slice(1)
     .map((section): [string, Map<string, string>] => {
-      const rows = [...section.matchAll(/^\| (`.*?`) \| (.*)$/gm)].flatMap(([, keys = '', rest = '']) =>
-        [...keys.matchAll(/`([^`]+)`/g)].map(([, key = '']): [string, string] => [key, rest]),
+      const rows = [...section.matchAll(/^- ((?:`[^`]+`(?:, )?)+)(.*)$/gm)].flatMap(
+        ([, keys = '', rest = '']) =>
+          [...keys.matchAll(/`([^`:]+)[^`]*`/g)].map(([all, key = '']): [string, string] => [
+            key,
+            `${all}${rest}`,
+          ]),
       );
       return [anchorOf(section.slice(0, section.indexOf('\n'))), new Map(rows)];
     }),
@@ -29,10 +33,10 @@ function rowOf(path: string): string | undefined {
   for (const name of path.replaceAll('[]', '').split('.')) {
     key = key === '' ? name : `${key}.${name}`;
     row = SECTIONS.get(section)?.get(key);
-    if (row?.startsWith('as in [routes]')) row = SECTIONS.get('routes')?.get(key);
-    const [, link] = /^\[[^\]]*\]\(#([^)]+)\)/.exec(row ?? '') ?? [];
+    if (row?.includes(': as in [routes]')) row = SECTIONS.get('routes')?.get(key);
+    const [, link] = / \((?:required, )?\[[^\]]*\]\(#([^)]+)\)/.exec(row ?? '') ?? [];
     if (row !== undefined && link !== undefined) [section, key] = [link, ''];
-    else if (SECTIONS.get(section)?.get(key)?.startsWith('as in [routes]')) section = 'routes';
+    else if (SECTIONS.get(section)?.get(key)?.includes(': as in [routes]')) section = 'routes';
   }
   return row;
 }
@@ -45,6 +49,6 @@ it.each(PATHS)('%s has a row with its text and its default', (path) => {
   const { text = '', default: standard } = SETTINGS[path] ?? {};
   expect(row?.replaceAll('\\', '')).toContain(text);
   if (standard !== undefined) {
-    expect(row).toContain(`\`${typeof standard === 'string' ? standard : JSON.stringify(standard)}\``);
+    expect(row).toContain(`: ${typeof standard === 'string' ? standard : JSON.stringify(standard)}\``);
   }
 });

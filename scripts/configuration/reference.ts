@@ -1,9 +1,9 @@
-/** The reference of the configuration file as a page: a table for each mapping of settings, with what each takes. */
+/** The reference of the configuration file as a page: a list for each mapping of settings, with what each takes. */
 
 import type { Schema } from './describe-schema.ts';
 import { SETTINGS } from './settings.ts';
 
-/** Mappings with no more keys than this stand in the table of what they belong to. */
+/** Mappings with no more keys than this stand in the list of what they belong to. */
 const INLINE_KEYS = 3;
 
 interface Row {
@@ -110,15 +110,13 @@ function pageOf({ path, level, rows }: Section, routes: readonly Row[]): string[
   return [
     `${'#'.repeat(level)} ${path}`,
     '',
-    '| key | takes | default | description |',
-    '|---|---|---|---|',
     ...rows.filter((row) => !common.has(row)).map(rowOf),
     ...(common.size === 0
       ? []
       : [
-          `| ${outermost([...common])
+          `- ${outermost([...common])
             .map((key) => `\`${key}\``)
-            .join(', ')} | as in [routes](#routes) | | |`,
+            .join(', ')}: as in [routes](#routes)`,
         ]),
     '',
   ];
@@ -134,13 +132,15 @@ function isAlike(row: Row, other: Row): boolean {
   return row.key === other.key && rowOf(row) === rowOf(other);
 }
 
+/** A key with its default, as the file has it, and what else it takes. */
 function rowOf({ key, path, schema, isRequired, section }: Row): string {
   const setting = SETTINGS[path];
-  const standard =
-    setting?.default === undefined ? (isRequired ? 'required' : '') : `\`${shown(setting.default)}\``;
-  const kind = takes(schema);
-  const what = section === undefined ? kind : `[${kind}](#${anchorOf(section)})`;
-  return `| \`${key}\` | ${what} | ${standard} | ${setting === undefined ? '' : textOf(setting)} |`;
+  const standard = setting?.default === undefined ? '' : `: ${shown(setting.default)}`;
+  const kind =
+    section === undefined ? takes(schema, setting?.default) : `[${takes(schema)}](#${anchorOf(section)})`;
+  const what = [isRequired ? 'required' : '', kind].filter((part) => part !== '').join(', ');
+  const text = setting === undefined ? '' : `: ${textOf(setting)}`;
+  return `- \`${key}${standard}\`${what === '' ? '' : ` (${what})`}${text}`;
 }
 
 function textOf({ text, see }: { readonly text: string; readonly see?: string }): string {
@@ -153,14 +153,22 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** What stands for a value, with its unit and bounds. */
-function takes({ description: expected, enum: words, type, minimum, maximum, anyOf, items }: Schema): string {
-  if (words !== undefined) return words.map((word) => `\`${shown(word)}\``).join(', ');
+/** What stands for a value, with its unit and bounds; nothing for text and for what the default shows. */
+function takes(
+  { description: expected, enum: words, type, minimum, maximum, anyOf, items }: Schema,
+  standard?: unknown,
+): string {
+  if (words !== undefined) {
+    const others = words.filter((word) => word !== standard).map((word) => `\`${shown(word)}\``);
+    return `${standard === undefined ? '' : 'or '}${others.join(', ')}`;
+  }
   if (expected !== undefined)
     return expected
       .replace(/^Expected: (an? )?/, '')
-      .replace(/(,? such as .*| with a port from 0 to 65535)?\.?$/, '');
+      .replace(/,? such as .*$/, '')
+      .replace(/( with a port from 0 to 65535)?\.?$/, '');
   if (type === 'object') return 'settings';
+  if (type === 'string' || type === 'boolean') return '';
   if (type === 'array') return items?.type === 'object' ? 'list of settings' : `list of ${items?.type}s`;
   if (type === undefined && anyOf !== undefined) return 'settings, or a list of them';
   const from = minimum === undefined ? '' : ` from ${minimum}`;
