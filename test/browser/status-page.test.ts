@@ -118,6 +118,7 @@ describe('states', () => {
     }
     expect(await page.locator('#route-payments h3').innerText()).toContain('is well');
     await expectAccessible(page);
+    await picture(page, 'secret-rejected');
   });
 
   it('a provider that is away while a token is in hand', async () => {
@@ -154,7 +155,7 @@ describe('states', () => {
     await world.pass(MINUTE_MS, callBoth(world));
     const { page } = await openPage(world.url);
     expect(await page.locator('#verdict').innerText()).toMatch(
-      /has refused tokens for \d+ s\.\s+It answered \d+ of \d+ requests/,
+      /has refused tokens for \d+ s\.\s+It answered a token with 401 \d+ times in \d+ requests/,
     );
     await expectAccessible(page);
     await picture(page, 'tokens-refused');

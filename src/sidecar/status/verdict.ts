@@ -114,7 +114,7 @@ function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
           what: `route ${name} has failed`,
           ...since,
           reason: `${fault.failed} of ${requests} requests of the last minute failed (${by})`,
-          advice: `token-sidecar explain ${code} says what to do`,
+          advice: `run token-sidecar explain ${code}, which says what to do`,
           runbook: 'TokenSidecarProxyErrors',
         },
       ];
@@ -126,7 +126,7 @@ function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
           about,
           what: `the upstream of route ${name} has refused tokens`,
           ...since,
-          reason: `it answered ${refusedTokens} of ${requests} requests of the last minute with 401`,
+          reason: `it answered a token with 401 ${refusedTokens} times in ${requests} requests of the last minute`,
           advice: 'compare the issuer, audience and scope of its tokens with what the upstream wants',
           runbook: 'TokenSidecarUpstreamUnauthorized',
         },

@@ -196,7 +196,7 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
       ? html`<form method="post" action="api/renew?credential=${encodeURIComponent(name)}"><button>Ask for a new token now<span class="out"> for credential ${name}</span></button></form>`
       : undefined;
   const standing = tokens === 'exchanged' && state === 'ready' ? 'exchanges tokens' : OF_CREDENTIALS[state];
-  const shown = `${standing}${required ? '' : ', which the pod does not wait for'}`;
+  const shown = `${standing}${required ? '' : ' (the pod does not wait for it)'}`;
   return html`<article class="${level}" id="credential-${name}"><h3>${name} <b>${sign(level)} ${shown}</b></h3>${list(facts)}${failure}${timeline(credential.timeline, now)}${grants(credential, now)}${wish}</article>`;
 }
 
