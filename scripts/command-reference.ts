@@ -79,7 +79,7 @@ function head(generated: string): string[] {
     '',
     `[Exit statuses](codes.md#exit-statuses): ${Object.entries(EXIT_STATUSES)
       .map(([status, { word }]) => `${status} ${word}`)
-      .join('; ')}.`,
+      .join(', ')}.`,
     'If `proxy` is stopped before it ever had a token (as Kubernetes does when the startup probe gives up), it exits with 69, 77 or 78',
     'and writes the reason to `--termination-log`. `kubectl describe pod` shows it.',
     '',
