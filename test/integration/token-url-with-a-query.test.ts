@@ -60,7 +60,7 @@ it('the query of the token endpoint is sent as it is written, and nothing of it 
 
   provider.script = answerToken();
   const checked = await runHere(['check', '--config', path]);
-  expect(checked.stdout).toContain('/token?…, grant client_credentials');
+  expect(checked.stdout).toContain('/token?…, grant account_credentials');
   expect(checked.stdout).toMatch(/token +granted by/);
   expect(Object.values(checked).join('\n')).not.toMatch(HIDDEN);
 });
