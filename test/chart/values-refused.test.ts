@@ -40,6 +40,7 @@ test.each([
       'broker.enabled=true',
       'broker.secrets={a}',
       'broker.cache.url=redis://cache',
+      'injector.profiles.enabled=true',
       'broker.cache.keySecret=k',
     ],
     /broker\.cache\.url: write it as rediss:\/\/HOST:PORT/,

@@ -96,7 +96,7 @@ What annotations may name. The content is empty where nothing is limited.
 */}}
 {{- define "token-sidecar.injector.allowed" -}}
 {{- range $key := list "authHosts" "upstreamHosts" }}
-{{-   range $host := get (default dict $.Values.injector.allowed) $key }}
+{{-   range $host := default list (get (default dict $.Values.injector.allowed) $key) }}
 {{-     if not (regexMatch "^(http://)?[^/]*$" $host) }}
 {{-       fail (printf "injector.allowed.%s: write a host without https:// and path, such as sso.example.com, sso.example.com:8443 or *.example.com, instead of %q" $key $host) }}
 {{-     end }}
