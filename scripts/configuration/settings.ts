@@ -245,7 +245,10 @@ const LISTED_HOST: Texts = {
 };
 
 export const SETTINGS: Texts = {
-  listen: say('Where the app sends its requests.', '127.0.0.1:15080'),
+  listen: say(
+    'Where the app sends its requests. Beyond loopback whoever reaches it uses the token.',
+    '127.0.0.1:15080',
+  ),
   admin: seeing('admin-listener.md', say('The listener for probes, metrics and the status page.')),
   'admin.listen': say('Its address; [::] stands for every address, of IPv4 too.', '[::]:15081'),
   'admin.hosts': say(

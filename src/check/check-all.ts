@@ -2,7 +2,13 @@ import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../config/a
 import type { Config, CredentialConfig } from '../config/config.ts';
 import { policiesOf } from '../config/entries.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
-import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
+import {
+  OPEN_LISTENER,
+  openListener,
+  type SidecarListener,
+  sidecarListeners,
+  WITHOUT_FAMILY,
+} from '../config/sidecar-listeners.ts';
 import { quoted } from '../platform/log/redacted-text.ts';
 import { formatAddress, reachableAddress } from '../platform/net/address.ts';
 import { codeOf, type Problem, remedyOf } from '../platform/problems.ts';
@@ -25,6 +31,7 @@ export async function checkAll(
   );
   return [
     about(undefined).ok('configuration', described(config)),
+    ...checkCallers(config),
     ...listeners,
     ...credentials.flatMap(({ findings }, index) => [
       ...checkUse(config, config.credentials[index]),
@@ -80,19 +87,27 @@ async function checkListener(
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');
 }
 
-/** By its command line, or its admin listener's answer. */
+/** By its command line, or its admin listener's answer. A demo runs one. */
 async function isSidecar(
   holder: Holder | undefined,
   { admin, gateway }: Config,
   examination: CheckContext,
 ): Promise<boolean> {
   if (holder === undefined) return 'status' in (await askStatus(reachableAddress(admin.listen), examination));
-  return commandOf(holder) === (gateway === undefined ? 'proxy' : 'gateway');
+  const command = commandOf(holder);
+  return gateway === undefined ? command === 'proxy' || command === 'demo' : command === 'gateway';
 }
 
 function described({ credentials, routes }: Config): string {
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
   return `${count(credentials.length, 'credential')}, ${count(routes.length, 'route')}`;
+}
+
+function checkCallers(config: Config): Finding[] {
+  const open = openListener(config);
+  if (open === undefined) return [];
+  const { fault, remedy } = OPEN_LISTENER;
+  return [about('proxy').warning('callers', `${formatAddress(open)}: ${fault}`, remedy)];
 }
 
 function checkUse(config: Config, credential: CredentialConfig | undefined): Finding[] {

@@ -33,6 +33,13 @@ export const STEPS = {
     looks: 'Each address that the sidecar listens on',
     fails: 'Another program has the address, and it is no sidecar',
   },
+  callers: {
+    title: 'callers',
+    of: 'sidecar',
+    looks: 'Who can reach the proxy',
+    warns: 'It listens beyond loopback, so that whoever reaches it uses the token',
+    offline: true,
+  },
   credential_use: {
     title: 'use',
     of: 'credential',

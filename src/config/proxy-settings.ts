@@ -59,7 +59,8 @@ export const PROXY_SETTINGS = {
   audience: { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
   listen: {
     argument: 'HOST:PORT',
-    description: 'Where the app sends its requests; port 0 picks one',
+    description:
+      'Where the app sends its requests; beyond loopback whoever reaches it uses the token; port 0 picks one',
     default: '127.0.0.1:15080',
   },
   'admin-listen': {

@@ -51,6 +51,18 @@ export function sidecarListeners(config: WithListeners): readonly SidecarListene
   ];
 }
 
+/** A gateway asks its callers who they are; the sidecar takes everyone for its app. */
+export const OPEN_LISTENER = {
+  fault: 'whoever reaches this address uses the token',
+  remedy:
+    'listen on 127.0.0.1, and let the app share the network of the sidecar (as in a pod; with Docker Compose, network_mode: "service:NAME"), or run token-sidecar gateway for callers from elsewhere',
+} as const;
+
+/** Undefined if the proxy is for this machine or pod alone. */
+export function openListener({ listen, gateway }: WithListeners): ListenAddress | undefined {
+  return gateway === undefined && !isLoopbackHost(listen.host) ? listen : undefined;
+}
+
 function captureListeners({
   address: host,
   ports,

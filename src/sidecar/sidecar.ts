@@ -6,6 +6,7 @@ import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import type { Config } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-hosts.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
+import { OPEN_LISTENER, openListener } from '../config/sidecar-listeners.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../platform/errors.ts';
 import { type Logger, setLogLevel } from '../platform/log/logger.ts';
 import type { LogLosses } from '../platform/log/output.ts';
@@ -257,6 +258,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     },
     'listening',
   );
+  if (openListener(config) !== undefined) log.warn({ remedy: OPEN_LISTENER.remedy }, OPEN_LISTENER.fault);
   void health.ready.then(() => log.info(startupFigures(required(inUse.credentials)), 'ready'));
 
   async function stop(): Promise<void> {

@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { checkListeners } from '../../src/check/check-all.ts';
 import { checkUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { sidecarListeners } from '../../src/config/sidecar-listeners.ts';
+import { openListener, sidecarListeners } from '../../src/config/sidecar-listeners.ts';
 import { formatAddress } from '../../src/platform/net/address.ts';
 import { examination, lines } from '../check/examined.ts';
 import { freePort } from '../support/free-port.ts';
@@ -142,4 +142,21 @@ it('none of them is taken for an upstream', async () => {
       expect.stringContaining(`is the sidecar itself (${what}, ${formatAddress(address)})`),
     ]);
   }
+});
+
+it('a proxy beyond loopback is warned of by check and at start, with the ways out', async () => {
+  const { file, config } = await everyKind();
+  const text = JSON.parse(await readFile(file, 'utf8')) as object;
+  await writeFile(file, JSON.stringify({ ...text, listen: '0.0.0.0:0', redirect: undefined }));
+  const { stdout } = await runHere(['check', '--offline', '--config', file]);
+  expect(stdout).toMatch(
+    /WARN {2}proxy: callers .* whoever reaches this address uses the token\n.*network_mode/,
+  );
+  expect(openListener(config)).toBeUndefined();
+
+  const sidecar = new RunningCommand(start(file), {});
+  await sidecar.output(/"msg":"ready"/);
+  expect(
+    sidecar.stdout.match(/"level":"warn".*"msg":"whoever reaches this address uses the token"/g),
+  ).toHaveLength(1);
 });
