@@ -15,6 +15,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY scripts scripts
 COPY src src
+COPY docs/runbooks docs/runbooks
 ARG REVISION
 # Source maps are as large as the program several times over, and are in the npm package.
 RUN npm run build && rm dist/*.map

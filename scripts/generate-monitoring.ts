@@ -39,7 +39,11 @@ function runbookIndex(): string {
   return `# Runbooks
 
 One page for each alert of [the rules](../../deploy/monitoring/README.md), which also has the dashboard that the pages speak of. In the commands,
-\`NAMESPACE\` and \`POD\` are the alert's labels, and \`token-sidecar\` is the namespace of the release.
+\`NAMESPACE\`, \`POD\` and \`CREDENTIAL\` are the alert's labels, and \`token-sidecar\` is the namespace of the release.
+
+\`token-sidecar explain ALERT\` prints the page of its own version, in a closed network too:
+
+    kubectl --namespace NAMESPACE exec POD --container token-sidecar -- node /app/dist/token-sidecar.js explain TokenSidecarDown
 
 Most pages begin with two commands in the container of a sidecar: \`check --status\` asks it how it is, and \`check\` follows its way step
 by step (files, DNS, TLS, the grant, each upstream) and says what to do: [what it looks at](../reference/check.md).

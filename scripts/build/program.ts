@@ -1,6 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { build, type CodeSplittingGroup, type Plugin, type PreRenderedChunk } from 'rolldown';
+import { readRunbooks } from '../../src/cli/explain/runbooks.ts';
 import { inAscii } from './ascii.ts';
 import { builtinsWithoutImports } from './builtin-modules.ts';
 import { logWithoutOutputs } from './log-parts.ts';
@@ -34,6 +35,7 @@ export async function bundleProgram(options: ProgramOptions): Promise<BundledFil
   const plugins = [
     commandsAreSeparate(commands),
     pageIsBuilt(root),
+    runbooksAreThere(root),
     logWithoutOutputs(),
     builtinsWithoutImports(),
   ];
@@ -82,6 +84,17 @@ function pageIsBuilt(root: string): Plugin {
         logLevel: 'warn',
       });
       return `export const browserScript = () => ${JSON.stringify(output[0].code)};`;
+    },
+  };
+}
+
+/** The texts themselves, as `docs` is not where the program runs. */
+function runbooksAreThere(root: string): Plugin {
+  return {
+    name: 'runbooks-are-there',
+    load(id) {
+      if (id !== join(root, 'src/cli/explain/runbooks.ts')) return null;
+      return `export const readRunbooks = () => (${JSON.stringify(readRunbooks(join(root, 'docs/runbooks')))});`;
     },
   };
 }

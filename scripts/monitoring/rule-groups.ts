@@ -1,5 +1,7 @@
 /** Recording and alerting rules in Prometheus's own file format. */
 
+import manifest from '../../package.json' with { type: 'json' };
+
 export interface RecordingRule {
   readonly record: string;
   readonly expr: string;
@@ -23,8 +25,8 @@ export interface RuleGroup {
   readonly rules: readonly (RecordingRule | AlertingRule)[];
 }
 
-/** Where the page of each alert is. */
-export const RUNBOOKS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs/runbooks';
+/** Where the page of each alert is, as it was when this version was released. */
+export const RUNBOOKS = `https://github.com/token-sidecar/token-sidecar/blob/v${manifest.version}/docs/runbooks`;
 
 /** Where rules are loaded: with the part that they watch, as the chart does, or in a Prometheus that may lack it. */
 export type Presence = 'installed' | 'perhaps';

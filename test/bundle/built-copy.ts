@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
 /** What the build reads, besides installed packages. */
-const INPUTS = ['package.json', 'package-lock.json', 'scripts', 'src'];
+const INPUTS = ['package.json', 'package-lock.json', 'scripts', 'src', 'docs/runbooks'];
 
 /** What the npm package has beside the bundle. */
 const PUBLISHED = ['schema', 'LICENSE', 'README.md', 'CHANGELOG.md'];

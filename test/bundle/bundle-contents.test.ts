@@ -117,6 +117,14 @@ it('a command and its parts share modules: no part has one that the command load
   }
 });
 
+it('the runbooks are in a part of explain, and nowhere else', async () => {
+  const files = (await readdir(copy.output)).filter((file) => file.endsWith('.js'));
+  const texts = await Promise.all(files.map(read));
+  expect(files.filter((_, index) => texts[index]?.includes('# TokenSidecarDown'))).toEqual([
+    'explain-runbooks.js',
+  ]);
+});
+
 it('the client of the token cache is in a part of its own', async () => {
   const holding: string[] = [];
   for (const file of await mappedFiles()) {

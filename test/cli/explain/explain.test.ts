@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../../src/cli/explain/command.ts';
 import { CHAPTERS, CODES } from '../../../src/cli/explain/explanations.ts';
+import { readRunbooks } from '../../../src/cli/explain/runbooks.ts';
 import { ERRORS } from '../../../src/platform/errors.ts';
 import { EXIT_STATUS_OF } from '../../../src/platform/exit-status.ts';
 import { PROBLEM_CODES } from '../../../src/platform/problems.ts';
@@ -63,5 +64,37 @@ describe('explain', () => {
     const error = { code: 'usage', message: 'there is no code unkown_key; did you mean "unknown_key"?' };
     await expect(run('unkown_key')).rejects.toMatchObject(error);
     await expect(run('a', 'b')).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  const ALERTS = Object.keys(readRunbooks()).filter((name) => name !== 'README');
+
+  it.each(ALERTS)(
+    '%s: the runbook, in lines that fit a terminal, without links and marks of Markdown',
+    async (alert) => {
+      const text = await run(alert);
+      expect(text).toMatch(new RegExp(`^${alert}\n\nSeverity: `));
+      for (const part of ['What it means for users', 'What to look at', 'What to do']) {
+        expect(text).toContain(`\n\n${part}\n\n`);
+      }
+      const prose = text.split('\n').filter((line) => !line.startsWith('    '));
+      expect(prose.filter((line) => line.length > 100)).toEqual([]);
+      expect(text).not.toMatch(/\]\(|```|^\|/m);
+    },
+  );
+
+  it('names what else to explain, takes an alert in any case, and lists all alerts', async () => {
+    const text = await run('tokensidecardown');
+    expect(text).toContain('    kubectl --namespace NAMESPACE describe pod POD\n');
+    expect(text).toMatch(/\n\nAlso: token-sidecar explain 78, 69, 77, TokenSidecarTokenUnavailable\n$/);
+    expect(await run()).toContain('  TokenSidecarDown ');
+    await expect(run('TokenSidecarDonw')).rejects.toMatchObject({
+      message: expect.stringContaining('did you mean "TokenSidecarDown"?'),
+    });
+  });
+
+  it('makes rows of a table items, with further lines below the first', async () => {
+    expect(await run('TokenSidecarTokenFileFailing')).toContain(
+      '- `ENOSPC`, `EDQUOT`: the volume is full: the `sizeLimit` of its `emptyDir`, or what other\n  containers wrote there\n',
+    );
   });
 });

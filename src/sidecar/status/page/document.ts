@@ -1,4 +1,5 @@
 import { LOG_LEVELS } from '../../../platform/log/logger.ts';
+import { VERSION } from '../../../platform/version.ts';
 import type { CredentialState } from '../../../token/condition.ts';
 import type {
   CredentialReport,
@@ -81,7 +82,8 @@ form{display:inline-flex;flex-wrap:wrap;gap:.4rem}button{font:inherit;min-height
 nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem}.out{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 `.trim();
 
-const DOCS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs';
+/** Of the version that runs. */
+const DOCS = `https://github.com/token-sidecar/token-sidecar/blob/v${VERSION}/docs`;
 
 const LEVELS: readonly Level[] = ['failing', 'warning', 'ok'];
 const SIGN_PATHS: Readonly<Record<Level, string>> = {
