@@ -13,6 +13,25 @@ type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 const DEFAULT_COMMAND = 'proxy';
 
+/** What this file does itself. */
+const OWN: Readonly<Record<'completion' | 'help', Omit<Command, 'run'>>> = {
+  completion: {
+    summary: 'Print what makes bash, zsh or fish complete commands and flags',
+    operands: 'SHELL',
+    settings: {},
+    examples: [
+      ['token-sidecar completion bash > /etc/bash_completion.d/token-sidecar', 'for all users of bash'],
+      ['source <(token-sidecar completion bash)', 'for this shell'],
+    ],
+  },
+  help: {
+    summary: 'Describe a command',
+    operands: '[COMMAND]',
+    settings: {},
+    examples: [['token-sidecar help check', 'as token-sidecar check --help']],
+  },
+};
+
 /**
  * @returns the exit status.
  * @throws {SidecarError} `usage`, or what the command throws.
@@ -29,15 +48,15 @@ export async function runCommandLine(
   const [first, second] = argv;
   const asked = wordsBeforeEnd(argv);
   if (first === 'help' && second !== undefined && !isHelp(second)) {
-    return print(describeCommand(second, await load(second, commands)));
+    return print(await describe(second, commands));
   }
-  if (first === undefined ? false : isHelp(first) || first === 'help') return print(await overview(commands));
-  if (first === 'completion') return print(await completionFor(second, argv.slice(2), commands));
+  if (first !== undefined && (isHelp(first) || first === 'help')) return print(await overview(commands));
   const isNamed = first !== undefined && !first.startsWith('-');
   if (!isNamed && asked.some(isVersion)) return print(version());
   const name = isNamed ? first : DEFAULT_COMMAND;
+  if (asked.some(isHelp)) return print(await describe(name, commands));
+  if (first === 'completion') return print(await completionFor(second, argv.slice(2), commands));
   const command = await load(name, commands);
-  if (asked.some(isHelp)) return print(describeCommand(name, command));
   if (asked.some(isVersion)) return print(version());
   return await command.run(contextOf(isNamed ? argv.slice(1) : argv));
 }
@@ -53,7 +72,7 @@ function wordsBeforeEnd(argv: readonly string[]): readonly string[] {
 async function load(name: string, commands: Commands): Promise<Command> {
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (found !== undefined) return await found();
-  const known = [...Object.keys(commands), 'completion', 'help'];
+  const known = Object.keys({ ...commands, ...OWN });
   throw new SidecarError('usage', `unknown command ${redactedValue(name) ?? MASK}${didYouMean(name, known)}`);
 }
 
@@ -77,31 +96,35 @@ async function completionFor(
 }
 
 async function overview(commands: Commands): Promise<string> {
-  const lines = await Promise.all(
-    Object.entries(commands).map(
-      async ([name, loadCommand]) => `  ${name.padEnd(12)}${(await loadCommand()).summary}`,
-    ),
+  const loaded = await Promise.all(
+    Object.entries(commands).map(async ([name, loadCommand]) => [name, await loadCommand()] as const),
   );
+  const all = { ...Object.fromEntries(loaded), ...OWN };
   return [
     `token-sidecar ${VERSION}: gives a pod OAuth 2.0 access tokens.`,
     '',
     'Usage: token-sidecar [COMMAND] [FLAGS]',
     '',
     'Commands:',
-    ...lines,
-    '  completion  Print what makes bash, zsh or fish complete commands and flags',
-    '  help        Describe a command: help COMMAND',
+    ...Object.entries(all).map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`),
     '',
     'token-sidecar COMMAND --help lists its flags. Each flag can be given as an environment variable instead.',
     '-h stands for --help, -V for --version.',
   ].join('\n');
 }
 
-function describeCommand(name: string, { summary, operands, settings, examples }: Command): string {
-  const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
-  const flags = Object.keys(settings).length === 0 ? [] : [`Flags:\n${describeSettings(settings)}`];
+async function describe(name: string, commands: Commands): Promise<string> {
+  const own = Object.hasOwn(OWN, name) ? OWN[name as keyof typeof OWN] : undefined;
+  const { summary, operands, settings, examples } = own ?? (await load(name, commands));
+  const hasFlags = Object.keys(settings).length > 0;
+  const usage = ['token-sidecar', name, operands, hasFlags ? '[FLAGS]' : undefined];
   const shown = examples.map(([line, does]) => `  ${line}\n      ${does}`);
-  return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
+  return [
+    `${summary}.`,
+    `Usage: ${usage.filter((part) => part !== undefined).join(' ')}`,
+    `Examples:\n${shown.join('\n')}`,
+    ...(hasFlags ? [`Flags:\n${describeSettings(settings)}`] : []),
+  ].join('\n\n');
 }
 
 /** Undefined for an unknown command, or one that this file handles itself. */

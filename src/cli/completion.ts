@@ -16,12 +16,14 @@ function wordsOf(commands: ByName): string[] {
 }
 
 function bash(commands: ByName): string {
-  const flags = Object.entries(commands).map(
-    ([name, { settings }]) =>
-      `    ${name}) flags='${Object.keys(settings)
-        .map((flag) => `--${flag}`)
-        .concat('--help', '--version')
-        .join(' ')}' ;;`,
+  const words = Object.entries(commands).map(
+    ([name, { settings, operandWords = [] }]) =>
+      `    ${name}) words='${[
+        ...operandWords,
+        ...Object.keys(settings).map((flag) => `--${flag}`),
+        '--help',
+        '--version',
+      ].join(' ')}' ;;`,
   );
   const values = valueCases(commands).map(
     ([pattern, kind]) =>
@@ -29,7 +31,7 @@ function bash(commands: ByName): string {
   );
   return `# token-sidecar completion bash > /etc/bash_completion.d/token-sidecar
 _token_sidecar() {
-  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command=proxy flags
+  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command=proxy words
   [[ $COMP_CWORD -gt 1 && "\${COMP_WORDS[1]}" != -* ]] && command="\${COMP_WORDS[1]}"
   case "$command $previous" in
 ${values.join('\n')}
@@ -37,12 +39,12 @@ ${values.join('\n')}
     'help help') COMPREPLY=($(compgen -W '${Object.keys(commands).join(' ')}' -- "$word")); return ;;
   esac
   case "$command" in
-${flags.join('\n')}
+${words.join('\n')}
   esac
   if [[ $COMP_CWORD -eq 1 && "$word" != -* ]]; then
     COMPREPLY=($(compgen -W '${wordsOf(commands).join(' ')}' -- "$word"))
   else
-    COMPREPLY=($(compgen -W "$flags" -- "$word"))
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
   fi
 }
 complete -o filenames -F _token_sidecar token-sidecar`;
@@ -62,14 +64,16 @@ function zsh(commands: ByName): string {
   const described = Object.entries(commands).map(
     ([name, { summary }]) => `    ${quote(`${name}:${escapeColon(summary)}`)}`,
   );
-  const cases = Object.entries(commands).map(([name, { settings }]) => {
+  const cases = Object.entries(commands).map(([name, { settings, operandWords }]) => {
     const specs = Object.entries(settings).map(([flag, { argument, description, words }]) => {
       const text = description.replace(/[[\]:]/g, (sign) => `\\${sign}`);
       if (argument === undefined) return quote(`--${flag}[${text}]`);
       const action = words !== undefined ? `(${words.join(' ')})` : OF_FILES.has(argument) ? '_files' : ' ';
       return quote(`--${flag}=[${text}]:${escapeColon(argument)}:${action}`);
     });
-    return `      ${name}) _arguments ${[...specs, quote('--help[describe the command]')].join(' ')} ;;`;
+    const operand = operandWords === undefined ? [] : [quote(`1:operand:(${operandWords.join(' ')})`)];
+    const all = [...operand, ...specs, quote('--help[describe the command]')];
+    return `      ${name}) _arguments ${all.join(' ')} ;;`;
   });
   return `#compdef token-sidecar
 # token-sidecar completion zsh > "\${fpath[1]}/_token-sidecar"
@@ -100,8 +104,11 @@ if [[ "$funcstack[1]" = _token_sidecar ]]; then _token_sidecar "$@"; else compde
 
 function fish(commands: ByName): string {
   const names = wordsOf(commands).join(' ');
-  const lines = Object.entries(commands).flatMap(([name, { summary, settings }]) => [
+  const lines = Object.entries(commands).flatMap(([name, { summary, settings, operandWords = [] }]) => [
     `complete -c token-sidecar -n '__fish_use_subcommand' -a ${name} -d ${quote(summary)}`,
+    ...operandWords.map(
+      (word) => `complete -c token-sidecar -n '__fish_seen_subcommand_from ${name}' -a ${word}`,
+    ),
     ...Object.entries(settings).map(([flag, { argument, description, words }]) => {
       const takes =
         argument === undefined

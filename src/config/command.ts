@@ -26,6 +26,8 @@ export interface Command {
   readonly summary: string;
   /** Such as `hash [SECRET]`, for `--help`. */
   readonly operands?: string;
+  /** Those that are always the same, for completion. */
+  readonly operandWords?: readonly string[];
   readonly settings: Settings;
   readonly examples: readonly (readonly [line: string, does: string])[];
   /**

@@ -32,6 +32,7 @@ export const injector: Command = {
   summary:
     'Run the mutating admission webhook that adds the sidecar to annotated pods, or wait until the API server gets its answers',
   operands: '[wait]',
+  operandWords: ['wait'],
   settings: INJECTOR_SETTINGS,
   examples: [
     [

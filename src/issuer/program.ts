@@ -30,6 +30,7 @@ const POLL_MS = 30_000;
 export const issuer: Command = {
   summary: 'Run the Token Issuance Service, or hash a client secret for it',
   operands: '[hash < SECRET]',
+  operandWords: ['hash'],
   settings: ISSUER_SETTINGS,
   examples: [
     ['token-sidecar issuer --clients-file clients.yaml', 'with the clients of a file'],

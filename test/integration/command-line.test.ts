@@ -60,6 +60,16 @@ describe('help and version', () => {
     );
   });
 
+  it.each([
+    ['help', 'help'],
+    ['help', 'completion'],
+    ['completion', '--help'],
+  ])('%s %s describes what the program does itself', async (...args) => {
+    const { code, stdout } = await runHere(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\.\n\nUsage: token-sidecar (?:help \[COMMAND\]|completion SHELL)\n\nExamples:\n/);
+  });
+
   it('takes help for a command that there is not as a mistake', async () => {
     expect(await runHere(['help', 'chekc'])).toMatchObject({
       code: 64,

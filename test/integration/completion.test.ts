@@ -47,6 +47,8 @@ describe.each(Object.keys(COMPLETE))('%s', (shell) => {
       expect(complete(script, ['wait', '--wait'])).toEqual(['--wait-timeout']);
       expect(complete(script, ['proxy', '--log-level', 'de'])).toEqual(['debug']);
       expect(complete(script, ['completion', 'z'])).toEqual(['zsh']);
+      expect(complete(script, ['issuer', 'h'])).toEqual(['hash']);
+      expect(complete(script, ['injector', 'w'])).toEqual(['wait']);
     },
   );
 });
@@ -74,6 +76,7 @@ describe('zsh', () => {
     ['token-sidecar wait --wait', '--wait-timeout'],
     ['token-sidecar proxy --log-level de', 'debug'],
     ['token-sidecar completion z', 'zsh'],
+    ['token-sidecar issuer h', 'hash'],
   ])('completes %s to %s', async (typed, expected) => {
     expect(zshShows(await scriptFor('zsh'), typed, expected)).toBe('found\n');
   });
