@@ -23,8 +23,13 @@ export function narrate(print: (line: string) => void): Narration {
 
   function tell(text: string, style: Style | undefined): void {
     const time = new Date().toTimeString().slice(0, 8);
-    const told = style === undefined ? text : paint(style, text);
-    print(`${paint('dim', time)}  ${told}${remark === undefined ? '' : paint('dim', `  (${remark()})`)}`);
+    const columns = (process.stdout.columns || Number.POSITIVE_INFINITY) - INDENTED.length;
+    const lines = linesOf(text, columns);
+    const told = lines.map((line) => (style === undefined ? line : paint(style, line))).join(INDENTED);
+    const remarks = remark === undefined ? '' : `(${remark()})`;
+    const isRoom = (lines.at(-1) ?? '').length + 2 + remarks.length <= columns;
+    const remarked = remarks === '' ? '' : `${isRoom ? '  ' : INDENTED}${paint('dim', remarks)}`;
+    print(`${paint('dim', time)}  ${told}${remarked}`);
   }
 
   return {
@@ -49,6 +54,19 @@ export function narrate(print: (line: string) => void): Narration {
       tell(text ?? withFacts(level, msg, facts), style);
     },
   };
+}
+
+/** Below the text, past the time. */
+const INDENTED = `\n${' '.repeat(10)}`;
+
+function linesOf(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= columns) lines.push(`${lines.pop()} ${word}`);
+    else lines.push(word);
+  }
+  return lines;
 }
 
 /** Unless NO_COLOR or the terminal's type forbids it. */

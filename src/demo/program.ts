@@ -151,7 +151,18 @@ export const demo: Command = {
       });
       closers.push(() => sidecar.stop());
       await sidecar.ready;
-      logOutput.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
+      logOutput.write(
+        introduction(
+          {
+            proxy: sidecar.proxyAddress,
+            admin: sidecar.adminAddress,
+            api: api.address,
+            issuer: line.address,
+          },
+          tokenLifetimeMs,
+          secretDirectory,
+        ),
+      );
 
       const app = keepCalling(
         `http://${formatAddress(sidecar.proxyAddress)}/whoami`,
@@ -177,6 +188,11 @@ export const demo: Command = {
           mountSecret: (next) => secret.update({ client_id: CLIENT_ID, client_secret: next }),
           cutProvider: () => line.cut(),
           mendProvider: () => line.mend(),
+          asksAgainInMs() {
+            const [token] = sidecar.tokens.map((source) => source.snapshot());
+            if (token?.renewalAtMs === undefined || token.consecutiveFailures === 0) return undefined;
+            return Math.max(0, token.renewalAtMs - systemClock.now().wallMs);
+          },
           delayProvider: (delayMs) => line.delay(delayMs),
           refuseTokens(refused) {
             refusesTokens = refused;
@@ -248,24 +264,33 @@ function sidecarConfig(
 }
 
 function introduction(
-  proxy: ListenAddress,
-  admin: ListenAddress,
-  api: ListenAddress,
+  addresses: Readonly<Record<'proxy' | 'admin' | 'api' | 'issuer', ListenAddress>>,
   tokenLifetimeMs: number,
+  secretDirectory: string,
 ): string {
-  const [sidecarAt, adminAt, apiAt] = [proxy, admin, api].map(
+  const [proxy, admin, api, issuer] = [addresses.proxy, addresses.admin, addresses.api, addresses.issuer].map(
     (address) => `http://${formatAddress(address)}`,
   );
   return `
 An issuer, a protected API and the sidecar are running. Tokens live ${tokenLifetimeMs / 1000} s. Try:
 
-  curl ${sidecarAt}/whoami            through the sidecar: it adds the token, the API says who called
-  curl -i ${apiAt}/whoami         around it: 401
-  curl ${adminAt}/readyz
-  curl ${adminAt}/api/status
-  curl -s ${adminAt}/metrics | grep token_sidecar_
+  curl ${proxy}/whoami      # 200: through the sidecar, with a token
+  curl -i ${api}/whoami   # 401: around it
+  curl ${admin}/readyz
+  curl ${admin}/api/status
+  curl -s ${admin}/metrics | grep token_sidecar_
 
-Status page: ${adminAt}/    Ctrl-C ends. What the sidecar does:
+To practise with check and the runbooks, in another terminal:
+
+  export TOKEN_SIDECAR_AUTH_URL=${issuer}
+  export TOKEN_SIDECAR_UPSTREAM=${api}
+  export TOKEN_SIDECAR_ADMIN_LISTEN=${formatAddress(addresses.admin)}
+  export TOKEN_SIDECAR_CREDENTIALS_DIR=${secretDirectory}
+  token-sidecar check --status     # npm run token-sidecar -- check --status
+  token-sidecar check
+  token-sidecar explain TokenSidecarTokenUnavailable
+
+Status page: ${admin}/    Ctrl-C ends. What the sidecar does:
 
 `;
 }
@@ -277,6 +302,8 @@ interface Stage {
   mountSecret(clientSecret: string): Promise<void>;
   cutProvider(): Promise<void>;
   mendProvider(): Promise<void>;
+  /** Undefined if the last grant succeeded. */
+  asksAgainInMs(): number | undefined;
   delayProvider(delayMs: number): void;
   /** Whether the API answers 401 to every token. */
   refuseTokens(refused: boolean): void;
@@ -336,9 +363,10 @@ function createControls(stage: Stage, clientSecret: string, slowMs: number): Con
         inTurn(async () => {
           await (isDown ? stage.mendProvider() : stage.cutProvider());
           isDown = !isDown;
-          return isDown
-            ? 'You took the provider down: connections to it are refused.'
-            : 'You brought the provider up again.';
+          if (isDown) return 'You took the provider down: connections to it are refused.';
+          const againInMs = stage.asksAgainInMs();
+          const again = againInMs === undefined ? '' : ` The sidecar asks again in ${seconds(againInMs)}.`;
+          return `You brought the provider up again.${again}`;
         }),
       s: () =>
         inTurn(async () => {

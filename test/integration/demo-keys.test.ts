@@ -33,7 +33,11 @@ it('the demo takes keys of a terminal, and tells in sentences what comes of each
   await press('w', /You put the wrong client secret/, /The provider rejected the client \(/);
   await press('w', /You put the right client secret/, new RegExp(`${NEW_SECRET}|${OTHER_GRANT}`));
   await press('p', /You took the provider down/, /The provider gave no token \(.*ECONNREFUSED/);
-  await press('p', /You brought the provider up again/, /The sidecar tried again and got a token/);
+  await press(
+    'p',
+    /You brought the provider up again\. The sidecar asks again in \d+(?:\.\d)? m?s\./,
+    /The sidecar tried again and got a token/,
+  );
   await press('s', /You made the provider slow: it takes 0\.5 s/, /token ahead of its end, in \d\.\d s/);
   await press('s', /You made the provider fast again/);
   await press(
@@ -41,7 +45,7 @@ it('the demo takes keys of a terminal, and tells in sentences what comes of each
     /You made the API refuse every token/,
     /The app gets 401: the API refuses the new token, too\./,
   );
-  const [, url = ''] = await demo.output(/curl (\S+) {2,}through the sidecar/);
+  const [, url = ''] = await demo.output(/curl (\S+) {2,}# 200: through the sidecar/);
   const status = async () => (await fetch(url, { headers: { connection: 'close' } })).status;
   await expect.poll(status).toBe(401);
   await press(
