@@ -11,16 +11,14 @@ const PARTS = [
 /** The page of `check`. @param sample of its output. */
 export function checkReference(generated: string, sample: string): string {
   const steps: readonly (readonly [string, StepDescription])[] = Object.entries(STEPS);
-  const tables = PARTS.flatMap(([part, title]) => [
+  const lists = PARTS.flatMap(([part, title]) => [
     `## ${title}`,
     '',
-    '| step | looks at | warns | fails |',
-    '|---|---|---|---|',
     ...steps
       .filter(([, { of }]) => of === part)
       .map(
-        ([name, { title: shown, looks, warns, fails, offline }]) =>
-          `| ${shown} (\`${name}\`)${offline === true ? '\\*' : ''} | ${looks} | ${warns ?? ''} | ${fails ?? ''} |`,
+        ([name, { title: shown, looks, offline }]) =>
+          `- ${shown} (\`${name}\`)${offline === true ? '\\*' : ''}: ${looks}`,
       ),
     '',
   ]);
@@ -50,7 +48,7 @@ export function checkReference(generated: string, sample: string): string {
     '`failure`. Names of steps stay as they are from one version to the next.',
     '',
     'Each connection has the bound of the sidecar (`timeouts.connect` of a route, `timeouts.request` of a credential), all steps together have',
-    '`--check-timeout`. Steps with \\* run with `--offline` too.',
+    '`--check-timeout`. Steps with \\* run with `--offline` too. `token-sidecar explain STEP` says when a step warns or fails.',
     '',
     'Two credentials, two routes, each with a mistake, and `--probe payments=/health` (lines that say `ok` are left out).',
     'The word in brackets is for `token-sidecar explain`:',
@@ -59,7 +57,7 @@ export function checkReference(generated: string, sample: string): string {
     withoutOk(sample),
     '```',
     '',
-    ...tables,
+    ...lists,
   ].join('\n');
 }
 

@@ -76,7 +76,7 @@ const FORWARDING: Texts = {
   }),
   ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
   existingAuthorization: say(
-    "What to do with the app's own Authorization, or what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
+    "The app's own Authorization, and what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
     'replace',
   ),
   whenTokenUnavailable: say('Without a token a request fails with 503, or passes as it is.', 'fail'),
