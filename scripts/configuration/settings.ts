@@ -59,7 +59,7 @@ const EGRESS_PROXY: Texts = {
 const INJECTION: Texts = {
   header: say('A header.', 'Authorization'),
   scheme: say(
-    'What stands before the token there, such as Bearer. The token stands alone if it is absent or empty.',
+    'The word before the token. If absent, Bearer for Authorization and none for other headers; an empty one is none.',
   ),
   placeholder: say('Text that the app sends in the header, and that the token replaces.'),
   query: say('A query parameter, only for upstreams that take nothing else: servers log URLs.'),
