@@ -52,3 +52,12 @@ it('every link leads to a page that there is, and to a heading in it', () => {
   });
   expect(broken).toEqual([]);
 });
+
+it('every file that the life of a request names is there', () => {
+  const page = readFileSync(join(ROOT, 'docs/explanation/life-of-a-request.md'), 'utf8');
+  const named = [...page.matchAll(/`([\w/-]+\/(?:[\w-]+\.ts)?)`/g)].map(([, path = '']) => path);
+  expect(named.length).toBeGreaterThan(20);
+  expect(
+    named.filter((path) => !existsSync(join(ROOT, path.startsWith('src/') ? '' : 'src/proxy', path))),
+  ).toEqual([]);
+});
