@@ -17,6 +17,7 @@ import {
   type ClientCredentials,
   publishedNames,
   repeatedParts,
+  signingKey,
 } from '../../src/token/client/client-authentication.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -144,10 +145,12 @@ describe('private_key_jwt', () => {
     '%s: the assertion verifies and says what RFC 7523 §3 asks for',
     async (alg, make) => {
       const { privateKey, publicKey } = make();
-      const { parameters } = await prove(signingClient(privateKey, alg as AssertionAlgorithm));
+      const client = signingClient(privateKey, alg as AssertionAlgorithm);
+      const { parameters } = await prove(client);
       expect(parameters).toMatchObject({ client_id: 'shop', client_assertion_type: JWT_BEARER });
       const jwk = await exportJWK(publicKey);
       const kid = await calculateJwkThumbprint(jwk);
+      expect(signingKey(client)).toEqual({ keyId: kid, thumbprint: kid });
       const { payload, protectedHeader } = await jwtVerify(
         parameters['client_assertion'] ?? '',
         createLocalJWKSet({ keys: [{ ...jwk, kid, alg }] }),

@@ -74,7 +74,7 @@ svg{display:block;height:2rem;width:100%;overflow:visible}.spark{width:9rem;heig
 svg.sign{display:inline-block;width:1em;height:1em;vertical-align:-.12em}.sign path{fill:none;stroke:currentColor;stroke-width:2.5}svg path{vector-effect:non-scaling-stroke}.spark path{fill:none;stroke:var(--link);stroke-width:1.5}.spark.failing path{stroke:var(--failing)}
 .timeline{border-bottom:1px solid var(--line)}.timeline .ok{fill:var(--ok)}.timeline .failing{fill:var(--failing)}
 figure{margin:.4rem 0}figcaption{display:flex;justify-content:space-between;font-size:.8rem}
-ul{padding-left:1.2rem;margin:.3rem 0}table{border-collapse:collapse;font-size:.85rem}th,td{text-align:left;padding:.1rem .8rem .1rem 0;vertical-align:top}
+ul{padding-left:1.2rem;margin:.3rem 0}table{border-collapse:collapse;font-size:.85rem}th,td{text-align:left;overflow-wrap:normal;padding:.1rem .8rem .1rem 0;vertical-align:top}
 pre{overflow:auto;background:var(--card);padding:.6rem;font-size:.8rem;max-height:30rem}summary{cursor:pointer}details{margin:.4rem 0}
 form{display:inline-flex;flex-wrap:wrap;gap:.4rem}button{font:inherit;min-height:2rem;padding:.1rem .8rem;border:1px solid var(--line);border-radius:.3rem;background:var(--bg);color:var(--fg);cursor:pointer}button[aria-pressed=true]{border-color:var(--fg);font-weight:700}
 #stale,#told{position:sticky;top:0;padding:.5rem .9rem;font-weight:600;z-index:1}#stale{background:var(--failing);color:var(--bg)}#told{background:var(--fg);color:var(--bg)}#stale[hidden],#told[hidden]{display:none}
@@ -117,7 +117,7 @@ const WHY_ASKED: Readonly<Record<string, string>> = {
   scheduled: 'renewal',
   rotation: 'the Secret changed',
   upstream_401: 'an upstream refused the token',
-  retry: 'again after a failure',
+  retry: 'after a failure',
   subject: 'the token of a request',
   previous_credentials: 'by the previous Secret',
   manual: 'you asked',
@@ -126,8 +126,8 @@ const WHY_ASKED: Readonly<Record<string, string>> = {
 const RESULTS: Readonly<Record<string, string>> = {
   success: 'token',
   rejected: 'rejected',
-  unavailable: 'no answer',
-  invalid_response: 'no usable answer',
+  unavailable: 'provider unavailable',
+  invalid_response: 'unusable answer',
 };
 
 function sign(level: Level): Html {
@@ -192,7 +192,7 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
   const failure =
     lastFailure === undefined
       ? undefined
-      : html`<p>Last failure ${time(lastFailure.at, now)}: ${RESULTS[lastFailure.result]}, ${lastFailure.detail}</p>`;
+      : html`<p>Last failure ${time(lastFailure.at, now)}: ${lastFailure.detail}</p>`;
   const wish =
     mayChange && tokens === 'held'
       ? html`<form method="post" action="api/renew?credential=${encodeURIComponent(name)}"><button>Ask for a new token now<span class="out"> for credential ${name}</span></button></form>`
