@@ -75,7 +75,7 @@ function describeProblem(
   const at = nextAt === undefined ? '' : ` at ${instantAndDistance(Date.parse(nextAt), nowMs)}`;
   const detail = plain(next === undefined ? is : `${is}; ${next}${at}`);
   const remedy = plain(advice ?? otherwise);
-  const todo = runbook === undefined ? remedy : `${remedy}; docs/runbooks/${runbook}.md`;
+  const todo = runbook === undefined ? remedy : `${remedy}; token-sidecar explain ${runbook}`;
   return level === 'failing' ? of.failure(step, code, detail, todo) : of.warning(step, detail, todo);
 }
 

@@ -274,7 +274,7 @@ function introduction(
   return `
 An issuer, a protected API and the sidecar are running. Tokens live ${tokenLifetimeMs / 1000} s. Try:
 
-  curl ${proxy}/whoami      # 200: through the sidecar, with a token
+  curl ${proxy}/whoami      # 200: through the sidecar
   curl -i ${api}/whoami   # 401: around it
   curl ${admin}/readyz
   curl ${admin}/api/status

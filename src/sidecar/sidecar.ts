@@ -258,7 +258,9 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     },
     'listening',
   );
-  if (openListener(config) !== undefined) log.warn({ remedy: OPEN_LISTENER.remedy }, OPEN_LISTENER.fault);
+  if (openListener(config) !== undefined) {
+    log.warn({ proxy: formatAddress(proxy.address), remedy: OPEN_LISTENER.remedy }, OPEN_LISTENER.fault);
+  }
   void health.ready.then(() => log.info(startupFigures(required(inUse.credentials)), 'ready'));
 
   async function stop(): Promise<void> {

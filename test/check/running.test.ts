@@ -79,7 +79,7 @@ describe('a sidecar that is not well says so itself', () => {
       saying(ofShop('failing', { code, runbook: 'TokenSidecarTokenUnavailable' })),
     );
     expect(text[1]).toBe(
-      'failure credential shop: state: credential shop has had no token since 2030-01-01 00:00:00 UTC (30 s): the provider rejects the client; the sidecar asks again at 2030-01-01 00:01:00 UTC (in 30 s) → compare the Secret; docs/runbooks/TokenSidecarTokenUnavailable.md',
+      'failure credential shop: state: credential shop has had no token since 2030-01-01 00:00:00 UTC (30 s): the provider rejects the client; the sidecar asks again at 2030-01-01 00:01:00 UTC (in 30 s) → compare the Secret; token-sidecar explain TokenSidecarTokenUnavailable',
     );
     expect(status).toBe(exit);
   });
