@@ -39,9 +39,10 @@ export function formatTable(findings: readonly Finding[], { colour }: { readonly
   return `${shown.join('\n\n')}\n\n${paint('bold', summary(findings))}\n`;
 }
 
-/** Empty for the sidecar. */
+/** Empty for the sidecar. Intercepted hosts, of which there may be many, share one. */
 function headingOf({ step, subject }: Finding): string {
   const { of } = STEPS[step];
+  if (of === 'interception') return of;
   return of === 'sidecar' || of === 'running sidecar' ? '' : (subject ?? '');
 }
 

@@ -68,7 +68,7 @@ export async function parseConfig(given: string, path: string, problems: Problem
   if (Array.isArray(value) || typeof value !== 'object') {
     problems.push({
       key: '(file)',
-      value: kindOfValue(value),
+      kind: kindOfValue(value),
       expected: 'a mapping of settings',
       code: 'file_not_a_mapping',
     });
@@ -247,12 +247,12 @@ function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Pr
   if (issue.input === undefined) {
     return { key, expected: schemaAt(schema, path)?.message ?? issue.message, code: 'missing_value' };
   }
+  // Mappings and lists may hold anything, and so may what the provider defines.
+  const isShown =
+    typeof issue.input !== 'object' && !isFreeForm(schema, path) && !holdsMappings(schemaAt(schema, path));
   const described: Problem = {
     key,
-    value:
-      isFreeForm(schema, path) || holdsMappings(schemaAt(schema, path))
-        ? kindOfValue(issue.input)
-        : describeInput(issue.input),
+    ...(isShown ? { value: String(issue.input) } : kindIn(issue)),
     expected: issue.message,
     code: codeFor(issue),
   };
@@ -277,20 +277,22 @@ function remedyFor(path: readonly v.IssuePathItem[], issue: v.BaseIssue<unknown>
   return write === undefined ? undefined : `${write}.`;
 }
 
+/** None if it is of the right kind and not as it should be. */
+function kindIn({ type, input }: v.BaseIssue<unknown>): Pick<Problem, 'kind'> {
+  if (Array.isArray(input) && input.length === 0) return { kind: 'an empty list' };
+  if (Array.isArray(input) && type === 'max_length') return { kind: `a list of ${input.length}` };
+  return OF_KINDS.has(type) || type === 'picklist' ? { kind: kindOfValue(input) } : {};
+}
+
 /** `a text`, `a list` */
 function kindOfValue(input: unknown): string {
   if (Array.isArray(input)) return 'a list';
-  if (input === null) return 'nothing';
+  if (input === null) return 'an empty value';
   return (
-    { object: 'a mapping', string: 'a text', number: 'a number', boolean: 'true or false' }[
+    { object: 'a mapping', string: 'a text', number: 'a number', boolean: 'a truth value' }[
       typeof input as string
     ] ?? 'something else'
   );
-}
-
-/** Mappings and lists by kind: they may hold anything. */
-function describeInput(input: unknown): string {
-  return typeof input === 'object' ? kindOfValue(input) : String(input);
 }
 
 function codeFor({ type, input, message }: v.BaseIssue<unknown>): ProblemCode {
@@ -307,7 +309,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
   const wrong = String(path.at(-1)?.key);
   const parent = nameOf(path.slice(0, -1));
   if (Array.isArray(path.at(-1)?.input)) {
-    return { key: parent, value: 'a list', expected: 'a mapping', code: 'wrong_type' };
+    return { key: parent, kind: 'a list', expected: 'a mapping', code: 'wrong_type' };
   }
   const shape = schemaAt(schema, path.slice(0, -1));
   const known = (shape?.options ?? [shape]).flatMap((one) => Object.keys(one?.entries ?? {}));

@@ -62,7 +62,7 @@ export async function placedInFile(
 
 function placed(source: SourceText | undefined): (problem: Problem) => Problem {
   return (problem) => {
-    const of = problem.value === undefined ? 'key' : 'value';
+    const of = (problem.value ?? problem.kind) === undefined ? 'key' : 'value';
     const place = problem.place ?? source?.find(problem.key, of);
     return place === undefined ? problem : { ...problem, place };
   };

@@ -29,9 +29,9 @@ function byPlace({ place: a }: Problem, { place: b }: Problem): number {
 
 /** Problems with the same words are one with several places. */
 function kindOf(problem: Problem): string {
-  const { key, value, expected, place } = problem;
+  const { key, value, kind, expected, place } = problem;
   const isOfText = place !== undefined && key.startsWith(`${place.file}:`);
-  return JSON.stringify(isOfText ? [key] : [codeOf(problem), expected, remedyOf(problem), value]);
+  return JSON.stringify(isOfText ? [key] : [codeOf(problem), expected, remedyOf(problem), value, kind]);
 }
 
 /** Further keys are only counted. */

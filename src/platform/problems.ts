@@ -8,6 +8,8 @@ export interface Problem {
   readonly key: string;
   /** Left out if it could be a secret. */
   readonly value?: string;
+  /** `a list`, instead of a value that is not shown. */
+  readonly kind?: string;
   /** A noun phrase or a short sentence. */
   readonly expected: string;
   /** `invalid_value` or `missing_value` by default. */
@@ -57,8 +59,9 @@ export function remedyOf(problem: Problem): string {
   return code === 'missing_value' ? `Add ${problem.key.split('.').at(-1)}.` : PROBLEM_CODES[code].remedy;
 }
 
-/** `routes[0].upstream: "ftp://x": expected an http or https URL` */
-export function describeProblem({ key, value, expected }: Problem): string {
+/** `routes[0].upstream: "ftp://x": expected an http or https URL`, or `scope: expected a string, not a list` */
+export function describeProblem({ key, value, kind, expected }: Problem): string {
+  if (kind !== undefined) return `${key}: expected ${expected}, not ${kind}`;
   return value === undefined
     ? `${key}: expected ${expected}`
     : `${key}: ${quoted(value, key)}: expected ${expected}`;

@@ -57,7 +57,7 @@ describe('refuses, and names the key', () => {
     ['{ query: "a=b" }', 'inject.query: "a=b": expected the name of a query parameter'],
     ['{}', 'inject: expected header, placeholder or query'],
     ['[]', 'inject: expected header, placeholder or query'],
-    ['Bearer', 'inject: "a text": expected a mapping, or a list'],
+    ['Bearer', 'inject: expected a mapping, or a list'],
     ['[{ header: 5 }]', 'inject[0].header: "5": expected the name of a header'],
     ['[{ heder: X-Key }]', 'inject[0].heder: expected one of the keys'],
     [

@@ -286,7 +286,7 @@ describe('the forward proxy', () => {
     [
       'an empty list',
       'forwardProxy: { allow: [] }',
-      /^forwardProxy.allow: "a list": expected a list of at least one host/,
+      /^forwardProxy.allow: expected a list of at least one host, not an empty list$/,
     ],
     [
       'a bad host',
@@ -734,7 +734,7 @@ routes:
       'accessLog: errors\naccessLogSample: 0.1',
       /^accessLogSample: "?0.1"?: expected accessLog: all beside it/,
     ],
-    ['a list', '- a', /^\(file\): "a list": expected a mapping of settings/],
+    ['a list', '- a', /^\(file\): expected a mapping of settings, not a list$/],
     [
       'a route without a name',
       'routes: [{ upstream: https://x }]',
