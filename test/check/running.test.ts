@@ -155,7 +155,7 @@ describe('the configuration in use', () => {
     const standing = { state: 'refused', reason: 'invalid', errors };
     const { text, status } = await told(standing, problem(`${file} is not valid.`));
     expect(text).toMatch(
-      /^warning at \S+: configuration in use: the changed .* refused since .*: error\[invalid_value\]: listen: "x": expected host:port; generation 2 stays in use .* → mend the file: token-sidecar check --config \/etc\/token-sidecar\.yaml --offline .*; docs\/runbooks\/TokenSidecarConfigReloadFailing\.md$/,
+      /^warning at \S+: configuration in use: the changed .* refused since .*: error\[invalid_value\]: listen: "x": expected host:port; generation 2 stays in use .* → mend the file: token-sidecar check --config \/etc\/token-sidecar\.yaml --offline .*; token-sidecar explain TokenSidecarConfigReloadFailing$/,
     );
     expect(status).toBe(0);
   });
