@@ -151,7 +151,7 @@ function registerEventLoop(registry: Registry, nowMs: () => number): void {
   });
   const longest = new Gauge({
     name: 'nodejs_eventloop_lag_max_seconds',
-    help: 'The longest delay of the event loop in the last minute, or since the reading before where that is longer ago.',
+    help: 'The longest delay of the event loop in the last minute, or since the last reading if that is longer ago.',
     registers: [registry],
   });
 }

@@ -22,7 +22,7 @@ const BROKER_CACHE_SETTINGS = {
   'cache-auth-dir': {
     argument: 'PATH',
     description:
-      'Mounted Secret with password, and with username where there is one, of Valkey or Redis; no password without it',
+      'Mounted Secret with the password, and perhaps the username, of Valkey or Redis; no password without it',
   },
   'cache-ca-file': {
     argument: 'PATH',
@@ -59,7 +59,7 @@ export const BROKER_SETTINGS = {
   },
   namespace: {
     argument: 'NAME',
-    description: 'Our own namespace, whose Secrets and ConfigMaps profiles name',
+    description: 'Namespace of the broker, whose Secrets and ConfigMaps profiles name',
     default: 'that of the service account or the kubeconfig',
   },
   'secrets-dir': {

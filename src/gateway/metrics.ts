@@ -40,7 +40,7 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
   const inFlight = new Map<string, number>();
   const requests = new Counter({
     name: 'token_sidecar_gateway_requests_total',
-    help: 'Requests to the gateway, by the entry of their caller and what was decided; none where no entry matches.',
+    help: 'Requests to the gateway, by the entry of their caller and what was decided; none if no entry matches.',
     labelNames: ['caller', 'decision'] as const,
     registers,
   });

@@ -23,7 +23,7 @@ const GATEWAY_SETTINGS = {
   'access-log': PROXY_SETTINGS['access-log'],
   kubeconfig: {
     argument: 'FILE',
-    description: 'Cluster whose service account tokens callers show, where this is no pod of it',
+    description: 'Cluster whose service account tokens callers show, if this is no pod of it',
   },
 } as const satisfies Settings;
 

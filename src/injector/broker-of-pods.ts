@@ -24,7 +24,7 @@ export const BROKER_OF_PODS_SETTINGS = {
   'broker-ca-config-map': {
     argument: 'NAME',
     description:
-      "In place of the file: ConfigMap of the pod's namespace with key ca.crt, where something else keeps it in each namespace",
+      'In place of the file: ConfigMap with key ca.crt that something else keeps in each namespace',
   },
   'broker-audience': {
     argument: 'AUDIENCE',

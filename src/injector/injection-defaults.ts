@@ -84,7 +84,7 @@ export const INJECTION_SETTINGS = {
   'default-run-as-user': {
     argument: 'UID',
     description:
-      "User and group of the sidecar, and group of the pod's volumes; none where the platform assigns them, as OpenShift does",
+      "User and group of the sidecar, and group of the pod's volumes; none if the platform assigns them, as OpenShift does",
     default: String(USER.sidecar),
   },
   'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
@@ -110,7 +110,7 @@ export const INJECTION_SETTINGS = {
   'default-native-sidecar': {
     argument: 'BOOLEAN',
     description: 'Use native sidecars',
-    default: "true, or what the cluster's version allows where it is known",
+    default: "true, or what the cluster's version allows",
   },
   'default-log-level': {
     argument: 'LEVEL',
@@ -147,12 +147,12 @@ export const INJECTION_SETTINGS = {
     argument: 'IMAGES',
     description:
       'Images without tag, or prefixes that end in "/", by commas, that the annotation image may name: they read the Secret',
-    default: 'any, or the default alone where hosts are limited',
+    default: 'any, or the default alone if hosts are limited',
   },
   'allowed-config-maps': {
     argument: 'NAMES',
     description: 'ConfigMaps, by commas, that the annotation config-map may name; * for any',
-    default: 'any, or none where hosts are limited',
+    default: 'any, or none if hosts are limited',
   },
   'allowed-modes': {
     argument: 'MODES',

@@ -51,7 +51,7 @@ export const INJECTOR_SETTINGS = {
   },
   'validating-webhook-configuration': {
     argument: 'NAME',
-    description: 'ValidatingWebhookConfiguration likewise, where there is one',
+    description: 'The same for a ValidatingWebhookConfiguration',
   },
   'kubernetes-api': {
     argument: 'BOOLEAN',
@@ -64,7 +64,7 @@ export const INJECTOR_SETTINGS = {
   },
   namespace: {
     argument: 'NAME',
-    description: 'Our own namespace',
+    description: 'Namespace of the injector',
     default: 'that of the service account or the kubeconfig',
   },
   'check-secrets': {

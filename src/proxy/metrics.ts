@@ -101,7 +101,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
     {
       // Users rely on the labels of `token_sidecar_proxy_requests_total`, so this is separate.
       name: 'token_sidecar_proxy_requests_by_protocol_total',
-      help: 'Requests that have ended, by the versions of HTTP that they came and left by; none where they did not leave.',
+      help: 'Requests that have ended, by the versions of HTTP that they came and left by; none if they did not leave.',
     },
     PROTOCOL_LABELS,
   );
@@ -109,7 +109,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
     registry,
     {
       name: 'token_sidecar_proxy_grpc_calls_total',
-      help: 'gRPC calls that have ended, by grpc-status; none where the app got no status.',
+      help: 'gRPC calls that have ended, by grpc-status; none if the app got no status.',
     },
     GRPC_LABELS,
   );
@@ -411,7 +411,7 @@ function http2AbuseCounter(registry: Registry): (kind: string) => void {
 function redirectedCounter(registry: Registry): (result: string) => void {
   const counter = new Counter({
     name: 'token_sidecar_proxy_redirected_connections_total',
-    help: 'Connections that were redirected here: listed get the token, passed go as they are to where they were going, refused found nobody there, left ended before any of these.',
+    help: 'Redirected connections: listed get the token, passed go on as they are, refused found nobody there, left ended before any of these.',
     labelNames: ['result'] as const,
     registers: [registry],
   });

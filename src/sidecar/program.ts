@@ -21,7 +21,7 @@ const SETTINGS = {
   ...PROXY_SETTINGS,
   'termination-log': {
     argument: 'FILE',
-    description: 'Gets one sentence where the sidecar ends without ever having had a token; it has to exist',
+    description: 'Gets one sentence if the sidecar ends without ever having had a token; it has to exist',
     default: TERMINATION_LOG,
   },
 } as const satisfies Settings;

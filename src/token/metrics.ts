@@ -52,7 +52,7 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
   );
   gauge(
     'credential_required',
-    '1 where start and readiness wait for a token, 0 where the credential has `required: false`.',
+    '1 if start and readiness wait for a token, 0 if the credential has `required: false`.',
     ({ required }) => (required ? 1 : 0),
   );
   gauge(

@@ -68,7 +68,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   });
   const begins = new Gauge({
     name: 'token_sidecar_tls_certificate_not_before_timestamp_seconds',
-    help: 'Unix time from which the certificate is valid whose end the expiry of its file is.',
+    help: 'Unix time from which that certificate is valid.',
     labelNames,
     registers: [registry],
     collect: () => reading,

@@ -318,7 +318,7 @@ export function createReloadMetrics(registry: Registry, read: () => ReloadGauges
   );
   const reloads = new Counter({
     name: 'token_sidecar_config_reload_total',
-    help: 'Changes of the configuration file and requests to read it anew, by what came of them.',
+    help: 'Readings of the changed configuration file, by result.',
     labelNames: ['result'],
     registers,
   });
