@@ -73,24 +73,6 @@ it('README: the demo answers as it says', async () => {
   expect(said).toMatch(/HTTP\/1\.1 401/);
 });
 
-it('README: by hand, an issuer, a check and the sidecar', async () => {
-  const lines = block('README.md', 'issuer --clients-file /tmp/clients.yaml');
-  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-docs-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  // In a folder of its own, in place of /tmp; the API is whatever answers on 8080.
-  const own = lines.replaceAll('/tmp/', `${directory}/`).replace(/^(.* proxy)(?: .*)?$/m, '($1) &');
-  expect(own).toContain('proxy) &');
-  const api = `require("http").createServer((q, r) => r.end(String(q.headers.authorization))).listen(8080, "127.0.0.1")`;
-  const shell = new Shell(`node -e '${api}' & ${listening(8080)}
-    ${own}
-    ${listening(15081)}
-    until curl --silent --fail http://127.0.0.1:15081/readyz > /dev/null; do sleep 0.1; done
-    curl --silent http://127.0.0.1:15080/`);
-  const said = await shell.result();
-  expect(said).toMatch(/Bearer ey\w+/);
-  expect(said).not.toContain('FAIL');
-});
-
 it('with your own app: each way in prints what the page says', async () => {
   const page = 'docs/how-to/your-own-app.md';
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-docs-'));
