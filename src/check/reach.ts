@@ -55,7 +55,8 @@ export async function reach(
   const where = `${protocol}://${formatAddress(to)}`;
   const proxy = await proxyOnTheWay(to);
   const dialled = proxy ?? to;
-  const found = await findName(dialled.host, to, steps.name, of, examination);
+  const key = proxy === undefined ? '' : 'egressProxy.url: ';
+  const found = await findName(dialled.host, key, to, steps.name, of, examination);
   const addresses = proxy === undefined ? found.addresses : [];
   if (!found.isFound) return { findings: found.findings, isReached: false, addresses };
 
@@ -135,6 +136,7 @@ const MAX_ADDRESSES_SHOWN = 4;
 
 async function findName(
   host: string,
+  key: string,
   { withinMs, lookup = systemLookup as LookupFunction }: Destination,
   step: StepName,
   of: About,
@@ -156,7 +158,7 @@ async function findName(
       why === 'ENOTFOUND'
         ? "check the spelling of the host's name, and that the pod's DNS knows it"
         : "look at the pod's DNS: /etc/resolv.conf, CoreDNS, NetworkPolicies for port 53";
-    const finding = of.failure(step, 'provider_unavailable', `${host}: ${why}`, remedy);
+    const finding = of.failure(step, 'provider_unavailable', `${key}${host}: ${why}`, remedy);
     return { findings: [finding], isFound: false, addresses: [] };
   }
 }

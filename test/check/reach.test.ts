@@ -272,19 +272,24 @@ describe('what does not get there', () => {
     ]);
   });
 
-  it('a name that is not known', async () => {
+  it.each([
+    ['of its own', 'nowhere.invalid', undefined, /name: nowhere\.invalid: ENOTFOUND → check the spelling/],
+    [
+      'of its egress proxy',
+      'api.test',
+      'nowhere.invalid',
+      /name: egressProxy\.url: nowhere\.invalid: ENOTFOUND →/,
+    ],
+  ])('a name %s that is not known', async (_, host, proxy, said) => {
     const { text } = await reached({
-      host: 'nowhere.invalid',
+      host,
       port: 443,
+      ...(proxy === undefined ? {} : { egressProxy: { host: proxy, port: 3128, noProxy: [] } }),
       lookup: (_name, _options, callback) => {
         callback(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }), '', 4);
       },
     });
-    expect(text).toEqual([
-      expect.stringMatching(
-        /^failure route a: upstream name: nowhere.invalid: ENOTFOUND → check the spelling/,
-      ),
-    ]);
+    expect(text).toEqual([expect.stringMatching(said)]);
   });
 
   it('a handshake that the server never answers, in time', async () => {
