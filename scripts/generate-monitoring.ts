@@ -45,8 +45,8 @@ One page for each alert of [the rules](../../deploy/monitoring/README.md), which
 
     kubectl --namespace NAMESPACE exec POD --container token-sidecar -- node /app/dist/token-sidecar.js explain TokenSidecarDown
 
-Most pages begin with two commands in the container of a sidecar: \`check --status\` asks it how it is, and \`check\` follows its way step
-by step (files, DNS, TLS, the grant, each upstream) and says what to do: [what it looks at](../reference/check.md).
+Most pages begin with two commands in the container of a sidecar. \`check --status\` asks it how it is. [\`check\`](../reference/check.md) goes its way
+step by step (files, DNS, TLS, the grant, each upstream) and says what to do.
 
 | alert | severity | says |
 |---|---|---|
