@@ -6,10 +6,7 @@ import { fieldValues } from '../../../src/proxy/http/fields.ts';
 import { UpstreamReset } from '../../../src/proxy/streams/contract.ts';
 import { localReplyFor } from '../../../src/proxy/transaction/local-reply.ts';
 import { TokenUnavailable } from '../../../src/token/bearer-source.ts';
-import { settle } from '../../support/manual-clock.ts';
-import { withoutToken } from '../../wire/fake-bearer.ts';
 import { call } from './called.ts';
-import type { Ports } from './ported-transaction.ts';
 
 const CODES = Object.keys(ERRORS).filter((code) => 'status' in ERRORS[code as keyof typeof ERRORS]);
 
@@ -114,48 +111,6 @@ describe('an error has the form that the client understands', () => {
     expect(call({ fields: two }, { phase: 'finishing' }).app.own?.status).toBe(503);
   });
 
-  it.each<[string, Parameters<typeof call>[0], Ports, number]>([
-    ['loop_detected', { fields: ['token-sidecar-hop', 'me'] }, {}, 13],
-    ['route_not_found', {}, { route: { match: { pathPrefix: '/other' } } }, 12],
-    ['overloaded', {}, { limits: { maxInFlight: 0 } }, 8],
-    [
-      'authorization_not_allowed',
-      { fields: ['authorization', 'Basic x'] },
-      { route: { existingAuthorization: 'reject' } },
-      7,
-    ],
-  ])('with %s is answered on arrival', async (code, asked, ports, status) => {
-    const { app, own, upstreams, metric } = call(asked, ports);
-    expect([app.own?.status, own('grpc-status'), own('token-sidecar-error')]).toEqual([
-      200,
-      String(status),
-      code,
-    ]);
-    expect(upstreams).toEqual([]);
-    const route = ['loop_detected', 'route_not_found'].includes(code) ? 'none' : 'api';
-    expect(await metric(`errors_total{route="${route}",error="${code}"}`)).toBe(1);
-  });
-
-  it('with UNAVAILABLE for a missing token, which is not the caller’s fault', async () => {
-    const { own, lines } = call({}, { bearer: withoutToken() });
-    await settle();
-    expect([own('grpc-status'), own('token-sidecar-error')]).toEqual(['14', 'token_unavailable']);
-    expect(own('grpc-retry-pushback-ms')).toBe('7000');
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ route: 'api', error: 'token_unavailable' });
-  });
-
-  it('with UNAVAILABLE when the upstream fails before its answer', () => {
-    const { own, upstream } = call();
-    upstream().fail(
-      new SidecarError('upstream_unreachable', 'upstream up.test could not be reached'),
-      'lost',
-    );
-    expect([own('grpc-status'), own('grpc-message')]).toEqual([
-      '14',
-      'upstream up.test could not be reached',
-    ]);
-  });
-
   it.each([
     ['NO_ERROR', 0, 13],
     ['INTERNAL_ERROR', 2, 13],
@@ -169,12 +124,5 @@ describe('an error has the form that the client understands', () => {
     upstream().fail(new UpstreamReset('upstream up.test reset the request', code), 'lost');
     expect(own('grpc-status')).toBe(String(status));
     expect(own('token-sidecar-error')).toBe('upstream_protocol_error');
-  });
-
-  it('unless the answer has begun, which is cut', () => {
-    const { app, upstream } = call();
-    upstream().answer(['content-type', 'application/grpc'], { body: 'one' });
-    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), 'lost');
-    expect([app.own, app.body, app.wasCut]).toEqual([undefined, 'one', true]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import { settle } from '../../support/manual-clock.ts';
-import { FakeBearer, FIRST, renewable, SECOND } from '../../wire/fake-bearer.ts';
+import { FIRST, renewable } from '../../wire/fake-bearer.ts';
 import { type Asked, call } from './called.ts';
 import type { Ports } from './ported-transaction.ts';
 
@@ -22,22 +22,6 @@ const renewing = (asked: Asked = {}, ports: Ports = {}) => {
 };
 
 describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
-  it('is replayed once with another token, and counted like a 401', async () => {
-    const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing({ body: 'order' });
-    upstream().answer(UNAUTHENTICATED);
-    await settle();
-    expect(bearer.refused).toEqual([FIRST]);
-    expect(upstream().over).toBe('discarded');
-    expect(app.head).toBeUndefined();
-    expect(upstream(1)).toMatchObject({ request: { authorization: SECOND }, sent: 'order', ended: true });
-    upstream(1).answer(GRPC, { body: 'placed', trailers: ['grpc-status', '0'] });
-    expect([app.body, app.trailers]).toEqual(['placed', ['grpc-status', '0']]);
-    expect(upstreams).toHaveLength(2);
-    expect(bearer.accepts).toEqual([SECOND]);
-    expect(await unauthorized()).toBe(1);
-    expect(await replays()).toEqual({ success: 1, failure: 0 });
-  });
-
   it('to the replay is passed on as a failure, and neither token is accepted', async () => {
     const { app, bearer, upstream, unauthorized, replays } = renewing();
     upstream().answer(UNAUTHENTICATED);
@@ -49,39 +33,6 @@ describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
     expect([bearer.refused, bearer.accepts]).toEqual([[FIRST], []]);
     expect(await unauthorized()).toBe(2);
     expect(await replays()).toEqual({ success: 0, failure: 1 });
-  });
-
-  it('is passed on unchanged if there is no other token', async () => {
-    const bearer = new FakeBearer({ replace: async () => undefined });
-    const { app, upstream, upstreams, replays } = renewing({}, { bearer });
-    upstream().answer(UNAUTHENTICATED);
-    expect(app.head).toBeUndefined();
-    await settle();
-    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
-    expect(app.trailers).toEqual([]);
-    expect(upstreams).toHaveLength(1);
-    expect(await replays()).toEqual({ success: 0, failure: 0 });
-  });
-
-  it('is replayed with all messages while the call still sends', async () => {
-    const { app, send, upstream } = renewing({ body: 'one', open: true });
-    upstream().answer(UNAUTHENTICATED);
-    expect(app.held).toBe(true);
-    await settle();
-    expect(app.held).toBe(false);
-    expect(upstream(1)).toMatchObject({ sent: 'one', ended: false });
-    send('two', true);
-    expect(upstream(1)).toMatchObject({ sent: 'onetwo', ended: true });
-    expect(upstream()).toMatchObject({ sent: 'one', ended: false });
-  });
-
-  it('is passed on if the call sent more than is kept, and the token is renewed', async () => {
-    const { app, bearer, upstream, upstreams } = renewing({ body: 'x'.repeat(1025), open: true });
-    upstream().answer(UNAUTHENTICATED);
-    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
-    await settle();
-    expect(bearer.refused).toEqual([FIRST]);
-    expect(upstreams).toHaveLength(1);
   });
 
   it.each<[string, Asked, Ports, number]>([
@@ -116,26 +67,7 @@ describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
   });
 });
 
-it('a 401 to a gRPC call is replayed whatever its fields', async () => {
-  const { upstream, unauthorized } = renewing();
-  upstream().answer(['content-type', 'text/plain'], { status: 401 });
-  await settle();
-  expect(upstream(1).request?.authorization).toBe(SECOND);
-  expect(await unauthorized()).toBe(1);
-});
-
 describe('gRPC trailers with UNAUTHENTICATED after messages', () => {
-  it('are passed on, and the token is renewed for the next call', async () => {
-    const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing();
-    upstream().answer(GRPC, { body: 'some', trailers: REFUSING_TRAILERS });
-    await settle();
-    expect([app.body, app.trailers]).toEqual(['some', REFUSING_TRAILERS]);
-    expect([bearer.refused, bearer.accepts]).toEqual([[FIRST], []]);
-    expect(upstreams).toHaveLength(1);
-    expect(await unauthorized()).toBe(1);
-    expect(await replays()).toEqual({ success: 0, failure: 0 });
-  });
-
   it('of a replay count as a failure and renew nothing', async () => {
     const { bearer, upstream, unauthorized, replays } = renewing();
     upstream().answer(UNAUTHENTICATED);
