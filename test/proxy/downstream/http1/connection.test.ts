@@ -5,8 +5,7 @@ import type { HalfCloseWatch } from '../../../../src/proxy/downstream/half-close
 import { Http1DownstreamConnection } from '../../../../src/proxy/downstream/http1/connection.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
 import { settle } from '../../../support/manual-clock.ts';
-import { withoutToken } from '../../../wire/fake-bearer.ts';
-import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from '../../../wire/messages.ts';
+import { CHUNKED, chunk, get, ok, request } from '../../../wire/messages.ts';
 import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 
 const [HEADER_MS, KEEP_ALIVE_MS, LINGER_MS] = [7000, 10_000, 1000];
@@ -80,16 +79,6 @@ describe('a new HTTP/1.1 connection', () => {
     await clock.advance(1);
     expect(sink.destroyed).toBe(true);
   });
-
-  it('that ends is closed', async () => {
-    const { sink, end } = connect();
-    await end();
-    expect([sink.destroyed, sink.text]).toEqual([true, '']);
-  });
-
-  it('is not busy', () => {
-    expect(connect().connection.busy).toBe(false);
-  });
 });
 
 describe('an HTTP/1.1 request', () => {
@@ -103,35 +92,6 @@ describe('an HTTP/1.1 request', () => {
     expect(sink.destroyed).toBe(false);
     upstream().bring(ok('fine'));
     expect(sink.text).toContain('fine');
-  });
-
-  it('is read in any segmentation', async () => {
-    const { send, upstream } = connect();
-    await send(...`${request('POST', '/a', [CHUNKED])}${chunk('hello')}${LAST_CHUNK}`);
-    expect(upstream().sent).toMatch(/^POST \/a /);
-    expect(upstream().sent).toContain(`${chunk('h')}${chunk('e')}`);
-    expect(upstream().sent.endsWith(LAST_CHUNK)).toBe(true);
-  });
-
-  it('that is not HTTP gets 400, is counted, and is the last of its connection', async () => {
-    const { sink, send, clock, metric, asked } = connect();
-    await send(`SSH-2.0\r\n\r\n`);
-    expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
-    expect(sink.text).toContain('connection: close\r\n');
-    expect(await metric('errors_total{route="none",error="bad_request"}')).toBe(1);
-    expect(await metric('requests_total{route="none",method="_OTHER",code="400"}')).toBe(1);
-    await send(get('/'));
-    expect(asked).toEqual([]);
-    await clock.advance(LINGER_MS);
-    expect(sink.destroyed).toBe(true);
-  });
-
-  it('with a malformed chunk is refused', async () => {
-    const { sink, send, upstream } = connect();
-    await send(request('POST', '/', [CHUNKED]), 'zz\r\n');
-    expect(sink.text).toMatch(/^HTTP\/1\.1 400 /);
-    expect(upstream().connection.socket.destroyed).toBe(true);
-    expect(sink.writableEnded).toBe(true);
   });
 
   it('leaves the connection open for the next one until the keep-alive timeout', async () => {
@@ -163,15 +123,6 @@ describe('an HTTP/1.1 request', () => {
     expect(sink.text).toContain('HTTP/1.1 400 ');
   });
 
-  it('with Connection: close is the last', async () => {
-    const { sink, send, upstream } = connect();
-    await send(get('/', 'Connection: close'));
-    expect(sink.destroyed).toBe(false);
-    upstream().bring(ok('one'));
-    expect(sink.text).toContain('one');
-    expect(sink.destroyed).toBe(true);
-  });
-
   it('with Connection: close may be followed by more bytes, which are read for the linger time', async () => {
     const { clock, sink, send, upstream } = connect();
     await send(`${get('/', 'Connection: close')}\r\n`);
@@ -180,17 +131,6 @@ describe('an HTTP/1.1 request', () => {
     expect(sink.destroyed).toBe(false);
     await clock.advance(LINGER_MS);
     expect(sink.destroyed).toBe(true);
-  });
-
-  it('is aborted when the app leaves', async () => {
-    const { sink, send, upstream, metric, clock } = connect();
-    await send(get('/'));
-    sink.destroy();
-    await settle();
-    expect(upstream().connection.socket.destroyed).toBe(true);
-    expect(await metric('requests_total{route="api",method="GET",code="499"}')).toBe(1);
-    await clock.advance(600_000);
-    expect(clock.pendingTimers).toBe(0);
   });
 });
 
@@ -222,16 +162,6 @@ describe('an answer that the app does not read', () => {
 });
 
 describe('pipelined requests', () => {
-  it('wait in any segmentation', async () => {
-    const { sink, send, upstream, asked } = connect();
-    await send(get('/1'), ...(get('/2').match(/.{1,7}/gs) ?? []));
-    expect(asked).toHaveLength(1);
-    upstream().bring(ok('one'));
-    expect(upstream(1).sent).toMatch(/^GET \/2 /);
-    upstream(1).bring(ok('two'));
-    expect(sink.text).toMatch(/one[\s\S]*two$/);
-  });
-
   it('are read at most 16 KiB ahead', async () => {
     const { sink, send, upstream } = connect();
     const next = get('/2', `x: ${'y'.repeat(9000)}`);
@@ -251,54 +181,6 @@ describe('pipelined requests', () => {
     await send(get('/1') + get('/2', `x: ${'y'.repeat(9000)}`).repeat(2));
     expect(sink.isPaused()).toBe(true);
   });
-
-  it('are all answered after the client half-closed, and then the connection ends', async () => {
-    const { sink, send, end, upstream, watched } = connect();
-    await send(get('/1') + get('/2'));
-    await end();
-    expect(watched).toHaveLength(1);
-    upstream().bring(ok('one'));
-    upstream(1).bring(ok('two'));
-    await settle();
-    expect(sink.text).toMatch(/one[\s\S]*two$/);
-    expect(sink.destroyed).toBe(true);
-    expect(watched.every(({ ended }) => ended)).toBe(true);
-  });
-});
-
-describe('a client that half-closes', () => {
-  it('amid its request aborts it', async () => {
-    const { sink, send, end, upstream, watched } = connect();
-    await send(`${request('POST', '/', ['Content-Length: 5'])}he`);
-    await end();
-    expect(sink.destroyed).toBe(true);
-    expect(upstream().connection.socket.destroyed).toBe(true);
-    expect(watched).toEqual([]);
-  });
-
-  it('is watched, and its request is aborted when it has closed entirely', async () => {
-    const { sink, send, end, upstream, watched } = connect();
-    await send(get('/'));
-    await end();
-    expect(sink.destroyed).toBe(false);
-    watched[0]?.onLeft();
-    await settle();
-    expect(sink.destroyed).toBe(true);
-    expect(upstream().connection.socket.destroyed).toBe(true);
-  });
-
-  it('while its answer is being sent gets it whole', async () => {
-    const { sink, send, end, upstream } = connect();
-    sink.cork();
-    await send(get('/'));
-    upstream().bring(ok('one'));
-    await end();
-    expect(sink.destroyed).toBe(false);
-    sink.uncork();
-    await settle();
-    expect(sink.text.endsWith('one')).toBe(true);
-    expect(sink.destroyed).toBe(true);
-  });
 });
 
 describe('the rest of a request that has already been answered', () => {
@@ -308,17 +190,6 @@ describe('the rest of a request that has already been answered', () => {
     connected.upstream().bring(ok('early'));
     return connected;
   };
-
-  it('is read and dropped, and the next request is served', async () => {
-    const { clock, connection, sink, send, upstream } = await early();
-    expect(connection.busy).toBe(false);
-    await send(chunk('more'), LAST_CHUNK + get('/next'));
-    expect(upstream(1).sent).toMatch(/^GET \/next /);
-    upstream(1).bring(ok('next'));
-    expect(sink.text.endsWith('next')).toBe(true);
-    await clock.advance(LINGER_MS);
-    expect(sink.writableEnded).toBe(false);
-  });
 
   it('is waited for at most a second', async () => {
     const { clock, sink, send } = await early();
@@ -331,62 +202,15 @@ describe('the rest of a request that has already been answered', () => {
     await clock.advance(LINGER_MS);
     expect(sink.destroyed).toBe(true);
   });
-
-  it('closes the connection without a second answer if it is malformed', async () => {
-    const { sink, send, asked } = await early();
-    const before = sink.text;
-    await send(get('/smuggled'));
-    expect(sink.writableEnded).toBe(true);
-    expect([sink.text, asked.length]).toEqual([before, 1]);
-  });
-
-  it('closes the connection after the answer if it is malformed while the answer is being sent', async () => {
-    const { sink, send, upstream } = connect();
-    sink.cork();
-    await send(request('POST', '/', [CHUNKED]));
-    upstream().bring(ok('early'));
-    await send('zz\r\n');
-    sink.uncork();
-    await settle();
-    expect(sink.text.endsWith('early')).toBe(true);
-    expect(sink.writableEnded).toBe(true);
-  });
-
-  it('is dropped after an error too, if it is short', async () => {
-    const { sink, send, bearer, upstream } = connect({ bearer: withoutToken() });
-    await send(post('/', 'hello').slice(0, -2));
-    expect(sink.text).toMatch(/^HTTP\/1\.1 503 /);
-    bearer.held = 'Bearer a';
-    await send(`lo${get('/next')}`);
-    expect(upstream().sent).toMatch(/^GET \/next /);
-  });
 });
 
 describe('flow control towards an HTTP/1.1 app', () => {
-  it('pauses reading and continues where it stopped', async () => {
-    const { sink, send, upstream } = connect({ lent: 'coming' });
-    await send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
-    expect(sink.isPaused()).toBe(true);
-    upstream().connection.socket.emit('connect');
-    expect(sink.isPaused()).toBe(false);
-    await send('world');
-    expect(upstream().sent.endsWith('\r\n\r\nhelloworld')).toBe(true);
-  });
-
   it('continues only for the transaction that paused it', async () => {
     const { sink, connection: carrier, appContext } = connect();
     const connection = new Http1DownstreamConnection(carrier, appContext, () => {});
     connection.pause();
     connection.resume({} as Parameters<Http1DownstreamConnection['resume']>[0]);
     expect(sink.isPaused()).toBe(true);
-  });
-
-  it('resumes the upstream when the app has read enough', async () => {
-    const { sink, send, upstream } = connect();
-    await send(get('/'));
-    upstream().connection.pause();
-    sink.emit('drain');
-    expect(upstream().connection.socket.isPaused()).toBe(false);
   });
 });
 
@@ -415,26 +239,4 @@ describe('while the proxy drains', () => {
     await send('GET');
     expect(freed()).toBe(0);
   });
-});
-
-it('a protocol upgrade takes over the connection with the bytes already received', async () => {
-  const { clock, connection, sink, send, upstream, metric } = connect();
-  await send(`${get('/', 'Connection: upgrade', 'Upgrade: raw')}early`);
-  upstream().bring(message('HTTP/1.1 101 Switching', ['Connection: upgrade', 'Upgrade: raw']));
-  expect(connection.busy).toBe(true);
-  await send('later');
-  expect(upstream().sent.endsWith('earlylater')).toBe(true);
-  await clock.advance(KEEP_ALIVE_MS - 1);
-  expect(sink.destroyed).toBe(false);
-  sink.destroy();
-  await settle();
-  expect(await metric('requests_total{route="api",method="GET",code="101"}')).toBe(1);
-});
-
-it('a cut answer closes the HTTP/1.1 connection', async () => {
-  const { sink, send, upstream } = connect();
-  await send(get('/'));
-  upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'some'));
-  upstream().connection.socket.emit('end');
-  expect(sink.destroyed).toBe(true);
 });

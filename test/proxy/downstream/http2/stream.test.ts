@@ -11,7 +11,7 @@ import type { TakeBytes } from '../../../../src/proxy/io/sockets.ts';
 import { UpstreamReset } from '../../../../src/proxy/streams/contract.ts';
 import { settle } from '../../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../../wire/fake-bearer.ts';
-import { CHUNKED, chunk, message, ok } from '../../../wire/messages.ts';
+import { chunk, message, ok } from '../../../wire/messages.ts';
 import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 import { fakeOutlet } from './fake-outlet.ts';
 
@@ -211,62 +211,12 @@ describe('an answer over HTTP/2', () => {
     expect([load.inFlight, await counted(200)]).toEqual([0, 1]);
   });
 
-  it('to an incomplete request resets it with NO_ERROR', () => {
-    const { read, sent, upstream } = begin();
-    read('some');
-    sent();
-    upstream().bring(ok('no'));
-    expect(sent().slice(-3)).toEqual(['reset NO_ERROR', `leaves in ${IDLE_MS} ms`, 'released']);
-  });
-
-  it('of the sidecar itself offsets no resets, and has no body for HEAD', () => {
-    const refused = { endStream: true, route: { ...SPARE, match: { pathPrefix: '/api' } } };
-    const [head] = begin({ ...refused, method: 'HEAD' }).sent();
-    expect(head).toMatch(/^fields :status,404,.* last$/);
-    const [, body, ...after] = begin({ ...refused, method: 'GET' }).sent();
-    expect(body).toMatch(/^data \{.*"code":"route_not_found"\} last$/);
-    expect(after).toEqual(['leaves in 7000 ms', 'released']);
-  });
-
-  it.each([
-    ['205', 'GET', message('HTTP/1.1 205 Reset', [CHUNKED], `${chunk('x')}0\r\n\r\n`)],
-    ['to HEAD', 'HEAD', message('HTTP/1.1 200 OK', ['X: y'])],
-  ])('%s has no body, whatever the upstream sends', (_, method, bytes) => {
-    const { sent, upstream } = begin({ method, endStream: true });
-    upstream().bring(bytes);
-    const [head, next] = sent();
-    expect(head).toMatch(/ last$/);
-    expect(next).toBe('useful');
-  });
-
   it('without a body ignores data given to it', () => {
     const { sent, stream } = begin({ method: 'GET', endStream: true });
     stream.respond({ status: 200, reason: '', fields: [], connectionOptions: [] }, 'none');
     stream.data(Buffer.from('x'));
     stream.end([], IDLE_MS);
     expect(sent()[0]).toBe('fields :status,200 last');
-  });
-
-  it('ends with its trailers', () => {
-    const { sent, upstream } = begin({ method: 'GET', endStream: true });
-    upstream().bring(message('HTTP/1.1 200 OK', [CHUNKED], `${chunk('x')}0\r\nX-Sum: 7\r\n\r\n`));
-    expect(sent().slice(0, 3)).toEqual([
-      'fields :status,200',
-      'data x',
-      'fields x-sum,7 never indexed x-sum,7 last',
-    ]);
-  });
-
-  it('pauses the upstream when the window is used up, and resumes it when that opens', () => {
-    const { allowed, sent, stream, upstream, waiting } = begin({ method: 'GET', endStream: true });
-    allowed.window = 3;
-    upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 8'], 'four'));
-    expect(sent()).toEqual(['fields :status,200,content-length,8', 'data fou']);
-    expect([waiting.size, upstream().sink.isPaused()]).toEqual([1, true]);
-    allowed.window = 1;
-    stream.mayGoOn();
-    expect(sent()).toEqual(['data r']);
-    expect([waiting.size, upstream().sink.isPaused()]).toEqual([0, false]);
   });
 
   it('is reset when the app does not open the window in time', async () => {
@@ -301,13 +251,6 @@ describe('an HTTP/2 answer that is cut', () => {
 });
 
 describe('an HTTP/2 app that', () => {
-  it('has left is counted as 499, and its upstream request is aborted', async () => {
-    const { counted, load, sent, stream, upstream } = begin();
-    stream.gone(true);
-    expect(sent()).toEqual(['released']);
-    expect([upstream().connection.socket.destroyed, load.inFlight, await counted(499)]).toEqual([true, 0, 1]);
-  });
-
   it('has left amid its answer gets no more of it', async () => {
     const { allowed, clock, sent, stream, upstream, waiting } = begin({ method: 'GET', endStream: true });
     allowed.window = 0;
@@ -319,13 +262,6 @@ describe('an HTTP/2 app that', () => {
     stream.mayGoOn();
     await clock.advance(IDLE_MS);
     expect(sent()).toEqual([]);
-  });
-
-  it('ends its side amid a request has it reset', async () => {
-    const { counted, sent, stream } = begin();
-    stream.leave();
-    expect(sent()).toEqual(['reset CANCEL', 'released']);
-    expect(await counted(499)).toBe(1);
   });
 });
 
@@ -359,15 +295,6 @@ function tunnelling({ endStream = false } = {}) {
 }
 
 describe('an HTTP/2 tunnel', () => {
-  it('passes early and later bytes in both directions', () => {
-    const { read, say, sent, sink } = tunnelling();
-    read('more');
-    expect(sink.text).toBe('early more');
-    expect(sent()).toEqual(['gives 4 back']);
-    say('back');
-    expect(sent()).toEqual(['data back']);
-  });
-
   it('passes on a half-close that came before it was open', () => {
     expect(tunnelling({ endStream: true }).sink.writableEnded).toBe(true);
   });
@@ -381,15 +308,6 @@ describe('an HTTP/2 tunnel', () => {
     await settle();
     expect(sent()).toEqual(['data  last', 'useful', `leaves in ${IDLE_MS} ms`, 'released']);
     expect(endings).toEqual(['soon']);
-  });
-
-  it('ends with the app’s end after the upstream ended first', () => {
-    const { read, sent, sink } = tunnelling();
-    sink.emit('end');
-    expect(sent()).toEqual(['data  last']);
-    read('bye', true);
-    expect(sink.text).toBe('early bye');
-    expect(sent()).toEqual(['useful', `leaves in ${IDLE_MS} ms`, 'gives 3 back', 'released']);
   });
 
   it('pauses the upstream when the app’s window is used up, and resumes it later', () => {
@@ -451,24 +369,9 @@ describe('an HTTP/2 tunnel', () => {
     expect(sent()).toEqual(['data last last', 'reset NO_ERROR', `leaves in ${IDLE_MS} ms`, 'released']);
   });
 
-  it.each([
-    ['reset', true, 'reset'],
-    ['left', false, 'at once'],
-  ])('that the app has %s is closed in the same way at the upstream', (_, byReset, how) => {
-    const { endings, sent, stream } = tunnelling();
-    stream.gone(byReset);
-    expect([endings, sent()]).toEqual([[how], ['released']]);
-  });
-
   it('whose app half-closes the connection is reset and closed upstream', () => {
     const { endings, sent, stream } = tunnelling();
     stream.leave();
     expect([endings, sent()]).toEqual([['at once'], ['reset CANCEL', 'released']]);
-  });
-
-  it('that the upstream breaks off is reset', () => {
-    const { sent, sink } = tunnelling();
-    sink.emit('close');
-    expect(sent()).toEqual(['reset CONNECT_ERROR', 'released']);
   });
 });
