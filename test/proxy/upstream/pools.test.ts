@@ -143,8 +143,6 @@ function tell(came: IncomingMessage, answer: ServerResponse): void {
 
 type Kind = 'h2 and http/1.1' | 'http/1.1' | 'h2' | 'plain http/1.1' | 'plain h2';
 
-const POSTED = { method: 'POST', contentLength: 4, fields: ['content-length', '4'] };
-
 const PATIENCE = { connectMs: 3_600_000, responseMs: 3_600_000, idleMs: 3_600_000 };
 
 interface Opening {
@@ -237,33 +235,12 @@ async function open(
 }
 
 describe('protocol: auto over TLS', () => {
-  it('lets the upstream choose the protocol for an HTTP/2 request', async () => {
-    const { pools, ask } = await open('h2 and http/1.1');
-    expect(pools.negotiatedProtocol).toBeUndefined();
-    expect(await ask(request('h2'))).toMatchObject({ by: 'h2', body: expect.stringContaining('HTTP/2') });
-    expect(pools.negotiatedProtocol).toBe('h2');
-  });
-
   it('sends an HTTP/1.1 request by HTTP/1.1 on separate connections', async () => {
     const { ask, connections } = await open('h2 and http/1.1');
     expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
     await ask(request('h2'));
     expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
     await ask(request('h2'));
-    expect(connections()).toBe(2);
-  });
-
-  it('sends HTTP/1.1 requests by HTTP/2 once the upstream refused HTTP/1.1', async () => {
-    const { ask, start, connections } = await open('h2');
-    const first = start(request('http1'));
-    await expect(first.answer).rejects.toThrow('takes no HTTP/1.1: protocol: h2 is right');
-    expect(first.delivery).toBe('unsent');
-
-    const answers = await Promise.all([1, 2, 3].map(() => ask(request('http1', POSTED), 'body')));
-
-    for (const answer of answers) {
-      expect(answer).toMatchObject({ by: 'h2', body: expect.stringMatching(/^HTTP\/2 .* body -$/) });
-    }
     expect(connections()).toBe(2);
   });
 
@@ -427,11 +404,6 @@ describe('a configured protocol', () => {
     expect(await ask(request('h2'))).toMatchObject({ by });
     expect(connections()).toBe(1);
   });
-
-  it('fails if the upstream does not choose it', async () => {
-    const { ask } = await open('http/1.1', 'h2');
-    await expect(ask(request('h2'))).rejects.toMatchObject({ code: expect.stringMatching(/^upstream_/) });
-  });
 });
 
 describe('the HTTP/2 connections of an upstream', () => {
@@ -463,14 +435,6 @@ describe('the HTTP/2 connections of an upstream', () => {
       expect(await start(request('h2'), '', caller).answer).toMatchObject({ by: 'h2' });
     }
     expect(connections()).toBe(3);
-  });
-
-  it('are closed on request only if idle', async () => {
-    const { pools, ask, accepted } = await open('plain h2', 'h2c');
-    await ask(request('h2'));
-    pools.discardIdle(new WithoutRequest());
-    await Promise.all([...accepted].map((socket) => once(socket, 'close')));
-    expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
   });
 
   it('make room for other pools when idle', async () => {
@@ -530,18 +494,6 @@ describe('the HTTP/2 connections of an upstream', () => {
     await closed;
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
     expect(connections()).toBe(2);
-  });
-
-  it('take back an unused stream', async () => {
-    const { pools, ask, connections } = await open('plain h2', 'h2c');
-    await ask(request('h2'));
-    const of = request('h2');
-    const stream = pools.acquire(of, new User(of, ''), TRUST);
-    expect(stream.ready).toBe(true);
-    stream.release();
-    expect(stream.ready).toBe(false);
-    await ask(request('h2'));
-    expect(connections()).toBe(1);
   });
 
   it('refuse to become a tunnel', async () => {

@@ -6,7 +6,7 @@ import type { UpstreamUser } from '../../../../src/proxy/streams/contract.ts';
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { ManualClock, settle } from '../../../support/manual-clock.ts';
-import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok, post } from '../../../wire/messages.ts';
+import { answer, get, message, ok, post } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 
 const [CONNECT_MS, RESPONSE_MS, IDLE_MS] = [5000, 20_000, 30_000];
@@ -177,13 +177,6 @@ async function idle(maxAgeMs?: number): Promise<Opened> {
 }
 
 describe('an HTTP/1.1 upstream connection that is being made', () => {
-  it('is ready once it is established, not before', async () => {
-    const opened = await open();
-    expect(opened.connection.ready).toBe(false);
-    await opened.user.until('connected');
-    expect(opened.connection.ready).toBe(true);
-  });
-
   it('has a timeout only until it is established', async () => {
     const { connection, clock, user, events } = await open();
     await user.until('connected');
@@ -199,13 +192,6 @@ describe('an HTTP/1.1 upstream connection that is being made', () => {
     await clock.advance(1);
     expect(user.told).toEqual(['failed upstream_timeout lost']);
     expect(connection.socket.destroyed).toBe(true);
-  });
-
-  it('is unreachable if nothing listens', async () => {
-    const { user, events } = openOn((onread) => connect({ host: '127.0.0.1', port: 1, onread }));
-    await user.until('failed');
-    expect(user.told).toEqual(['failed upstream_unreachable lost']);
-    expect(events).toContain('gone');
   });
 
   it('stays given up even if it is established afterwards', async () => {
@@ -387,40 +373,6 @@ describe('an idle HTTP/1.1 upstream connection', () => {
 });
 
 describe('a request on an HTTP/1.1 upstream connection', () => {
-  it('is answered, and the connection serves another', async () => {
-    const opened = await connected();
-    const user = await ask(opened, ok('hello'));
-    expect(user.told).toEqual(['connected', 'answered 200', 'data', 'ended']);
-    expect(user.body).toBe('hello');
-    expect(opened.events).toEqual(['reusable']);
-    const next = new Recorder();
-    opened.connection.lend(next, TRUST, opened.clock.now());
-    begin(opened);
-    await once(opened.peer, 'data');
-    opened.peer.write(ok('again'));
-    await next.until('ended');
-    expect(next.told).toEqual(['answered 200', 'data', 'ended']);
-    expect(opened.events).toEqual(['reusable', 'reusable']);
-  });
-
-  it('brings its interim answers and trailers', async () => {
-    const opened = await connected();
-    const text = `HTTP/1.1 103 Early Hints\r\n\r\n${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('a')}0\r\nX: y\r\n\r\n`;
-    const user = await ask(opened, text);
-    expect(user.told).toEqual(['connected', 'informed 103', 'answered 200', 'data', 'ended X y']);
-  });
-
-  it.each([
-    ['says close', answer(200, 'x', 'Connection: close')],
-    ['is of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx'],
-    ['names a timeout of nothing', ok('x', 'Keep-Alive: timeout=0')],
-  ])('is the last if its answer %s', async (_, bytes) => {
-    const opened = await connected();
-    await ask(opened, bytes);
-    expect(opened.events).toEqual(['gone']);
-    expect(opened.connection.socket.destroyed).toBe(true);
-  });
-
   it('is the last of a connection beyond its age or of a retired one', async () => {
     const old = await connected(1000);
     await old.clock.advance(1000);
@@ -430,17 +382,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     retired.connection.drain();
     await ask(retired, ok('x'));
     expect(retired.events).toEqual(['gone']);
-  });
-
-  it('that is answered before it was sent whole is the last', async () => {
-    const opened = await connected();
-    opened.connection.begin('POST');
-    opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
-    opened.connection.writer.flush();
-    await once(opened.peer, 'data');
-    opened.peer.write(ok('x'));
-    await opened.user.until('ended');
-    expect(opened.events).toEqual(['gone']);
   });
 
   it('has the answer timed from its end, and then each piece', async () => {
@@ -460,14 +401,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     expect(opened.user.told).toContain('stalled');
   });
 
-  it('is lost if it is not answered in time', async () => {
-    const opened = await connected();
-    begin(opened);
-    await opened.clock.advance(RESPONSE_MS);
-    expect(opened.user.told).toEqual(['connected', 'failed upstream_timeout lost']);
-    expect(opened.connection.socket.destroyed).toBe(true);
-  });
-
   it('is stalled, not its answer late, until it has been sent whole', async () => {
     const opened = await connected();
     opened.connection.begin('POST');
@@ -485,26 +418,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
   });
 
   it.each<[string, (peer: Socket) => void, string]>([
-    ['ends', (peer) => void peer.end(), 'failed upstream_protocol_error lost'],
-    ['resets', (peer) => void peer.resetAndDestroy(), 'failed upstream_protocol_error lost'],
-    ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'failed upstream_protocol_error lost'],
-    ['ends amid the head', (peer) => void peer.end('HTTP/1.1 200'), 'failed upstream_protocol_error lost'],
-    [
-      'ends amid the body',
-      (peer) => void peer.end('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nx'),
-      'failed upstream_protocol_error lost',
-    ],
-  ])('on a new connection is lost when the peer %s', async (_, act, told) => {
-    const opened = await connected();
-    begin(opened);
-    await once(opened.peer, 'data');
-    act(opened.peer);
-    await opened.user.until('failed');
-    expect(opened.user.told.at(-1)).toBe(told);
-    expect(opened.events).toContain('gone');
-  });
-
-  it.each<[string, (peer: Socket) => void, string]>([
     ['ends', (peer) => void peer.end(), 'unanswered'],
     ['resets', (peer) => void peer.resetAndDestroy(), 'unanswered'],
     ['ends amid a head', (peer) => void peer.end('HTTP/1.1 2'), 'lost'],
@@ -519,25 +432,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     act(opened.peer);
     await user.until('failed');
     expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
-  });
-
-  it('ends with the connection if its answer does', async () => {
-    const opened = await connected();
-    begin(opened);
-    await once(opened.peer, 'data');
-    opened.peer.end(message('HTTP/1.1 200 OK', [], 'hello'));
-    await opened.user.until('ended');
-    expect(opened.user.body).toBe('hello');
-    expect(opened.events).toContain('gone');
-    expect(opened.events).not.toContain('reusable');
-  });
-
-  it('is lost when the socket is closed', async () => {
-    const opened = await connected();
-    begin(opened);
-    opened.connection.socket.destroy();
-    await opened.user.until('failed');
-    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
   it('has each piece of an early answer timed', async () => {
@@ -610,15 +504,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     expect(user.told).toEqual(['connected', 'ready', 'stalled']);
   });
 
-  it('is lost when a 205 declares a body', async () => {
-    const opened = await connected();
-    begin(opened);
-    await once(opened.peer, 'data');
-    opened.peer.write(message('HTTP/1.1 205 No', ['Content-Length: 5'], 'hello'));
-    await opened.user.until('failed');
-    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
-  });
-
   it('that could not leave is not answered by bytes received earlier', async () => {
     const opened = openDeciphered(0);
     opened.connection.begin('GET');
@@ -665,54 +550,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
       'failed upstream_protocol_error lost',
     ]);
   });
-
-  it('that was abandoned reports no failure', async () => {
-    const opened = await connected();
-    begin(opened);
-    opened.connection.abandon();
-    opened.connection.abandon();
-    await once(opened.connection.socket, 'close');
-    expect(opened.user.told).toEqual(['connected']);
-  });
-
-  it('can be paused and resumed', async () => {
-    const opened = await connected();
-    begin(opened);
-    await once(opened.peer, 'data');
-    opened.connection.pause();
-    expect(opened.connection.socket.isPaused()).toBe(true);
-    opened.peer.write(ok('hello'));
-    await settle();
-    expect(opened.user.told).toEqual(['connected']);
-    opened.connection.resume();
-    await opened.user.until('ended');
-  });
-
-  it('may switch protocols, which passes on the bytes after the head', async () => {
-    const opened = await connected();
-    begin(opened);
-    await once(opened.peer, 'data');
-    opened.peer.write(
-      `${message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: x'])}early`,
-    );
-    await opened.user.until('switched');
-    const later: string[] = [];
-    const arrived = Promise.withResolvers<void>();
-    const early = opened.connection.takeOver((bytes) => {
-      later.push(bytes.toString());
-      arrived.resolve();
-    });
-    expect(early?.toString()).toBe('early');
-    opened.peer.write('later');
-    await arrived.promise;
-    expect(later.join('')).toBe('later');
-    opened.peer.end();
-    await once(opened.connection.socket, 'end');
-    // Its owner's to act upon.
-    await opened.clock.advance(600_000);
-    expect(opened.connection.socket.destroyed).toBe(false);
-    expect(opened.user.told).toEqual(['connected', 'switched']);
-  });
 });
 
 describe('a held answer on an HTTP/1.1 upstream connection', () => {
@@ -722,30 +559,6 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     await ask(opened, bytes, 'answered');
     return opened;
   }
-
-  it('continues where it stopped', async () => {
-    const opened = await held(answer(401, 'no'));
-    expect(opened.connection.onHold).toBe(true);
-    expect(opened.connection.socket.isPaused()).toBe(true);
-    opened.connection.resume();
-    expect(opened.connection.socket.isPaused()).toBe(true);
-    await opened.clock.advance(100_000);
-    expect(opened.user.told).toEqual(['connected', 'answered 401']);
-    opened.connection.releaseResponse();
-    expect(opened.connection.onHold).toBe(false);
-    expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
-    expect(opened.events).toEqual(['reusable']);
-  });
-
-  it('continues with later bytes, each timed', async () => {
-    const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
-    await opened.clock.advance(100_000);
-    opened.connection.releaseResponse();
-    expect(opened.connection.socket.isPaused()).toBe(false);
-    opened.peer.write('!!');
-    await opened.user.until('ended');
-    expect(opened.user.body).toBe('no!!');
-  });
 
   it('that is discarded is read to its end if that is near, and the connection is reused', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
@@ -810,22 +623,6 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
-  it('continues with all bytes received meanwhile and the end', () => {
-    const { connection, user, events, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.holdResponse();
-    connection.begin('GET');
-    connection.requestSent(0);
-    bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
-    bring('et');
-    bring('wo');
-    socket.emit('end');
-    expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.releaseResponse();
-    expect(user.body).toBe('onetwo');
-    expect(user.told.at(-1)).toBe('ended');
-    expect(events).toEqual(['gone']);
-  });
-
   it('that broke off meanwhile is lost when it continues', () => {
     const { connection, user, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
@@ -840,17 +637,6 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     expect(user.told).toEqual(['connected', 'answered 401']);
     connection.releaseResponse();
     expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
-  });
-
-  it('delimited by the connection continues to its end', () => {
-    const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.holdResponse();
-    connection.begin('GET');
-    connection.requestSent(0);
-    bring(message('HTTP/1.1 401 No', [], 'no'));
-    socket.emit('end');
-    connection.releaseResponse();
-    expect(user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 
   it('whose connection has ended is not read when discarded', () => {
@@ -893,20 +679,5 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     connection.requestSent(0);
     bring('SSH-2.0\r\n\r\n');
     expect(user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
-  });
-
-  it('followed by excess bytes is the last of its connection', () => {
-    const { connection, user, events, bring } = openDeciphered();
-    connection.begin('GET');
-    connection.requestSent(0);
-    bring(`${ok('x')}more`);
-    expect(user.told.at(-1)).toBe('ended');
-    expect(events).toEqual(['gone']);
-  });
-
-  it('in chunks continues through its last chunk', async () => {
-    const opened = await held(`${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('no')}${LAST_CHUNK}`);
-    opened.connection.releaseResponse();
-    expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
   });
 });

@@ -1,22 +1,15 @@
-import type { OnReadOpts, Socket } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { type UpstreamUser, WithoutRequest } from '../../../../src/proxy/streams/contract.ts';
-import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
-import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
-import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
-import { routeTo } from '../../../wire/sidecar.ts';
-import { Sink } from '../../transaction/ported-transaction.ts';
+import { connectBare } from './bare-connection.ts';
 
 /** A connection whose user holds the answer at its head. */
 function holdAnswer() {
-  const sink = new Sink({ decodeStrings: false });
-  let onread: OnReadOpts | undefined;
   let body = '';
   let ended = 0;
   let reusable = 0;
   const user: UpstreamUser = Object.assign(new WithoutRequest(), {
-    onResponse: () => connection.holdResponse(),
+    onResponse: () => bare.connection.holdResponse(),
     onData: (slice) => {
       body += slice.toString('latin1');
     },
@@ -24,32 +17,8 @@ function holdAnswer() {
       ended++;
     },
   } satisfies Partial<UpstreamUser>);
-  const connection = new UpstreamConnection(user, {
-    route: routeTo({ address: { host: 'up.test', port: 80 } }),
-    clock: new ManualClock(),
-    failures: new UpstreamFailures('up.test'),
-    maxAgeMs: 1e9,
-    connect(options) {
-      onread = options;
-      return sink as unknown as Socket;
-    },
-    stands: true,
-    onReusable: () => reusable++,
-    onGone: () => {},
-  });
-  connection.begin('GET');
-  connection.requestSent(0);
-  return {
-    connection,
-    /** Over TLS a record is a piece. */
-    bring(text: string) {
-      const { buffer, callback } = onread as OnReadOpts;
-      const bytes = Buffer.from(text, 'latin1');
-      bytes.copy(buffer as Buffer);
-      callback(bytes.length, buffer as Buffer);
-    },
-    passedOn: () => ({ body, ended, reusable }),
-  };
+  const bare = connectBare(user, () => reusable++);
+  return { ...bare, passedOn: () => ({ body, ended, reusable }) };
 }
 
 it('an answer in small pieces is copied at most twice while it is held', () => {

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Registry } from '../../../../src/platform/prometheus.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
-import { ConnectionOwner, type UpstreamUser } from '../../../../src/proxy/streams/contract.ts';
+import { ConnectionOwner, WithoutRequest } from '../../../../src/proxy/streams/contract.ts';
 import { OpenUpstreams } from '../../../../src/proxy/upstream/connection-budget.ts';
 import { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import type { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
@@ -18,7 +18,7 @@ const TRUST = Number.POSITIVE_INFINITY;
 const FIVE_MINUTES = 300_000;
 
 /** Settles `connected` and `ended`; whatever else happens to it is counted. */
-class User implements UpstreamUser {
+class User extends WithoutRequest {
   readonly #connected = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
   readonly owner: ConnectionOwner | undefined;
@@ -27,25 +27,19 @@ class User implements UpstreamUser {
   readonly served = this.#ended.promise;
 
   constructor(owner?: ConnectionOwner) {
+    super();
     this.owner = owner;
   }
 
-  onConnected(): void {
+  override onConnected(): void {
     this.#connected.resolve();
   }
-  onEnd(): void {
+  override onEnd(): void {
     this.#ended.resolve();
   }
-  onError(): void {
+  override onError(): void {
     this.failures++;
   }
-  onInterim(): void {}
-  onResponse(): void {}
-  onSwitched(): void {}
-  onData(): void {}
-  onReadEnd(): void {}
-  onDrain(): void {}
-  onStalled(): void {}
 }
 
 async function open({ most = 100, random = 0 } = {}) {

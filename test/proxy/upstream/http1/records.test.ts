@@ -1,21 +1,14 @@
-import type { OnReadOpts, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type UpstreamUser, WithoutRequest } from '../../../../src/proxy/streams/contract.ts';
-import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
-import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
-import { ManualClock } from '../../../support/manual-clock.ts';
 import { message } from '../../../wire/messages.ts';
-import { routeTo } from '../../../wire/sidecar.ts';
-import { Sink } from '../../transaction/ported-transaction.ts';
+import { connectBare } from './bare-connection.ts';
 
 /** What TLS brings at once (RFC 8446 §5.1), where there is as much. */
 const RECORD = 'x'.repeat(16_384);
 
 /** An answer of many records, whose head has come. */
 function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
-  const socket = new Sink({ decodeStrings: false });
-  let onread: OnReadOpts | undefined;
   let came = 0;
   /** How much had come each time that it was passed on. */
   const passedOn: number[] = [];
@@ -28,30 +21,10 @@ function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
     onError: () => void passedOn.push(-1),
     ...wrong,
   } satisfies Partial<UpstreamUser>);
-  const connection = new UpstreamConnection(user, {
-    route: routeTo({ address: { host: 'up.test', port: 80 } }),
-    clock: new ManualClock(),
-    failures: new UpstreamFailures('up.test'),
-    maxAgeMs: 1e9,
-    connect(options) {
-      onread = options;
-      return socket as unknown as Socket;
-    },
-    stands: true,
-    onReusable: () => {},
-    onGone: () => {},
-  });
-  function bring(text: string): void {
-    const { buffer, callback } = onread as OnReadOpts;
-    const bytes = Buffer.from(text, 'latin1');
-    bytes.copy(buffer as Buffer);
-    callback(bytes.length, buffer as Buffer);
-  }
-  connection.begin('GET');
-  connection.requestSent(0);
-  bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000']));
+  const bare = connectBare(user);
+  bare.bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000']));
   passedOn.length = 0;
-  return { connection, bring, passedOn };
+  return { ...bare, passedOn };
 }
 
 it('TLS records received together are passed on together, at the latest after the read', async () => {
