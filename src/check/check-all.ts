@@ -98,9 +98,12 @@ async function isSidecar(
   return gateway === undefined ? command === 'proxy' || command === 'demo' : command === 'gateway';
 }
 
-function described({ credentials, routes }: Config): string {
+function described(config: Config): string {
+  const { credentials, routes } = config;
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
-  return `${count(credentials.length, 'credential')}, ${count(routes.length, 'route')}`;
+  const hosts = policiesOf(config).length - routes.length;
+  const parts = [count(credentials.length, 'credential'), count(routes.length, 'route')];
+  return [...parts, ...(hosts === 0 ? [] : [count(hosts, 'host')])].join(', ');
 }
 
 function checkCallers(config: Config): Finding[] {

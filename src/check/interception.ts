@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { access, constants } from 'node:fs/promises';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import type { Config } from '../config/config.ts';
 import { MAX_PEM_BYTES, readBoundedFile } from '../platform/files/bounded-file.ts';
@@ -291,6 +292,7 @@ async function checkTrust(
   config: Config,
 ): Promise<Finding[]> {
   const of = about('interception');
+  const bundle = join(directory, 'bundle.pem');
   const set = TRUST_VARIABLES.flatMap(({ name }) => (env[name] ? [[name, env[name]] as const] : []));
   const files = [...new Set(set.map(([, file]) => file))];
   const trusts = await mapConcurrent(files, (file) => trustBy(file, root));
@@ -303,8 +305,8 @@ async function checkTrust(
     }),
   );
   return [
-    ...variableFindings(judged, of),
-    ...overridingFindings(judged, of),
+    ...variableFindings(judged, bundle, of),
+    ...overridingFindings(judged, bundle, of),
     ...(config.forwardProxy?.connect === 'intercept' ? proxyFindings(env, hosts, config, of) : []),
   ];
 }
@@ -317,7 +319,7 @@ async function mayWrite(directory: string): Promise<boolean> {
   );
 }
 
-function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Finding[] {
+function variableFindings(judged: ReadonlyMap<string, Trust>, bundle: string, of: About): Finding[] {
   if (judged.size === 0) {
     return [
       of.ok('trust', 'none of the variables of trust is set here: look in a container of the app for those'),
@@ -334,7 +336,7 @@ function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Findin
     ...[...Map.groupBy(lacking, ({ why }) => why)].map(([why, variables]) => {
       const names = variables.map(({ name }) => name);
       const served = TRUST_VARIABLES.filter(({ name }) => names.includes(name)).map((one) => one.servedBy);
-      const remedy = `set ${names.length === 1 ? 'it' : 'each'} to bundle.pem of interception.directory, or restart the container: ${served.join(', ')} will not trust the sidecar`;
+      const remedy = `set ${names.length === 1 ? 'it' : 'each'} to ${bundle}, or restart the container: ${served.join(', ')} will not trust the sidecar`;
       return of.warning('trust', `${names.join(', ')}: ${why}`, remedy);
     }),
   ];
@@ -345,7 +347,7 @@ function ofTheSidecar(file: string): string {
 }
 
 /** A variable whose file lacks the root overrides one whose file has it. */
-function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Finding[] {
+function overridingFindings(judged: ReadonlyMap<string, Trust>, bundle: string, of: About): Finding[] {
   return OVERRIDING.flatMap(([program, variables]) => {
     const set = variables.filter((name) => judged.has(name));
     const [first, ...others] = set;
@@ -353,13 +355,7 @@ function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Find
     const overridden = others.filter((name) => judged.get(name)?.kind === 'trusting');
     if (overridden.length === 0) return [];
     const detail = `${first} overrides ${overridden.join(', ')} for ${program}`;
-    return [
-      of.warning(
-        'overriding',
-        detail,
-        `take ${first} away, or set it to bundle.pem of interception.directory`,
-      ),
-    ];
+    return [of.warning('overriding', detail, `take ${first} away, or set it to ${bundle}`)];
   });
 }
 

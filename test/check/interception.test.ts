@@ -209,7 +209,7 @@ describe('variables', () => {
     const found = await examined(config, { SSL_CERT_FILE: other, GIT_SSL_CAINFO: other });
     expect(found.filter((line) => line.startsWith('warning'))).toEqual([
       expect.stringMatching(
-        /trust: SSL_CERT_FILE, GIT_SSL_CAINFO: .* → set each to bundle\.pem .*, git will not/,
+        /trust: SSL_CERT_FILE, GIT_SSL_CAINFO: .* → set each to \S+\/bundle\.pem, or .*, git will not/,
       ),
     ]);
   });
