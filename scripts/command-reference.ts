@@ -6,10 +6,9 @@ type Settings = Command['settings'];
 /** The page of commands and flags. A flag that means the same in two commands is told of once. */
 export function commandReference(generated: string, commands: Readonly<Record<string, Command>>): string {
   const told = new Map<string, Settings>();
-  const sections = Object.entries(commands).map(([name, { summary, operands, settings, examples }]) => {
+  const sections = Object.entries(commands).map(([name, { summary, operands, settings }]) => {
     const { rows, alike } = withoutRepetition(settings, told);
     told.set(name, settings);
-    const shown = examples.map(([line, does]) => `- \`${line}\`: ${does}`);
     const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
     return [
       `## ${name}`,
@@ -17,10 +16,8 @@ export function commandReference(generated: string, commands: Readonly<Record<st
       `${summary}.`,
       '',
       `    ${usage}`,
-      '',
-      ...shown,
       ...(alike === '' ? [] : ['', alike]),
-      ...(rows.length === 0 ? [] : alike === '' ? ['', 'Flags:', '', ...rows] : ['', ...rows]),
+      ...(rows.length === 0 ? [] : ['', ...rows]),
     ].join('\n');
   });
   return [...head(generated), sections.join('\n\n'), ''].join('\n');
@@ -75,7 +72,7 @@ function head(generated: string): string[] {
     '',
     'Each flag has a variable: `TOKEN_SIDECAR_` and its name in capitals, with `_` for `-` (`--auth-url` is `TOKEN_SIDECAR_AUTH_URL`).',
     'Precedence: flag, variable, [configuration file](configuration.md), default (in parentheses). An empty variable counts as absent.',
-    '`-h` stands for `--help`, `-V` for `--version`. `token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
+    '`-h` stands for `--help`, which has examples, `-V` for `--version`. `token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
     '',
     `[Exit statuses](codes.md#exit-statuses): ${Object.entries(EXIT_STATUSES)
       .map(([status, { word }]) => `${status} ${word}`)
@@ -83,7 +80,7 @@ function head(generated: string): string[] {
     'If `proxy` is stopped before it ever had a token (as Kubernetes does when the startup probe gives up), it exits with 69, 77 or 78',
     'and writes the reason to `--termination-log`. `kubectl describe pod` shows it.',
     '',
-    'SIGTERM and SIGINT drain what serves; a second one ends it at once. SIGHUP does the same, but `proxy` with a',
+    'SIGTERM and SIGINT drain what serves; a second one ends it at once. SIGHUP drains it, too, but `proxy` with a',
     '[configuration file](reloading.md) and without a terminal reads the file anew. `NODE_TLS_REJECT_UNAUTHORIZED` does not switch off',
     'the verification of token endpoints, collectors and the Kubernetes API.',
     '',
