@@ -18,18 +18,15 @@ export function keyed<Entry extends { name: string }>(
 }
 
 export function checkUnique(entries: readonly Keyed<{ name: string }>[], problems: Problem[]): void {
-  const names = new Set<string>();
+  const names = new Map<string, string>();
   for (const { key, entry } of entries) {
     const { name } = entry;
-    if (names.has(name)) {
-      problems.push({
-        key: `${key}.name`,
-        value: name,
-        expected: 'a name that no other entry has',
-        code: 'duplicate_name',
-      });
+    const earlier = names.get(name);
+    if (earlier === undefined) names.set(name, key);
+    else {
+      const expected = `a name that no other entry has, and ${earlier} has this one`;
+      problems.push({ key: `${key}.name`, value: name, expected, code: 'duplicate_name' });
     }
-    names.add(name);
   }
 }
 
