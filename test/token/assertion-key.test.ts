@@ -20,7 +20,7 @@ const pem = (key: KeyObject, type: 'pkcs8' | 'sec1' | 'pkcs1' = 'pkcs8') =>
 const jwk = (key: KeyObject, members: Record<string, unknown> = {}) =>
   JSON.stringify({ ...key.export({ format: 'jwk' }), ...members });
 
-describe('a key', () => {
+describe('a signing key for assertions', () => {
   it.each([
     ['PKCS#8, EC', pem(ec.privateKey), 'ES256', ec],
     ['SEC 1', pem(ec.privateKey, 'sec1'), 'ES256', ec],
@@ -37,7 +37,7 @@ describe('a key', () => {
     expect(parseAssertionKey(text)).toMatchObject({ algorithm, keyId });
   });
 
-  it('is known by the configured id, else by the one in the JWK', () => {
+  it('has the configured key id, else that of its JWK', () => {
     const text = jwk(ec.privateKey, { kid: 'own' });
     expect(parseAssertionKey(text)).toMatchObject({ keyId: 'own' });
     expect(parseAssertionKey(text, { keyId: 'configured' })).toMatchObject({ keyId: 'configured' });
@@ -45,7 +45,7 @@ describe('a key', () => {
 });
 
 describe('a configured algorithm', () => {
-  it('is one that the key can sign', () => {
+  it('must be one that the key can sign', () => {
     expect(parseAssertionKey(pem(rsa.privateKey), { algorithm: 'PS256' })).toMatchObject({
       algorithm: 'PS256',
     });
@@ -60,7 +60,7 @@ describe('a configured algorithm', () => {
     ['ES256', pem(rsa.privateKey), 'a key for ES256: an EC key on P-256'],
     ['EdDSA', pem(rsa.privateKey), 'a key for EdDSA: an Ed25519 key'],
     ['RS256', jwk(rsa.privateKey, { alg: 'PS256' }), 'for RS256'],
-  ] as const)('%s is refused with a key that is made for another', (algorithm, text, expected) => {
+  ] as const)('%s is refused with a key made for another one', (algorithm, text, expected) => {
     expect(parseAssertionKey(text, { algorithm })).toEqual({
       in: 'key',
       expected: expect.stringContaining(expected),
@@ -71,7 +71,7 @@ describe('a configured algorithm', () => {
 describe('a certificate', () => {
   const shop = createCertificateAuthority('Test CA').issue('shop');
 
-  it('names the key by its thumbprint, as RFC 7515 §4.1.8 has it, and a kid is sent only where one is given', () => {
+  it('is named by its thumbprint (RFC 7515 §4.1.8), and kid is sent only if configured', () => {
     const der = Buffer.from(shop.cert.replace(/-----[^-]+-----|\s/g, ''), 'base64');
     const thumbprint = createHash('sha256').update(der).digest('base64url');
     const settings = { certificate: shop.cert };
@@ -87,12 +87,12 @@ describe('a certificate', () => {
       createCertificateAuthority('Test CA').issue('other').cert,
       'the certificate of the private key',
     ],
-  ])('that %s is said to be wrong', (_name, certificate, expected) => {
+  ])('that %s is reported as wrong', (_name, certificate, expected) => {
     expect(parseAssertionKey(shop.key, { certificate })).toEqual({ in: 'certificate', expected });
   });
 });
 
-describe('what is no usable key says what would be, and nothing of itself', () => {
+describe('an unusable key is reported with what would be usable, and without its content', () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const k256 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
   const ed448 = generateKeyPairSync('ed448');

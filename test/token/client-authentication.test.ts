@@ -61,15 +61,18 @@ const CLIENTS: { readonly [M in ClientCredentials['method']]: Extract<ClientCred
 /** A JWT is known by its length; nobody else has its type. */
 const NOT_LOOKED_FOR = ['client_assertion', 'client_assertion_type'];
 
-it.each(Object.values(CLIENTS))('$method: what a provider may repeat of a request is known', async (one) => {
-  const { directory } = await mountSecret({ token: 'a.b.c' });
-  const client = one.method === 'kubernetes_jwt' ? { ...one, directory } : one;
-  const { authorization = '', parameters } = await prove(client);
-  const pair = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
-  const named = Object.entries(parameters).filter(([name]) => !NOT_LOOKED_FOR.includes(name));
-  const sent = [...named.map(([, value]) => value), ...(pair === '' ? [] : [pair])];
-  expect(repeatedParts(client)).toEqual(expect.arrayContaining(sent));
-});
+it.each(Object.values(CLIENTS))(
+  'for $method it is known what a provider may repeat of a request',
+  async (one) => {
+    const { directory } = await mountSecret({ token: 'a.b.c' });
+    const client = one.method === 'kubernetes_jwt' ? { ...one, directory } : one;
+    const { authorization = '', parameters } = await prove(client);
+    const pair = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
+    const named = Object.entries(parameters).filter(([name]) => !NOT_LOOKED_FOR.includes(name));
+    const sent = [...named.map(([, value]) => value), ...(pair === '' ? [] : [pair])];
+    expect(repeatedParts(client)).toEqual(expect.arrayContaining(sent));
+  },
+);
 
 it.each<[ClientAuthentication, readonly string[]]>([
   [{ method: 'client_secret_basic', encoding: 'form' }, ['client_secret_basic']],
@@ -79,7 +82,7 @@ it.each<[ClientAuthentication, readonly string[]]>([
   [{ method: 'tls_client_auth' }, ['tls_client_auth', 'self_signed_tls_client_auth']],
   [{ method: 'kubernetes_jwt', tokenFile: 'token' }, ['private_key_jwt']],
   [{ method: 'none' }, ['none']],
-])('%o is offered in metadata as %j', (config, names) => {
+])('%o is offered in provider metadata as %j', (config, names) => {
   expect(publishedNames(config)).toEqual(names);
 });
 
@@ -95,12 +98,12 @@ describe('client_secret_basic', () => {
   });
 });
 
-it('client_secret_post puts both into the form', async () => {
+it('client_secret_post puts id and secret into the form', async () => {
   const proof = await prove({ method: 'client_secret_post', clientId: 'shop', clientSecret: 'p%+ ü' });
   expect(proof).toEqual({ parameters: { client_id: 'shop', client_secret: 'p%+ ü' } });
 });
 
-it('tls_client_auth sends the id alone', async () => {
+it('tls_client_auth sends only the client id', async () => {
   const proof = await prove({
     method: 'tls_client_auth',
     clientId: 'shop',
@@ -113,7 +116,7 @@ it('tls_client_auth sends the id alone', async () => {
 it.each([
   ['shop', { client_id: 'shop' }],
   [undefined, {}],
-])('none sends the id alone, where there is one: %s', async (clientId, parameters) => {
+])('none sends only the client id, if there is one: %s', async (clientId, parameters) => {
   expect(await prove({ method: 'none', clientId })).toStrictEqual({ parameters });
 });
 
@@ -142,7 +145,7 @@ describe('private_key_jwt', () => {
   }
 
   it.each(Object.entries(keys))(
-    '%s: the assertion verifies and says what RFC 7523 §3 asks for',
+    'with %s has an assertion that verifies and has the claims of RFC 7523 §3',
     async (alg, make) => {
       const { privateKey, publicKey } = make();
       const client = signingClient(privateKey, alg as AssertionAlgorithm);
@@ -171,13 +174,13 @@ describe('private_key_jwt', () => {
     },
   );
 
-  it('says which audience it is for, where that is configured', async () => {
+  it('has the configured audience', async () => {
     const client = { ...signingClient(keys.EdDSA().privateKey), audience: 'https://sso' };
     const { parameters } = await prove(client);
     expect(decodeJwt(parameters['client_assertion'] ?? '').aud).toBe('https://sso');
   });
 
-  it('shows the thumbprint of a certificate, and no kid', async () => {
+  it('sends the thumbprint of a certificate and no kid', async () => {
     const shop = createCertificateAuthority('Test CA').issue('shop');
     const key = parseAssertionKey(shop.key, { certificate: shop.cert });
     if ('expected' in key) throw new Error(key.expected);
@@ -189,7 +192,7 @@ describe('private_key_jwt', () => {
     });
   });
 
-  describe('as it is configured', () => {
+  describe('private_key_jwt with settings', () => {
     const { privateKey, publicKey } = rsa();
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
@@ -204,7 +207,7 @@ describe('private_key_jwt', () => {
       return { provider, jwt: provider.received[0]?.form.get('client_assertion') ?? '' };
     }
 
-    it('is signed by that algorithm, under that id, for that audience', async () => {
+    it('is signed with the configured algorithm, key id and audience', async () => {
       const { jwt } = await sent(
         { keyFile: 'k.pem', keyId: 'own', algorithm: 'PS256', audience: 'https://sso' },
         { 'k.pem': pem },
@@ -214,12 +217,12 @@ describe('private_key_jwt', () => {
       expect(payload.aud).toBe('https://sso');
     });
 
-    it('is for the token endpoint unless it says otherwise', async () => {
+    it('has the token endpoint as its default audience', async () => {
       const { jwt, provider } = await sent({ keyFile: 'k.pem' }, { 'k.pem': pem });
       expect(decodeJwt(jwt).aud).toBe(provider.url);
     });
 
-    it('shows the thumbprint of the mounted certificate', async () => {
+    it('sends the thumbprint of the mounted certificate', async () => {
       const shop = createCertificateAuthority('Test CA').issue('shop');
       const { jwt } = await sent(
         { keyFile: 'tls.key', certificateFile: 'tls.crt' },
@@ -230,7 +233,7 @@ describe('private_key_jwt', () => {
       expect(decodeProtectedHeader(jwt)).not.toHaveProperty('kid');
     });
 
-    it('has a certificate of its key, and not another', async () => {
+    it('refuses a certificate of another key', async () => {
       const { cert } = createCertificateAuthority('Test CA').issue('other');
       const { read } = await openGrant(
         {
@@ -248,7 +251,7 @@ describe('private_key_jwt', () => {
     });
   });
 
-  it('is never the same twice', async () => {
+  it('has a different assertion each time', async () => {
     const client = signingClient(keys.EdDSA().privateKey);
     const [first, second] = [await prove(client), await prove(client)];
     expect(first.parameters['client_assertion']).not.toBe(second.parameters['client_assertion']);
@@ -279,7 +282,7 @@ describe('kubernetes_jwt', () => {
     expect(String(error)).not.toContain('S3CRET');
   });
 
-  it('without its file there is no request, and the message names the file', async () => {
+  it('sends no request without its file, and the error names the file', async () => {
     const { directory } = await mountSecret({ other: 'a.b.c' });
     const client = { method: 'kubernetes_jwt', directory, tokenFile: 'token', clientId: 'shop' } as const;
     await expect(prove(client)).rejects.toThrow(InvalidFile);

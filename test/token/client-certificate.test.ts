@@ -57,7 +57,7 @@ const client = ({ cert, key }: Certificate): CertifiedClient => ({
 });
 
 describe('tls_client_auth', () => {
-  it('shows the certificate; a renewed one on a connection of its own', async () => {
+  it('uses the certificate, and a new connection for a renewed certificate', async () => {
     const { shown, request } = await certifyingProvider();
     const [first, renewed] = [client(authority.issue('shop')), client(authority.issue('shop'))];
     for (const credentials of [first, first, renewed]) {
@@ -69,7 +69,7 @@ describe('tls_client_auth', () => {
     expect(shown[2]?.serial).not.toBe(shown[1]?.serial);
   });
 
-  it('is a verdict, and not a crash, when the provider does not trust the certificate', async () => {
+  it('fails with a reason, without a crash, when the provider does not trust the certificate', async () => {
     const { request } = await certifyingProvider();
     const stranger = createCertificateAuthority('Another CA').issue('shop');
     const outcome = await request(client(stranger));

@@ -24,7 +24,7 @@ async function read(settings: Settings, files: Record<string, string>) {
   return { directory, reading: await readCredentials({ directory, ...settings }) };
 }
 
-describe('each method reads its own files', () => {
+describe('each client authentication method reads its own files', () => {
   it.each<[string, Settings, Record<string, string>, object]>([
     ['client_secret_post', POST, { client_id: 'shop', client_secret: 'x' }, { clientSecret: 'x' }],
     ['private_key_jwt', KEY, { client_id: 'shop', private_key: pem }, { key: { algorithm: 'EdDSA' } }],
@@ -42,7 +42,7 @@ describe('each method reads its own files', () => {
     });
   });
 
-  it('kubernetes_jwt needs no client id, and keeps nothing of the token', async () => {
+  it('kubernetes_jwt needs no client id and does not keep the token', async () => {
     const { directory, reading } = await read(KUBERNETES, { token: 'a.b.c' });
     const credentials = { method: 'kubernetes_jwt', tokenFile: 'token', directory, clientId: undefined };
     expect(reading).toEqual({ state: 'loaded', credentials });
@@ -64,7 +64,7 @@ it.each([
   expect(reading.state).toBe(expected ? 'loaded' : 'malformed');
 });
 
-describe('contents that cannot be used are malformed, and are not repeated', () => {
+describe('unusable credential files are reported as malformed and not quoted', () => {
   it.each<[Settings, Record<string, string>, string]>([
     [
       KEY,

@@ -5,7 +5,7 @@ import { CASES, CONFIG, NOW_MS } from './conditions.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 
 it.each(Object.entries(CASES))(
-  '%s: what, since when, why, what to do and what becomes of requests',
+  'the condition of a credential, %s, has since, reason, advice and the effect on requests',
   (_, one) => {
     const condition = credentialCondition(CONFIG, one.token, NOW_MS);
     const { state, level, next, runbook } = condition;
@@ -19,7 +19,7 @@ it.each(Object.entries(CASES))(
   },
 );
 
-it('a wrong Secret is one state, since its first refusal, whatever the previous one gets meanwhile', async () => {
+it('a wrong Secret is one condition since its first refusal, whatever the previous one gets meanwhile', async () => {
   const { source, clock, change, grants, last } = await openSource();
   await last().answer(token('T1', 300_000));
   await clock.advance(60_000);
@@ -47,7 +47,7 @@ it('a wrong Secret is one state, since its first refusal, whatever the previous 
   expect(credentialCondition(CONFIG, source.snapshot(), clock.now().wallMs).state).toBe('ready');
 });
 
-it('when the provider last answered is known of it', async () => {
+it('the condition has the time of the provider’s last answer', async () => {
   const { source, clock, last } = await openSource();
   await last().answer(rejection);
   const answeredAtMs = clock.now().wallMs;
@@ -56,7 +56,7 @@ it('when the provider last answered is known of it', async () => {
   expect(source.snapshot().lastAnswerAtMs).toBe(answeredAtMs);
 });
 
-it('a program that never had a token ends with the same sentence', () => {
+it('a program that never had a token ends with the same sentence as its condition', () => {
   for (const { token: one, sentence } of Object.values(CASES)) {
     const ended = whyNeverGranted(CONFIG, one, NOW_MS);
     if (one.obtainedFirstToken) expect(ended).toBeUndefined();

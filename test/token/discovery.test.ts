@@ -57,7 +57,7 @@ function openEndpoint(
 }
 
 describe('an issuer', () => {
-  it('may name a token endpoint with a query, which is sent and not shown', async () => {
+  it('may have a token endpoint with a query, which is sent and not logged', async () => {
     const { issuer, origin, pages, asked, metadata } = await startIssuer();
     pages.set(OIDC, metadata({ token_endpoint: `${origin}/token?p=hidden_policy` }));
     pages.set(
@@ -74,7 +74,7 @@ describe('an issuer', () => {
   it.each([
     ['OpenID Connect', OIDC, [`GET ${OIDC}`]],
     ['RFC 8414', RFC_8414, [`GET ${OIDC}`, `GET ${RFC_8414}`]],
-  ])('is found by the metadata of %s, which is kept', async (_name, path, lookups) => {
+  ])('is found by the metadata of %s, which are kept', async (_name, path, lookups) => {
     const { issuer, origin, pages, asked, metadata } = await startIssuer();
     pages.set(path, metadata());
     const { endpoint, request, clock } = openEndpoint(issuer);
@@ -87,7 +87,7 @@ describe('an issuer', () => {
     expect(asked).toEqual([...lookups, 'POST /token', 'POST /token']);
   });
 
-  it('is asked again after an hour, and its new token endpoint is followed', async () => {
+  it('has its metadata read again after an hour, and a new token endpoint is used', async () => {
     const { issuer, origin, pages, asked, metadata } = await startIssuer();
     pages.set(OIDC, metadata());
     const { endpoint, request, clock } = openEndpoint(issuer);
@@ -100,7 +100,7 @@ describe('an issuer', () => {
     expect(endpoint.tokenUrl()).toBe(`${origin}/new`);
   });
 
-  it('is asked again a minute after the last look where a grant fails as if the endpoint had moved', async () => {
+  it('has its metadata read again, at most once a minute, when the endpoint seems to have moved', async () => {
     const { issuer, origin, pages, asked, metadata } = await startIssuer();
     pages.set(OIDC, metadata());
     const { request, clock } = openEndpoint(issuer);
@@ -121,7 +121,7 @@ describe('an issuer', () => {
     expect(asked.filter((line) => line.startsWith('GET'))).toHaveLength(2);
   });
 
-  it('is not asked again because a client is rejected', async () => {
+  it('does not have its metadata read again because the client is rejected', async () => {
     const { issuer, pages, asked, metadata } = await startIssuer();
     pages.set(OIDC, metadata());
     pages.set('/token', page(401, { error: 'invalid_client' }));
@@ -133,7 +133,7 @@ describe('an issuer', () => {
     expect(asked.filter((line) => line.startsWith('GET'))).toHaveLength(1);
   });
 
-  it('that is away or wrong later is done without: the endpoint stays in use', async () => {
+  it('that is unreachable or wrong later does not matter: the endpoint stays in use', async () => {
     const { issuer, pages, metadata } = await startIssuer();
     pages.set(OIDC, metadata());
     const { request, clock } = openEndpoint(issuer);
@@ -145,7 +145,7 @@ describe('an issuer', () => {
     }
   });
 
-  it('with an endpoint for certificates has those who show one go there', async () => {
+  it('with mtls_endpoint_aliases gets clients with certificates at that endpoint', async () => {
     const { issuer, origin, pages, asked, metadata } = await startIssuer();
     pages.set(OIDC, metadata({ mtls_endpoint_aliases: { token_endpoint: `${origin}/mtls` } }));
     pages.set('/mtls', page(200, TOKEN));
@@ -154,7 +154,7 @@ describe('an issuer', () => {
     expect(asked.filter((line) => line.startsWith('POST'))).toEqual(['POST /mtls', 'POST /token']);
   });
 
-  it('sees no secret of the client', async () => {
+  it('does not get the client secret', async () => {
     const { issuer, pages, metadata } = await startIssuer();
     const seen: string[] = [];
     pages.set(OIDC, (response, request) => {
@@ -167,7 +167,7 @@ describe('an issuer', () => {
   });
 });
 
-describe('no token is asked for where', () => {
+describe('no token is requested when', () => {
   it.each<[string, Page, string, string]>([
     ['there is no metadata', page(404, ''), 'invalid_response', 'no metadata of the issuer: '],
     ['the issuer sends elsewhere', page(302, '', { location: '/x' }), 'invalid_response', 'status 302'],
@@ -204,7 +204,7 @@ it.each([
   [false, 'invalid_response'],
   [true, 'unavailable'],
 ])(
-  'a token endpoint of another machine in clear text is asked where that is permitted: %s',
+  'a token endpoint of another host in clear text is used if that is allowed: %s',
   async (permitsClearText, result) => {
     const { issuer, pages, metadata } = await startIssuer();
     pages.set(OIDC, metadata({ token_endpoint: 'http://sso.invalid/token' }));
@@ -213,7 +213,7 @@ it.each([
   },
 );
 
-describe('metadata', () => {
+describe('issuer metadata', () => {
   const ISSUER = 'https://sso.example.com/realms/dx';
   const NOT_FOUND = { status: 404, contentType: '', retryAfter: undefined, date: undefined, body: '' };
 
@@ -236,7 +236,7 @@ describe('metadata', () => {
     ['https://sso.example.com/', '', ''],
     [ISSUER, '/realms/dx', '/realms/dx'],
     ['https://sso.example.com/tenant/v2.0/', '/tenant/v2.0', '/tenant/v2.0'],
-  ])('of %s is looked for in both places', async (issuer, before, behind) => {
+  ])('of %s are read from both well-known places', async (issuer, before, behind) => {
     const asked: string[] = [];
     const expected = { issuerUrl: issuer, showsCertificate: false, permitsClearText: false };
     const found = discovery(expected, new ManualClock()).metadata(async ({ href }) => {
@@ -257,7 +257,7 @@ describe('metadata', () => {
     ['http://127.0.0.1:8080/token', 'http://localhost:8080'],
     ['https://localhost/token', 'http://127.0.0.1:8080'],
     ['http://sso.internal/token', 'http://sso.internal'],
-  ])('may name the endpoint %s, of %s', async (token_endpoint, issuerUrl) => {
+  ])('may name the endpoint %s of %s', async (token_endpoint, issuerUrl) => {
     expect(await read({ token_endpoint }, issuerUrl)).toMatchObject({ tokenUrl: token_endpoint });
   });
 
@@ -280,7 +280,7 @@ describe('metadata', () => {
     expect(JSON.stringify(outcome)).not.toContain('s3cret');
   });
 
-  it('may name an endpoint in clear text on another machine only where that is permitted', async () => {
+  it('may name a clear-text endpoint of another host only if that is allowed', async () => {
     const issuerUrl = 'http://127.0.0.1:8080';
     const token_endpoint = 'http://sso.example.com/token';
     expect(await read({ token_endpoint }, issuerUrl, false)).toEqual({
@@ -289,7 +289,7 @@ describe('metadata', () => {
     expect(await read({ token_endpoint }, issuerUrl, true)).toMatchObject({ tokenUrl: token_endpoint });
   });
 
-  it('that names another issuer is quoted up to 200 characters of it', async () => {
+  it('of another issuer are refused, quoting at most 200 characters of its name', async () => {
     const another = (length: number) => 'https://sso.example.com/'.padEnd(length, 'a');
     const token_endpoint = 'https://sso.example.com/token';
     expect(await read({ issuer: another(200), token_endpoint })).toEqual({
@@ -301,7 +301,7 @@ describe('metadata', () => {
   });
 
   it.each([[`${ISSUER}/`], ['https://SSO.example.com/realms/dx'], [undefined], [{}], ['x'.repeat(300)]])(
-    'has to name its issuer letter by letter: %j',
+    'must name the issuer exactly: %j',
     async (issuer) => {
       expect(await read({ issuer, token_endpoint: 'https://sso.example.com/token' })).toEqual({
         wrong: expect.stringContaining(`not of ${ISSUER}`),
@@ -309,7 +309,7 @@ describe('metadata', () => {
     },
   );
 
-  it('has to name a token endpoint', async () => {
+  it('must name a token endpoint', async () => {
     expect(await read({})).toEqual({ wrong: expect.stringContaining('names no token_endpoint') });
   });
 
@@ -319,7 +319,7 @@ describe('metadata', () => {
       ['private_key_jwt', 5, 'none'],
       ['private_key_jwt', 'none'],
     ],
-  ])('says which client authentication is offered: %j', async (methods, clientAuthentication) => {
+  ])('list the offered client authentication methods: %j', async (methods, clientAuthentication) => {
     const token_endpoint = 'https://sso.example.com/token';
     expect(await read({ token_endpoint, token_endpoint_auth_methods_supported: methods })).toMatchObject({
       clientAuthentication,

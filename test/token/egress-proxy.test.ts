@@ -41,14 +41,14 @@ async function behindProxy(
   return { provider, proxy, request, config };
 }
 
-it('a token is asked for by way of the proxy, again on the same connection, and the proxy sees nothing of it', async () => {
+it('a token is requested through the egress proxy on a reused connection, and the proxy sees only ciphertext', async () => {
   const { proxy, request } = await behindProxy();
   expect(await request()).toMatchObject({ result: 'success' });
   expect(await request()).toMatchObject({ result: 'success' });
   expect(proxy.asked).toEqual(['CONNECT sso.test:443 HTTP/1.1\r\nHost: sso.test:443\r\n\r\n']);
 });
 
-it('what the proxy says is said, and what to do', async () => {
+it('a refusal by the egress proxy is reported with what to do', async () => {
   const { request, config } = await behindProxy({ answer: 'HTTP/1.1 407 No\r\n\r\n' });
   const outcome = await request();
   expect(outcome).toMatchObject({
@@ -61,12 +61,12 @@ it('what the proxy says is said, and what to do', async () => {
   expect(whyNoToken(config, { lastFailure: outcome }).advice).toContain('look at egressProxy');
 });
 
-it('a proxy that says nothing has its time', async () => {
+it('an egress proxy that does not answer times out', async () => {
   const { request } = await behindProxy({ answer: undefined }, {}, 4000);
   expect(await request()).toMatchObject({ detail: expect.stringContaining('gave no tunnel within 3.8 s') });
 });
 
-it('what noProxy names is asked directly', async () => {
+it('hosts in noProxy are reached directly', async () => {
   const { request, proxy } = await behindProxy({}, { noProxy: ['sso.test'] });
   // Nobody knows the name but the proxy.
   expect(await request()).toMatchObject({ result: 'unavailable' });

@@ -9,12 +9,12 @@ describe('a thousand pods started within five seconds', () => {
   const run = runFleet(scenario);
   const report = reportOn(scenario, run);
 
-  it('do not renew in step', () => {
+  it('do not renew at the same time', () => {
     expect(report.peakAfterRollout).toBeLessThan(3);
     expect(report.peakAfterRollout).toBeGreaterThan(1);
   });
 
-  it('come back from an outage of ten minutes spread over one step, and do not renew in step after', () => {
+  it('recover from a ten-minute outage spread over one retry interval, and do not renew at the same time afterwards', () => {
     expect(report.mostAfterOutage).toBeLessThanOrEqual(mostAllowed(scenario, report).afterOutage);
     const period = meanRenewalPeriodMs(300_000, scenario.policy);
     const { toMs } = scenario.provider.outage;
@@ -22,14 +22,14 @@ describe('a thousand pods started within five seconds', () => {
     expect(Math.max(...after) / report.steadyPerBucket).toBeLessThan(3);
   });
 
-  it('are all back within half a minute', () => {
+  it('all recover within 30 s', () => {
     const { toMs } = scenario.provider.outage;
     expect(run.allRecoveredAtMs).toBeGreaterThan(toMs);
     expect(run.allRecoveredAtMs - toMs).toBeLessThan(31_000);
   });
 });
 
-it('with a recovery of 120 s they come back as gently as they renew, and later', () => {
+it('with a recovery of 120 s all pods recover within 121 s without a load peak', () => {
   const scenario = rolloutWithOutage({
     pods: 1000,
     rolloutMs: 5000,
@@ -41,14 +41,14 @@ it('with a recovery of 120 s they come back as gently as they renew, and later',
   expect(run.allRecoveredAtMs - scenario.provider.outage.toMs).toBeLessThan(121_000);
 });
 
-it('a provider with three times the capacity that the fleet needs at rest turns none away after an outage', () => {
+it('a provider with three times the needed capacity refuses no pod after an outage', () => {
   const options = { pods: 1000, rolloutMs: 600_000, tokenLifetimeMs: 300_000, recoveryMs: 120_000 };
   const capacityPerSecond = 3 * steadyPerSecond(rolloutWithOutage(options));
   expect(runFleet(rolloutWithOutage({ ...options, capacityPerSecond })).shedAfterOutage).toBe(0);
 });
 
 it.each([30, 120, 300])(
-  'no pod loses its token over a rotation that the provider follows after %i s',
+  'no pod loses its token over a secret rotation that the provider follows after %i s',
   (seconds) => {
     const run = runRejectedRotation({
       pods: 1000,

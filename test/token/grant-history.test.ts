@@ -13,7 +13,7 @@ const grant = (atMs: number, result: FinishedGrant['result'] = 'success'): Finis
   durationMs: 1,
 });
 
-it('tells the minutes of the last two hours in which grants ended, oldest first', () => {
+it('the grant history has the minutes of the last two hours with grants, oldest first', () => {
   const history = new TokenRequestHistory();
   history.add(grant(0));
   history.add(grant(1000, 'unavailable'));
@@ -27,7 +27,7 @@ it('tells the minutes of the last two hours in which grants ended, oldest first'
   expect(history.read(START_MS + 300 * MINUTE_MS).minutes).toEqual([]);
 });
 
-it('holds two hours and twenty grants, however many there are', () => {
+it('the grant history is limited to two hours and twenty grants', () => {
   const history = new TokenRequestHistory();
   const count = 70_000;
   for (let index = 0; index < count; index++) history.add(grant(index * 1000, 'rejected'));
@@ -40,7 +40,7 @@ it('holds two hours and twenty grants, however many there are', () => {
   expect(history.read(START_MS + count * 1000).minutes.at(-1)).toMatchObject({ succeeded: 65_535 });
 });
 
-it('since when grants fail is the time of the first failure after a success', () => {
+it('the failing time of grants begins with the first failure after a success', () => {
   const history = new TokenRequestHistory();
   expect(history.failingSinceMs).toBeUndefined();
   history.add(grant(0));
@@ -51,7 +51,7 @@ it('since when grants fail is the time of the first failure after a success', ()
   expect(history.failingSinceMs).toBeUndefined();
 });
 
-it('a clock that is set back leaves nothing behind that is later than now', () => {
+it('after the clock was set back no entry is later than now', () => {
   const history = new TokenRequestHistory();
   history.add(grant(90 * MINUTE_MS));
   expect(history.read(START_MS).minutes).toEqual([]);

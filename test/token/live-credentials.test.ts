@@ -41,7 +41,7 @@ const pemKey = () =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const KEY = { method: 'private_key_jwt', keyFile: 'private_key', audience: 'https://sso' } as const;
 
-it('a new signing key is announced, half of one as malformed, and the old one restored is the same', async () => {
+it('a new signing key is reported, a half-written one as malformed, and the old one restored as unchanged', async () => {
   const [one, two] = [pemKey(), pemKey()];
   const { live, announced, update } = await follow(KEY, { private_key: one });
   const first = live.current();
@@ -53,7 +53,7 @@ it('a new signing key is announced, half of one as malformed, and the old one re
   expect(announced[2]).not.toEqual(first);
 });
 
-it('the same signing key written differently is no change', async () => {
+it('the same signing key in another format is no change', async () => {
   const one = pemKey();
   const { live, announced, mounted, update } = await follow(KEY, { private_key: one });
   const first = live.current();
@@ -63,7 +63,7 @@ it('the same signing key written differently is no change', async () => {
   expect(announced[0]).not.toEqual(first);
 });
 
-it('a renewed certificate is announced once both files fit each other', async () => {
+it('a renewed certificate is reported once certificate and key match', async () => {
   const authority = createCertificateAuthority('Test CA');
   const files = () => {
     const { cert, key } = authority.issue('shop');
@@ -79,7 +79,7 @@ it('a renewed certificate is announced once both files fit each other', async ()
   ]);
 });
 
-it('a service-account token that is replaced is told as the same credentials written anew', async () => {
+it('a replaced service account token is reported as the same credentials rewritten', async () => {
   const { live, announced, mounted } = await follow(
     { method: 'kubernetes_jwt', tokenFile: 'token' },
     { token: 'a.b.c' },
@@ -90,7 +90,7 @@ it('a service-account token that is replaced is told as the same credentials wri
   expect(announced).toEqual([]);
 });
 
-it('a service-account token that is replaced is no change of the credentials; one that is gone is', async () => {
+it('a replaced service account token is no change of the credentials, a missing one is', async () => {
   const { live, announced, mounted, update } = await follow(
     { method: 'kubernetes_jwt', tokenFile: 'token' },
     { token: 'a.b.c' },
@@ -103,7 +103,7 @@ it('a service-account token that is replaced is no change of the credentials; on
   expect(live.current()).toBe(first);
 });
 
-it('a Secret that is as unusable as before is no news, and not the same credentials written anew', async () => {
+it('a Secret that stays unusable in the same way is not reported again', async () => {
   const { live, announced, mounted, update } = await follow(KEY, { private_key: 'no key' });
   let rewritten = 0;
   live.onRewrite(() => rewritten++);
@@ -162,7 +162,7 @@ async function openStill(files: Record<string, string>) {
   };
 }
 
-it('each listener is told of its own, until it has had enough', async () => {
+it('each listener is told of its own credentials until it unsubscribes', async () => {
   const { live, told, end, changeAll } = await openStill({ token: 'a.b.c' });
   expect(live.watchMode()).toEqual({ by: 'notification' });
   await changeAll();
@@ -174,7 +174,7 @@ it('each listener is told of its own, until it has had enough', async () => {
   expect(live.watchMode()).toEqual({ by: 'notification' });
 });
 
-it('closing lets the Secret go: nothing is looked at, told of or waited for', async () => {
+it('closing stops watching the Secret, with no timer and no further report', async () => {
   const { live, clock, told, changeAll } = await openStill({ token: 'a.b.c' });
   live.close();
   expect(clock.pendingTimers).toBe(0);

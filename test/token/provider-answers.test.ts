@@ -54,7 +54,7 @@ function jwt(claims: object): string {
 const nowSeconds = Math.floor(Date.now() / 1000);
 const hourLong = jwt({ iat: nowSeconds, exp: nowSeconds + 3600 });
 
-describe('tokens that are taken', () => {
+describe('an answer with a token is accepted', () => {
   it.each<[string, Answer, string]>([
     [
       'Salesforce: an exclamation mark',
@@ -140,7 +140,7 @@ describe('tokens that are taken', () => {
   });
 });
 
-describe('lifetimes', () => {
+describe('the lifetime of a provider’s token', () => {
   it.each<[string, Record<string, unknown>, number]>([
     ['Apigee: a string', { expires_in: '3599' }, 3_599_000],
     ['Entra ID v1: a string', { expires_in: '3599', ext_expires_in: '3599' }, 3_599_000],
@@ -172,7 +172,7 @@ describe('lifetimes', () => {
   });
 
   it.each([0, '0', '0.0', 0.0])(
-    'Kong: %j of a token that says nothing itself is none, unless it is set to mean no end',
+    'for Kong, %j of an opaque token is no lifetime unless configured as no end',
     async (expires_in) => {
       const fields = { ...USUAL, expires_in };
       expect((await grant({ fields })).outcome).toEqual({ result: 'invalid_response', detail: ZERO });
@@ -185,7 +185,7 @@ describe('lifetimes', () => {
     },
   );
 
-  it('0 that is set to mean no end leaves a JWT the end that it states', async () => {
+  it('0 configured as no end leaves a JWT the expiry that it states', async () => {
     const fields = { ...USUAL, access_token: hourLong, expires_in: 0 };
     const { outcome } = await grant({ fields }, { renewal: { ...RENEWAL, zeroLifetime: 'endless' } });
     expect((outcome as { lifetimeMs: number }).lifetimeMs).toBeLessThanOrEqual(3_600_000);
@@ -200,7 +200,7 @@ describe('lifetimes', () => {
     ['an exp that is past', ended, undefined],
     ['an exp that is past, and 0', ended, 0],
   ])(
-    'WSO2: %s of the token that is held and about to end is no mistake',
+    'for WSO2, %s of the held token that is about to expire is accepted',
     async (_name, access_token, expires_in) => {
       const fields = { ...USUAL, access_token, expires_in };
       const { outcome } = await grant({ fields }, {}, access_token);
@@ -209,13 +209,13 @@ describe('lifetimes', () => {
     },
   );
 
-  it('the held token that is about to end may live longer than was known', async () => {
+  it('the held token that is about to expire may get a longer lifetime', async () => {
     const { outcome } = await grant({ fields: { ...USUAL, expires_in: 2 } }, {}, 'abc');
     expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 2000 });
   });
 });
 
-describe('lifetimes that make no sense are refused', () => {
+describe('a meaningless lifetime is refused', () => {
   it.each([
     '1h',
     ' ',
@@ -250,7 +250,7 @@ describe('tokenType: any', () => {
     ['what is no name', '<script>', 'no plain name'],
     ['what only ends as a name', '<b>Bearer of', 'no plain name'],
     ['what is no string', ['Bearer'], 'no plain name'],
-  ])('takes what is refused otherwise: %s', async (_name, token_type, shown) => {
+  ])('accepts what is refused otherwise: %s', async (_name, token_type, shown) => {
     const fields = { ...USUAL, token_type };
     expect((await grant({ fields })).outcome).toEqual({
       result: 'invalid_response',
@@ -264,7 +264,7 @@ describe('tokenType: any', () => {
     ['dpop', 'DPoP'],
     ['mac', 'MAC'],
     ['PoP', 'PoP'],
-  ])('takes no %s, whatever is configured', async (token_type, name) => {
+  ])('never accepts %s', async (token_type, name) => {
     for (const settings of [{}, { tokenType: 'any' as const }]) {
       expect((await grant({ fields: { ...USUAL, token_type } }, settings)).outcome).toEqual({
         result: 'invalid_response',
@@ -274,7 +274,7 @@ describe('tokenType: any', () => {
   });
 });
 
-describe('what would break a header, or the program, is refused', () => {
+describe('an answer that would break a header or the program is refused', () => {
   const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024, ' '));
   const unusable =
     'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
@@ -317,6 +317,6 @@ describe('what would break a header, or the program, is refused', () => {
   });
 });
 
-it('a firewall in front of the provider sees which program asks', async () => {
+it('token requests have a User-Agent for firewalls', async () => {
   expect((await grant({ fields: USUAL })).agents).toEqual([`token-sidecar/${VERSION}`]);
 });

@@ -48,7 +48,7 @@ async function secureClientOf(reaction: Reaction, name = '127.0.0.1', serverName
   };
 }
 
-it('a connection is for HTTP/1.1, with the configured name', async () => {
+it('a connection to the provider uses HTTP/1.1 and the configured server name', async () => {
   const asked: unknown[] = [];
   const { request } = await secureClientOf(
     (socket) => {
@@ -63,7 +63,7 @@ it('a connection is for HTTP/1.1, with the configured name', async () => {
   expect(asked).toEqual([{ alpnProtocol: 'http/1.1', servername: 'sso.example' }]);
 });
 
-it('a provider is found where it is looked up', async () => {
+it('the name of the provider is looked up', async () => {
   const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
   const { port } = new URL(provider.url);
   const asked: string[] = [];
@@ -82,7 +82,7 @@ it('a provider is found where it is looked up', async () => {
   expect(asked).toEqual(['sso.invalid']);
 });
 
-it('says which certificates are in use, and for which credential', async () => {
+it('the certificates in use are reported with their credential', async () => {
   const shop = authority.issue('shop');
   const provider = await RawProvider.start(
     (socket) => void socket.write(tokenAnswer()),
@@ -114,7 +114,7 @@ it('says which certificates are in use, and for which credential', async () => {
   ]);
 });
 
-it('a provider that nobody vouches for gets no request', async () => {
+it('a provider with an untrusted certificate gets no request', async () => {
   const provider = await RawProvider.start(
     (socket) => void socket.write(tokenAnswer()),
     authority.issue('provider', '127.0.0.1'),
@@ -128,8 +128,8 @@ it('a provider that nobody vouches for gets no request', async () => {
   expect(provider.requests).toEqual([]);
 });
 
-describe('other certificates', { timeout: BEFORE_IDLE_ENDS }, () => {
-  it('close the idle connection', async () => {
+describe('changed trusted certificates', { timeout: BEFORE_IDLE_ENDS }, () => {
+  it('close the idle provider connection', async () => {
     const { provider, request, trustAnotherToo } = await secureClientOf(
       (socket) => void socket.write(tokenAnswer()),
     );
@@ -140,7 +140,7 @@ describe('other certificates', { timeout: BEFORE_IDLE_ENDS }, () => {
     expect(provider.requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
-  it('leave the request in flight to its end, and then close its connection', async () => {
+  it('let the request in flight finish and then close its connection', async () => {
     const held = Promise.withResolvers<void>();
     const { provider, request, trustAnotherToo } = await secureClientOf(async (socket, number) => {
       if (number === 1) await held.promise;
@@ -158,8 +158,8 @@ describe('other certificates', { timeout: BEFORE_IDLE_ENDS }, () => {
   });
 });
 
-describe('an idle connection', { timeout: BEFORE_IDLE_ENDS }, () => {
-  it('is not kept when the provider would close it within a second', async () => {
+describe('an idle provider connection', { timeout: BEFORE_IDLE_ENDS }, () => {
+  it('is not kept if the provider would close it within a second', async () => {
     const { provider, request } = await secureClientOf(
       (socket) => void socket.write(tokenAnswer('keep-alive: timeout=1\r\n')),
     );
@@ -167,7 +167,7 @@ describe('an idle connection', { timeout: BEFORE_IDLE_ENDS }, () => {
     await provider.closed(1);
   });
 
-  it('is closed, and not used, when the provider says something on it', async () => {
+  it('is closed and not reused when the provider sends something on it', async () => {
     const { provider, request } = await secureClientOf((socket) => {
       socket.write(tokenAnswer());
       setImmediate(() => socket.write(tokenAnswer()));
@@ -177,7 +177,7 @@ describe('an idle connection', { timeout: BEFORE_IDLE_ENDS }, () => {
   });
 });
 
-describe('closing', { timeout: BEFORE_IDLE_ENDS }, () => {
+describe('closing the provider client', { timeout: BEFORE_IDLE_ENDS }, () => {
   it('ends an idle connection', async () => {
     const { provider, endpoint, request } = await secureClientOf(
       (socket) => void socket.write(tokenAnswer()),
@@ -187,7 +187,7 @@ describe('closing', { timeout: BEFORE_IDLE_ENDS }, () => {
     await provider.closed(1);
   });
 
-  it('breaks off a request in flight, on a kept connection too, and sends no other', async () => {
+  it('aborts a request in flight, also on a reused connection, and sends no other', async () => {
     const { provider, endpoint, request } = await secureClientOf(
       (socket, number) => void (number === 1 && socket.write(tokenAnswer())),
     );
@@ -203,7 +203,7 @@ describe('closing', { timeout: BEFORE_IDLE_ENDS }, () => {
   });
 });
 
-describe('in a process of its own', () => {
+describe('in a separate process', () => {
   async function loneGrant(tokenUrl: string, env: Readonly<Record<string, string>> = {}) {
     const script = join(import.meta.dirname, 'lone-grant.ts');
     const { stdout } = await promisify(execFile)(process.execPath, [script, tokenUrl], {
@@ -212,7 +212,7 @@ describe('in a process of its own', () => {
     return JSON.parse(stdout);
   }
 
-  it('the kept connection does not hold up the end, and nothing of fetch is loaded', async () => {
+  it('a kept connection does not delay the exit, and fetch is not loaded', async () => {
     const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
     expect(await loneGrant(provider.url)).toEqual({
       outcome: expect.objectContaining({ result: 'success' }),
@@ -222,7 +222,7 @@ describe('in a process of its own', () => {
     });
   });
 
-  it.each(['http', 'https'])('%s: no proxy of the environment is asked', async (scheme) => {
+  it.each(['http', 'https'])('with %s no proxy of the environment is used', async (scheme) => {
     const server = createServer((socket) => socket.destroy());
     let asked = 0;
     server.on('connection', () => asked++);
@@ -243,7 +243,7 @@ describe('in a process of its own', () => {
     expect(asked).toBe(0);
   });
 
-  it('no variable of the environment turns verification off', async () => {
+  it('no environment variable turns certificate verification off', async () => {
     const provider = await RawProvider.start(
       (socket) => void socket.write(tokenAnswer()),
       authority.issue('provider', '127.0.0.1'),

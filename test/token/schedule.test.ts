@@ -23,7 +23,7 @@ describe('renewal', () => {
     expect(renewalDelayMs(300_000, RENEWAL, 0.999)).toBeCloseTo(195_030, 0);
   });
 
-  it('leaves min(30 s, 20 %) of the lifetime, unless the floor forbids it', () => {
+  it('leaves min(30 s, 20 %) of the lifetime unless the minimal interval forbids it', () => {
     fc.assert(
       fc.property(lifetimeMs, random, fc.double({ min: 0.1, max: 0.95, noNaN: true }), (life, r, at) => {
         const delay = renewalDelayMs(life, { ...RENEWAL, at }, r);
@@ -32,7 +32,7 @@ describe('renewal', () => {
     );
   });
 
-  it('is planned while the token may still be sent, unless the floor forbids it', () => {
+  it('is planned while the token may still be sent, unless the minimal interval forbids it', () => {
     fc.assert(
       fc.property(lifetimeMs, random, (life, r) => {
         for (const plan of [renewalDelayMs, spreadRenewalDelayMs]) {
@@ -49,23 +49,20 @@ describe('renewal', () => {
     [3, 1750],
     [4, 2750],
     [300, 298_750],
-  ])(
-    'of a token of %i s: it may be sent for %i ms, in which no whole-second count of its end is over',
-    (seconds, ms) => {
-      expect(sendableMs(seconds * 1000)).toBe(ms);
-      // The provider granted it at the very end of one of its seconds; a fifth of one second is all that is risked.
-      if (seconds > 1) expect(ms).toBeLessThan(seconds * 1000 - 999);
-    },
-  );
+  ])('of a token of %i s may send it for %i ms, until a whole second before its end', (seconds, ms) => {
+    expect(sendableMs(seconds * 1000)).toBe(ms);
+    // The provider granted it at the very end of one of its seconds; a fifth of one second is all that is risked.
+    if (seconds > 1) expect(ms).toBeLessThan(seconds * 1000 - 999);
+  });
 
-  it('is a quarter of a second off at least, though the policy allows 0 ms and the token lives for less', () => {
+  it('is at least 250 ms later, even if the policy allows 0 and the token is short-lived', () => {
     for (const plan of [renewalDelayMs, spreadRenewalDelayMs]) {
       expect(plan(1, { ...RENEWAL, minIntervalMs: 0 }, 0.999)).toBe(250);
       expect(plan(300_000, { ...RENEWAL, minIntervalMs: 0 }, 0)).toBe(225_000);
     }
   });
 
-  it('never comes sooner than the floor, however short the lifetime', () => {
+  it('never comes sooner than the minimal interval, however short the lifetime', () => {
     fc.assert(
       fc.property(lifetimeMs, random, (life, r) => {
         expect(renewalDelayMs(life, RENEWAL, r)).toBeGreaterThanOrEqual(RENEWAL.minIntervalMs);
@@ -74,12 +71,12 @@ describe('renewal', () => {
     );
   });
 
-  it('keeps its jitter where the latest moment comes before the planned fraction', () => {
+  it('keeps its jitter if the latest moment is before the planned fraction', () => {
     expect(renewalDelayMs(100_000, { ...RENEWAL, at: 0.95 }, 0)).toBe(80_000);
     expect(renewalDelayMs(100_000, { ...RENEWAL, at: 0.95 }, 0.5)).toBe(75_000);
   });
 
-  it('after a grant that a whole fleet may have made is anywhere in the last three quarters of the wait', () => {
+  it('after a grant that a fleet may have made at once is anywhere in the last three quarters of the wait', () => {
     expect(spreadRenewalDelayMs(300_000, RENEWAL, 0)).toBe(225_000);
     expect(spreadRenewalDelayMs(300_000, RENEWAL, 0.5)).toBe(140_625);
     expect(spreadRenewalDelayMs(300_000, RENEWAL, 0.9999)).toBeCloseTo(56_267, 0);
@@ -92,7 +89,7 @@ describe('renewal', () => {
   });
 });
 
-describe('retry', () => {
+describe('a retry', () => {
   const WITHOUT_TOKEN: FailedAttempt = {
     consecutiveFailures: 1,
     rejected: false,
@@ -106,14 +103,14 @@ describe('retry', () => {
       (consecutiveFailures) => backoffBoundMs({ ...WITHOUT_TOKEN, ...failure, consecutiveFailures }) / 1000,
     );
 
-  it('has a bound that doubles from 1 s to the policy’s recovery while no token is held, however long tokens live', () => {
+  it('without a token has an interval that doubles from 1 s to policy.recovery', () => {
     for (const lifetimeMs of [5000, 300_000, 86_400_000]) {
       expect(bounds({ lifetimeMs })).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30, 30]);
     }
     expect(bounds({ recoveryMs: 120_000 })).toEqual([1, 2, 4, 8, 16, 32, 64, 120, 120, 120]);
   });
 
-  it('is counted from one attempt to the next: what the attempt took is taken off, down to a second', () => {
+  it('is timed from the previous attempt’s start, and at least a second after its end', () => {
     expect(bounds({ tookMs: 10_000 })).toEqual([1, 2, 4, 8, 16, 20, 20, 20, 20, 20]);
     expect(bounds({ tookMs: 60_000 })).toEqual(Array(10).fill(1));
     fc.assert(
@@ -124,20 +121,20 @@ describe('retry', () => {
     );
   });
 
-  it('grows fourfold while a token is held, but tries again before that ends', () => {
+  it('with a held token has an interval that quadruples, but comes before the token expires', () => {
     expect(bounds({ heldForMs: 80_000 })).toEqual([1, 4, 16, 64, 80, 80, 80, 80, 80, 80]);
     expect(bounds({ heldForMs: 86_400_000 })).toEqual([1, 4, 16, 64, 256, 600, 600, 600, 600, 600]);
   });
 
-  it('is never shorter with a token than without', () => {
+  it('never comes sooner with a held token than without', () => {
     expect(bounds({ heldForMs: 1 })).toEqual(bounds({}));
   });
 
-  it('slows to minutes when the credentials are rejected and no token is held', () => {
+  it('after rejected credentials without a token comes after minutes', () => {
     expect(bounds({ rejected: true })).toEqual([30, 60, 120, 240, 480, 600, 600, 600, 600, 600]);
   });
 
-  it('fits several times into what is left of a held token when the credentials are rejected', () => {
+  it('after rejected credentials comes several times within the rest of a held token’s life', () => {
     expect(bounds({ rejected: true, heldForMs: 300_000 })).toEqual([
       10, 20, 40, 80, 100, 100, 100, 100, 100, 100,
     ]);
@@ -147,13 +144,13 @@ describe('retry', () => {
     ]);
   });
 
-  it('comes at once when the previous credentials are rejected too, while the token lasts', () => {
+  it('comes at once when the previous credentials are rejected too and the token is still valid', () => {
     const failure = { rejected: true, previousRejected: true };
     expect(bounds({ ...failure, heldForMs: 10_000 })).toEqual(Array(10).fill(1));
     expect(bounds(failure)).toEqual(bounds({ rejected: true }));
   });
 
-  it('with the previous credentials leaves time for a request before the token ends', () => {
+  it('with the previous credentials leaves time for a request before the token expires', () => {
     const lastChance = (failure: Partial<FailedAttempt>, r: number) =>
       lastChanceDelayMs({ ...WITHOUT_TOKEN, rejected: true, ...failure }, r);
     expect(lastChance({ heldForMs: 60_000 }, 0)).toBe(45_000);
@@ -164,7 +161,7 @@ describe('retry', () => {
     expect(lastChance({ heldForMs: 0, retryAfterMs: 7000 }, 0)).toBe(7000);
   });
 
-  it('comes at random in the second half of the bound', () => {
+  it('comes at a random moment in the second half of its interval', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -186,7 +183,7 @@ describe('retry', () => {
     );
   });
 
-  it('honours Retry-After as a lower bound, up to ten minutes, and spreads what it delays', () => {
+  it('honours Retry-After as a minimum up to ten minutes, with jitter', () => {
     const retry = (retryAfterMs: number, r: number) => retryDelayMs({ ...WITHOUT_TOKEN, retryAfterMs }, r);
     expect(retry(20_000, 0)).toBe(20_000);
     expect(retry(20_000, 0.5)).toBe(21_000);
@@ -194,7 +191,7 @@ describe('retry', () => {
     expect(retry(0, 0)).toBe(500);
   });
 
-  it('is never shorter than the policy allows, whatever chance says', () => {
+  it('never comes sooner than the policy allows', () => {
     const policy = { ...WITHOUT_TOKEN, shortestRetryMs: 1000 };
     expect(retryDelayMs(policy, 0)).toBe(1000);
     expect(retryDelayMs({ ...policy, consecutiveFailures: 9 }, 0)).toBe(15_000);
@@ -202,7 +199,7 @@ describe('retry', () => {
   });
 });
 
-describe('a token that is given again without a longer life', () => {
+describe('a token that is granted again without a longer life', () => {
   it.each([
     [100, 250],
     [1000, 900],
@@ -210,19 +207,19 @@ describe('a token that is given again without a longer life', () => {
     [3000, 2650],
     [5000, 4650],
   ])(
-    'is asked for again right at its end, once it is near: of %i ms after %i, whatever the floor',
+    'is requested again at its expiry once that is near: of %i ms after %i, whatever the minimal interval',
     (lifetime, ms) => {
       expect(sameTokenDelayMs(lifetime, { ...RENEWAL, minIntervalMs: 60_000 }, 0.5)).toBe(ms);
     },
   );
 
-  it('is asked for again at the usual time before', () => {
+  it('is requested again at the usual time before', () => {
     for (const lifetime of [5001, 300_000]) {
       expect(sameTokenDelayMs(lifetime, RENEWAL, 0.5)).toBe(renewalDelayMs(lifetime, RENEWAL, 0.5));
     }
   });
 
-  it('is about to end for five seconds before and after, by both clocks', () => {
+  it('counts as expiring for five seconds before and after, by both clocks', () => {
     const end = { monotonicMs: 100_000, wallMs: 1_900_000_100_000 };
     for (const [ms, expected] of [
       [-5001, false],

@@ -48,29 +48,29 @@ function sharing(): SharedTokens & {
 
 const openSharing = async (shared: SharedTokens) => openSource(loaded('one'), { by: 'notification' }, shared);
 
-describe('a token that another has asked for', () => {
+describe('a token granted to another replica', () => {
   const shared = (ageMs: number): SharedToken => ({ accessToken: 'theirs', lifetimeMs: 300_000, ageMs });
 
-  it('is taken until the soonest moment at which it is renewed', () => {
+  it('is used until its earliest renewal time', () => {
     expect(earliestRenewalMs(300_000, RENEWAL)).toBe(195_000);
     expect(checkShared(shared(194_999), nothingHeld, RENEWAL, NOW)).toBe('taken');
     expect(checkShared(shared(195_000), nothingHeld, RENEWAL, NOW)).toBe('old');
     expect(checkShared(shared(Number.NaN), nothingHeld, RENEWAL, NOW)).toBe('old');
   });
 
-  it('is taken only when younger than the one that is held', () => {
+  it('is used only if younger than the held one', () => {
     expect(checkShared(shared(10_000), heldSince(10_001), RENEWAL, NOW)).toBe('taken');
     expect(checkShared(shared(10_000), heldSince(10_000), RENEWAL, NOW)).toBe('old');
     expect(checkShared(shared(10_000), heldSince(5000), RENEWAL, NOW)).toBe('old');
   });
 
-  it('is not taken when it is the one that is held, whatever is said of its age', () => {
+  it('is not used if it is the held one, whatever its stated age', () => {
     const held = heldSince(10_000, 'theirs');
     expect(checkShared(shared(1), held, RENEWAL, NOW)).toBe('old');
     expect(checkShared(shared(1), { ...held, isRefused: true }, RENEWAL, NOW)).toBe('refused');
   });
 
-  it('always has a renewal ahead of it', () => {
+  it('always has its renewal ahead', () => {
     const lifetime = fc.integer({ min: 1, max: 86_400 }).map((seconds) => seconds * 1000);
     const draw = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
@@ -84,8 +84,8 @@ describe('a token that another has asked for', () => {
   });
 });
 
-describe('a source beside others', () => {
-  it('takes their token with the life that is left of it, and counts no grant', async () => {
+describe('a token source with other replicas', () => {
+  it('uses their token for its remaining life and counts no grant', async () => {
     const shared = sharing();
     shared.offer = { accessToken: 'theirs', lifetimeMs: 300_000, ageMs: 100_000 };
     const { source, clock, grants, lines, metrics } = await openSharing(shared);
@@ -105,7 +105,7 @@ describe('a source beside others', () => {
     expect(source.current()).toBeUndefined();
   });
 
-  it('asks when its renewal is due and nobody has a younger one', async () => {
+  it('requests a token when its renewal is due and no replica has a younger one', async () => {
     const shared = sharing();
     shared.offer = { accessToken: 'theirs', lifetimeMs: 300_000, ageMs: 0 };
     const { source, clock, grants, last } = await openSharing(shared);
@@ -116,7 +116,7 @@ describe('a source beside others', () => {
     expect(source.current()).toBe('Bearer own');
   });
 
-  it('takes the younger one when its renewal is due', async () => {
+  it('uses the younger one when its renewal is due', async () => {
     const shared = sharing();
     const { source, clock, last, grants } = await openSharing(shared);
     await last().answer(token('own'));
@@ -126,7 +126,7 @@ describe('a source beside others', () => {
     expect(grants).toHaveLength(1);
   });
 
-  it('never takes a token again that an upstream has refused', async () => {
+  it('never uses a token again that an upstream refused', async () => {
     const shared = sharing();
     shared.offer = { accessToken: 'revoked', lifetimeMs: 300_000, ageMs: 0 };
     const { api, clock, grants, last } = await openSharing(shared);
@@ -141,7 +141,7 @@ describe('a source beside others', () => {
     expect(await replaced).toBe('Bearer new');
   });
 
-  it('goes on to refuse it after a failed attempt', async () => {
+  it('still refuses that token after a failed attempt', async () => {
     const shared = sharing();
     shared.offer = { accessToken: 'revoked', lifetimeMs: 300_000, ageMs: 0 };
     const { api, clock, grants, last } = await openSharing(shared);
@@ -156,7 +156,7 @@ describe('a source beside others', () => {
     expect(grants.length).toBeGreaterThan(1);
   });
 
-  it('says which credentials it asks with, and shares nothing of those that are on their way out', async () => {
+  it('names the credentials it uses, and shares no token of outgoing ones', async () => {
     const shared = sharing();
     const { change, clock, last } = await openSharing(shared);
     await last().answer(token('own'));
@@ -180,7 +180,7 @@ describe('a source beside others', () => {
     ).toHaveLength(1);
   });
 
-  it('gives up what is superseded', async () => {
+  it('ends the sharing when it is closed', async () => {
     const shared = sharing();
     const { source } = await openSharing(shared);
     await source.close();

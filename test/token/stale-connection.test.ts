@@ -57,13 +57,13 @@ const afterTheFirst =
     else then(socket, request);
   };
 
-describe('a kept connection that the provider closes as the next request comes', () => {
+describe('when the provider closes a kept connection as the next request comes', () => {
   it.each([
     ['orderly', (socket) => void socket.end(), undefined],
     ['with a reset', (socket) => void socket.resetAndDestroy(), undefined],
     ['under TLS', (socket) => void socket.destroy(), CERTIFICATE],
   ] as [string, Reaction, Certificate | undefined][])(
-    '%s: the grant goes over a new one',
+    '%s, the grant is sent on a new connection',
     async (_how, close, certificate) => {
       const { request, connectionsOfRequests } = await clientOf(
         (socket, number) => (number === 2 ? close(socket, number) : void socket.write(tokenAnswer())),
@@ -77,7 +77,7 @@ describe('a kept connection that the provider closes as the next request comes',
     },
   );
 
-  it('with an assertion of its own', async () => {
+  it('the repeated grant has an assertion of its own', async () => {
     const { provider, request } = await clientOf(
       (socket, number) => void (number === 2 ? socket.end() : socket.write(tokenAnswer())),
       CERTIFICATE,
@@ -90,7 +90,7 @@ describe('a kept connection that the provider closes as the next request comes',
     expect(new Set(assertions).size).toBe(3);
   });
 
-  it('and the write is the first to say so: the grant goes over a new one', async () => {
+  it('and the failed write is the first sign, the grant is sent on a new connection', async () => {
     const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -111,7 +111,7 @@ describe('a kept connection that the provider closes as the next request comes',
     expect(provider.requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
-  it('and not over a third, when that is closed too', async () => {
+  it('twice, the grant is not sent a third time', async () => {
     const { request, connectionsOfRequests } = await clientOf(
       afterTheFirst((socket) => socket.resetAndDestroy()),
     );
@@ -123,7 +123,7 @@ describe('a kept connection that the provider closes as the next request comes',
   it.each([
     ['', undefined],
     [', under TLS', CERTIFICATE],
-  ])('is the end of the grant once an answer has begun%s', async (_how, certificate) => {
+  ])('after an answer began%s, the grant fails', async (_how, certificate) => {
     const { request, connectionsOfRequests } = await clientOf(
       afterTheFirst((socket) => void socket.end('HTTP/1.1 2')),
       certificate,
@@ -134,13 +134,13 @@ describe('a kept connection that the provider closes as the next request comes',
   });
 });
 
-it('a new connection that is closed is the end of the grant', async () => {
+it('a new connection that the provider closes fails the grant', async () => {
   const { request, connectionsOfRequests } = await clientOf((socket) => void socket.end());
   expect(await request()).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
   expect(connectionsOfRequests()).toEqual([1]);
 });
 
-it('a kept connection that was closed while idle is not used', async () => {
+it('a kept connection that was closed while idle is not reused', async () => {
   const { provider, request, connectionsOfRequests } = await clientOf(
     (socket) => void socket.end(tokenAnswer()),
   );

@@ -42,14 +42,14 @@ async function rawServer(onConnection: (socket: Socket) => void): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`;
 }
 
-it('knows of no metadata where no issuer is named', async () => {
+it('without an issuer there are no metadata', async () => {
   const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: 'https://sso/token' }), systemClock);
   onTestFinished(() => endpoint.close());
   expect([endpoint.tokenUrl(), endpoint.metadata()]).toEqual(['https://sso/token', undefined]);
 });
 
-describe('the request', () => {
-  it('is a form POST of the grant, with Basic', async () => {
+describe('a token request', () => {
+  it('is a form POST of the grant with HTTP Basic', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const outcome = await client({
       tokenUrl: provider.url,
@@ -70,7 +70,7 @@ describe('the request', () => {
     ]);
   });
 
-  it('repeats a parameter that has a list of values', async () => {
+  it('repeats a parameter that has several values', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     await client({
       tokenUrl: provider.url,
@@ -80,7 +80,7 @@ describe('the request', () => {
     expect(provider.received[0]?.form.get('x')).toBe('one');
   });
 
-  it('goes out in one piece, with its length', async () => {
+  it('is sent in one piece with its length', async () => {
     const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
     await client({ tokenUrl: provider.url }).request();
     const [head = '', form = ''] = provider.requests[0]?.text.split('\r\n\r\n') ?? [];
@@ -90,7 +90,7 @@ describe('the request', () => {
     expect(head).not.toMatch(/transfer-encoding|expect:/i);
   });
 
-  it('goes over the same connection as the one before', async () => {
+  it('reuses the previous connection', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = client({ tokenUrl: provider.url });
     const abort = new AbortController();
@@ -102,7 +102,7 @@ describe('the request', () => {
   });
 });
 
-describe('an answer that is no token', () => {
+describe('an answer without a token', () => {
   it.each([
     [
       'HTML',
@@ -152,7 +152,7 @@ describe('an answer that is no token', () => {
     });
   });
 
-  it('another protocol, whose connection is closed', async () => {
+  it('in another protocol closes the connection', async () => {
     const provider = await RawProvider.start(
       (socket) =>
         void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
@@ -169,7 +169,7 @@ describe('an answer that is no token', () => {
     ['a head', 'HTTP/1.1 200 OK\r\ncontent-'],
     ['a body shorter than it says', `${LENGTH_100}{"access_`],
     ['a body without its last chunk', `${CHUNKED}9\r\n{"access_\r\n`],
-  ])('%s, broken off', async (_name, text) => {
+  ])('that is %s is broken off', async (_name, text) => {
     const provider = await RawProvider.start((socket) => void socket.end(text));
     const outcome = await client({ tokenUrl: provider.url }).request();
     expect(outcome).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
@@ -177,7 +177,7 @@ describe('an answer that is no token', () => {
   });
 });
 
-describe('an answer that is a token all the same', () => {
+describe('an unusual answer with a token', () => {
   const body = JSON.stringify({ access_token: 'token', token_type: 'Bearer', expires_in: 300 });
 
   it.each([
@@ -197,7 +197,7 @@ describe('an answer that is a token all the same', () => {
   });
 });
 
-it('a provider that asks for patience is told of with its patience', async () => {
+it('a provider’s Retry-After is reported', async () => {
   const provider = await ScriptedTokenEndpoint.start(answer(429, '', { 'retry-after': '7' }));
   expect(await client({ tokenUrl: provider.url }).request()).toEqual({
     result: 'unavailable',
@@ -207,7 +207,7 @@ it('a provider that asks for patience is told of with its patience', async () =>
   });
 });
 
-describe('a provider that repeats what it was sent', () => {
+describe('a provider that repeats the request in its error', () => {
   const said = async (credentials: ClientCredentials, description: string) => {
     const refusal = JSON.stringify({ error: 'invalid_client', error_description: description });
     const provider = await ScriptedTokenEndpoint.start(answer(401, refusal));
@@ -240,11 +240,11 @@ describe('a provider that repeats what it was sent', () => {
       'no certificate of shop is known',
       'no certificate of […] is known',
     ],
-  ])('is not shown with %s', async (_name, credentials, description, shown) => {
+  ])('has its message shown without %s', async (_name, credentials, description, shown) => {
     expect(await said(credentials, description)).toBe(`status 401 invalid_client: ${shown}`);
   });
 
-  it('is shown as it is to a client that has neither id nor secret', async () => {
+  it('has its message shown unchanged if the client has neither id nor secret', async () => {
     const { directory } = await mountSecret({ token: 'a.b.c' });
     const credentials = {
       method: 'kubernetes_jwt',
@@ -256,7 +256,7 @@ describe('a provider that repeats what it was sent', () => {
   });
 });
 
-it('an answer leaves nobody who listens to the signal', async () => {
+it('an answered request leaves no listener on its signal', async () => {
   const provider = await ScriptedTokenEndpoint.start();
   const agent = new http.Agent();
   const { signal } = new AbortController();
@@ -264,7 +264,7 @@ it('an answer leaves nobody who listens to the signal', async () => {
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-it('a request that was answered leaves no timer', async () => {
+it('an answered request leaves no timer', async () => {
   const provider = await ScriptedTokenEndpoint.start();
   const clock = new ManualClock();
   const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: provider.url }), clock);
@@ -279,19 +279,19 @@ describe('a provider that does not answer', () => {
     expect(outcome).toEqual({ result: 'unavailable', detail: 'ECONNREFUSED' });
   });
 
-  it('accepts and is silent: given up after the request timeout', async () => {
+  it('accepts the connection and is silent, which times out', async () => {
     const tokenUrl = await rawServer(() => {});
     const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
     expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 0.1 s' });
   });
 
-  it('accepts and begins no TLS: given up after the request timeout', async () => {
+  it('accepts the connection and begins no TLS, which times out', async () => {
     const tokenUrl = (await rawServer(() => {})).replace('http:', 'https:');
     const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
     expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 0.1 s' });
   });
 
-  it('drips one byte at a time: the timeout is on the whole answer', async () => {
+  it('sends one byte at a time, which times out as a whole', async () => {
     const tokenUrl = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
       const drip = setInterval(() => socket.write('x'), 10);
@@ -319,7 +319,7 @@ describe('a provider that does not answer', () => {
   });
 });
 
-it('says which certificate file it cannot read', async () => {
+it('an unreadable certificate file is named', async () => {
   const outcome = await client({
     tokenUrl: 'https://127.0.0.1:1/token',
     tls: { caFile: '/nonexistent/ca.crt' },

@@ -93,7 +93,7 @@ describe('the lifetime of a token', () => {
     expect(grant(fields)).toMatchObject({ result: 'success', lifetimeMs });
   });
 
-  it('of a JWT is counted by the clock of the provider, where that is another than ours', () => {
+  it('of a JWT is measured by the provider’s clock if that differs', () => {
     const claims = { iat: NOW / 1000 - 290, exp: NOW / 1000 + 10 };
     const body = JSON.stringify({ access_token: jwt(claims), token_type: 'Bearer', expires_in: 300 });
     // Issued just now by a provider that is 290 s behind us.
@@ -110,7 +110,7 @@ describe('the lifetime of a token', () => {
     ['by a Date of a provider that is behind us', -3600, -3900],
     ['by a Date of a provider that is ahead of us', 3600, 3300],
     ['at this very second', 0, 0],
-  ])('is over where the JWT has ended %s, whatever expires_in says', (_name, dateSeconds, expSeconds) => {
+  ])('ends if the JWT ended %s, whatever expires_in says', (_name, dateSeconds, expSeconds) => {
     const exp = NOW / 1000 + expSeconds;
     const date = new Date(NOW + dateSeconds * 1000).toUTCString();
     for (const expires_in of [300, undefined]) {
@@ -122,13 +122,13 @@ describe('the lifetime of a token', () => {
     }
   });
 
-  it.each([undefined, 'yesterday'])('is exp - iat where a JWT seems to have ended and Date is %s', (date) => {
+  it.each([undefined, 'yesterday'])('is exp - iat if a JWT seems to have ended and Date is %s', (date) => {
     const access_token = jwt({ iat: NOW / 1000 - 600, exp: NOW / 1000 - 300 });
     const body = JSON.stringify({ access_token, token_type: 'Bearer', expires_in: 600 });
     expect(read({ body, date })).toMatchObject({ result: 'success', lifetimeMs: 300_000 });
   });
 
-  it('of a JWT ends when the JWT does, however long the grant took', () => {
+  it('of a JWT ends with the JWT, however long the grant took', () => {
     const accessToken = jwt({ exp: NOW / 1000 + 5 });
     const body = JSON.stringify({ access_token: accessToken, token_type: 'Bearer', expires_in: 300 });
     expect(read({ body, requestedAtMs: NOW, receivedAtMs: NOW + 3000 })).toMatchObject({ lifetimeMs: 5000 });
@@ -139,7 +139,7 @@ describe('the lifetime of a token', () => {
   });
 });
 
-it('a JWT without expires_in that has ended is no token', () => {
+it('a JWT without expires_in that has expired is refused', () => {
   const access_token = jwt({ iat: NOW / 1000 - 600, exp: NOW / 1000 - 300 });
   expect(grant({ expires_in: undefined, access_token })).toEqual({
     result: 'invalid_response',
@@ -147,16 +147,16 @@ it('a JWT without expires_in that has ended is no token', () => {
   });
 });
 
-describe('a grant', () => {
-  it.each(['Bearer', 'bearer', 'BEARER'])('takes token_type %s', (token_type) => {
+describe('a grant response', () => {
+  it.each(['Bearer', 'bearer', 'BEARER'])('may have token_type %s', (token_type) => {
     expect(grant({ token_type })).toMatchObject({ result: 'success', accessToken: 'abc' });
   });
 
-  it('is one although an error is said beside it', () => {
+  it('is accepted although it has an error too', () => {
     expect(grant({ error: 'slow_down' })).toMatchObject({ result: 'success', accessToken: 'abc' });
   });
 
-  it('may be as long as a token can be', () => {
+  it('may have a token of the maximal length', () => {
     expect(grant({ access_token: 'a'.repeat(65_536) })).toMatchObject({ result: 'success' });
     expect(grant({ access_token: 'a'.repeat(65_537) })).toMatchObject({ result: 'invalid_response' });
   });
@@ -182,7 +182,7 @@ describe('a grant', () => {
     ['a JSON array', '[]'],
     ['a JSON string', '"abc"'],
     ['JSON null', 'null'],
-  ])('with %s is invalid', (_name, body) => {
+  ])('with the response %s is invalid', (_name, body) => {
     expect(read({ body })).toEqual({
       result: 'invalid_response',
       detail: `status 200 with ${body === '' ? 'an empty body' : 'application/json'} where a JSON object was expected`,
@@ -197,14 +197,14 @@ describe('a grant', () => {
     [`${'a'.repeat(41)}/b`, 'an unnamed type'],
     [`a/${'b'.repeat(61)}`, 'an unnamed type'],
     ['', 'an unnamed type'],
-  ])('of type %j is called %s', (contentType, what) => {
+  ])('of type %j is reported as %s', (contentType, what) => {
     expect(read({ contentType, body: 'x' })).toMatchObject({
       detail: `status 200 with ${what} where a JSON object was expected`,
     });
   });
 });
 
-describe('a refusal', () => {
+describe('an error response', () => {
   it.each<[number, string, 'client' | 'subject' | 'unsaid']>([
     [401, 'invalid_client', 'client'],
     [400, 'unauthorized_client', 'client'],
@@ -224,7 +224,7 @@ describe('a refusal', () => {
     expect(read({ status, body: JSON.stringify({ error }) })).toMatchObject({ blames });
   });
 
-  it('without a word blames nobody', () => {
+  it('without an error code blames nobody', () => {
     expect(read({ status: 403, body: '<html>' })).toMatchObject({ blames: 'unsaid' });
   });
 
@@ -356,7 +356,7 @@ describe('a refusal', () => {
       { error: 'x', error_description: '&lt;&quot;a&quot; &amp; &apos;b&apos;&gt;' },
       `x: <"a" & 'b'>`,
     ],
-  ])('shows %s', (_name, fields, shown) => {
+  ])('is shown with %s', (_name, fields, shown) => {
     expect(detail(fields)).toBe(`status 400 ${shown}`);
   });
 
@@ -369,11 +369,11 @@ describe('a refusal', () => {
     ['is repeated as in JSON', 'a"b"c', 'a\\"b\\"c'],
     ['has three characters', 'a:b', 'a:b'],
     ['is part of its own encoding', 'abc%', 'abc%25'],
-  ])('withholds a secret that %s', (_name, secret, said) => {
+  ])('is shown without a secret that %s', (_name, secret, said) => {
     expect(detail({ error: 'x', error_description: `of ${said}.` }, [secret])).toBe('status 400 x: of […].');
   });
 
-  it('withholds nothing for a secret that cannot be seen', () => {
+  it('is shown in full if the secret cannot occur in it', () => {
     expect(detail({ error: 'x', error_description: 'no client' }, ['\u200b\u200b\u200b'])).toBe(
       'status 400 x: no client',
     );
@@ -391,17 +391,17 @@ describe('a refusal', () => {
     'server_error',
     'temporarily_unavailable',
     'slow_down',
-  ])('%s is a word of the protocol, even where a client is called that', (error) => {
+  ])('keeps %s, a word of the protocol, even if a client has that name', (error) => {
     expect(detail({ error }, [error])).toBe(`status 400 ${error}`);
   });
 
-  it('of a client whose name is a word of the protocol keeps the error readable', () => {
+  it('stays readable if the client’s name is a word of the protocol', () => {
     expect(detail({ error: 'invalid_client', error_description: 'no client' }, ['client'])).toBe(
       'status 400 invalid_client: no […]',
     );
   });
 
-  it('shows nothing of what a secret of a letter or two stands in', () => {
+  it('shows nothing that contains a secret of one or two letters', () => {
     expect(detail({ error: 'invalid_client', error_description: 'a wrong secret' }, ['a'])).toBe(
       'status 400 invalid_client: […]',
     );
@@ -441,7 +441,7 @@ describe('Retry-After', () => {
     ['Tue, 01 Jan 2030 00:00:30 GMT x', undefined],
     ['Tue, 01 Jan 2030 00:00:30 GMT+0000', undefined],
     [undefined, undefined],
-  ])('%s is %s ms', (field, expected) => {
+  ])('%s means %s ms', (field, expected) => {
     expect(read({ status: 429, retryAfter: field })).toMatchObject({ retryAfterMs: expected });
   });
 });

@@ -5,8 +5,8 @@ import { garbageCollector } from '../support/collect-garbage.ts';
 import { settle } from '../support/manual-clock.ts';
 import { loaded, openSource, rejection, token } from './opened-source.ts';
 
-describe('a wait', () => {
-  it('is over for all who wait as soon as no grant comes within a second', async () => {
+describe('a request that waits for a token', () => {
+  it('fails with all others as soon as no grant is due within a second', async () => {
     const { source, clock, last } = await openSource();
     const callers = [source.obtain(), source.obtain()].map((caller) => caller.catch((error) => error));
     await last().answer(rejection);
@@ -15,7 +15,7 @@ describe('a wait', () => {
     for (const error of await Promise.all(callers)) expect(error).toMatchObject({ retryAfterSeconds: 15 });
   });
 
-  it('is over at once for a token that nobody will replace', async () => {
+  it('fails at once if nothing will replace the token', async () => {
     const { source, api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -30,7 +30,7 @@ describe('a wait', () => {
   it.each<[string, TokenResponse]>([
     ['brought a token', token('a')],
     ['was refused', rejection],
-  ])('that %s is let go', async (_, outcome) => {
+  ])('that %s is released', async (_, outcome) => {
     const { source, clock, last } = await openSource();
     const collect = garbageCollector();
     const heldBytes = () => {
@@ -46,8 +46,8 @@ describe('a wait', () => {
   });
 });
 
-describe('a look at the credentials that hangs', () => {
-  it('holds a grant up for a second', async () => {
+describe('a hanging check of the credentials', () => {
+  it('delays a grant by a second', async () => {
     const { clock, grants, hangLooks, last } = await openSource();
     await last().answer(token('a'));
     hangLooks();
@@ -57,7 +57,7 @@ describe('a look at the credentials that hangs', () => {
     expect(grants).toHaveLength(2);
   });
 
-  it('is the end of no grant that has been superseded meanwhile', async () => {
+  it('does not end a grant that has been superseded', async () => {
     const { clock, grants, change, hangLooks, last } = await openSource();
     await last().answer(token('a'));
     const endLook = hangLooks();
@@ -68,7 +68,7 @@ describe('a look at the credentials that hangs', () => {
     expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
   });
 
-  it('asks for nothing once the source is closed, and leaves no timer', async () => {
+  it('requests nothing after the source was closed, and leaves no timer', async () => {
     const { source, clock, grants, hangLooks, last } = await openSource();
     await last().answer(token('a'));
     const endLook = hangLooks();
@@ -81,8 +81,8 @@ describe('a look at the credentials that hangs', () => {
   });
 });
 
-describe('one who has gone', () => {
-  it('waits for no grant any more, while others do', async () => {
+describe('a request whose client left', () => {
+  it('waits for no grant, while others do', async () => {
     const { source, clock, last } = await openSource();
     const timers = clock.pendingTimers;
     const leaving = new AbortController();
@@ -98,7 +98,7 @@ describe('one who has gone', () => {
     expect(await stays).toBe('Bearer a');
   });
 
-  it('has no other token than the one that was refused', async () => {
+  it('gets no other token after a refusal', async () => {
     const { api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -109,8 +109,8 @@ describe('one who has gone', () => {
   });
 });
 
-describe('closing', () => {
-  it('ends all asking: neither a refused token, new credentials nor time cause a grant', async () => {
+describe('closing a token source', () => {
+  it('ends all requests: no refused token, new credentials or time cause a grant', async () => {
     const { source, api, clock, grants, change, rewrite, last, lines } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -125,7 +125,7 @@ describe('closing', () => {
     expect(lines).toHaveLength(said);
   });
 
-  it('before there were credentials ends all the same', async () => {
+  it('works before there were credentials', async () => {
     const { source, clock, grants, change } = await openSource({
       state: 'missing',
       detail: '/secret/client_id does not exist',
@@ -137,7 +137,7 @@ describe('closing', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('while a grant is in flight leaves nobody waiting for it', async () => {
+  it('during a grant leaves no request waiting', async () => {
     const { source, api, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(225_000);
@@ -155,7 +155,7 @@ describe('closing', () => {
     expect(source.grants().latest).toHaveLength(1);
   });
 
-  it('gives up the grant in flight, tells who waits, and leaves no timer', async () => {
+  it('aborts the grant, fails waiting requests and leaves no timer', async () => {
     const { source, clock, grants } = await openSource();
     const caller = source.obtain().catch((error: unknown) => error);
     await source.close();

@@ -5,7 +5,7 @@ import { settle } from '../support/manual-clock.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 
 describe('the first token', () => {
-  it('is requested without being asked for, once for any number of callers', async () => {
+  it('is requested at the start, once for any number of waiting requests', async () => {
     const { source, last, grants } = await openSource();
     const callers = Array.from({ length: 100 }, () => source.obtain());
     expect(grants).toHaveLength(1);
@@ -15,7 +15,7 @@ describe('the first token', () => {
     await source.firstToken;
   });
 
-  it('is waited for through a failure whose retry comes soon', async () => {
+  it('is awaited through a failure that is retried soon', async () => {
     const { source, clock, last } = await openSource();
     const caller = source.obtain();
     await last().answer(failure);
@@ -24,7 +24,7 @@ describe('the first token', () => {
     expect(await caller).toBe('Bearer a');
   });
 
-  it('is not waited for longer than the bound', async () => {
+  it('is awaited no longer than the limit', async () => {
     const { source, clock } = await openSource();
     const caller = source.obtain().catch((error: unknown) => error);
     await clock.advance(10_000);
@@ -44,7 +44,7 @@ describe('the first token', () => {
     expect(there).toBe(true);
   });
 
-  it('is not waited for once its retries are more than a second apart, though the bound is ten', async () => {
+  it('is not awaited once retries are more than a second apart', async () => {
     const { source, clock, last, grants } = await openSource();
     const caller = source.obtain().catch((error: unknown) => error);
     await last().answer(failure);
@@ -57,7 +57,7 @@ describe('the first token', () => {
     expect(await caller).toMatchObject({ code: 'token_unavailable', retryAfterSeconds: 2 });
   });
 
-  it('is refused at once, with the time to come back, while the next grant is further off than a second', async () => {
+  it('fails at once with the retry time while the next grant is more than a second away', async () => {
     const { source, last, grants } = await openSource();
     await last().answer(rejection);
     const error = await source.obtain().catch((thrown: unknown) => thrown);
@@ -66,7 +66,7 @@ describe('the first token', () => {
     expect(grants).toHaveLength(1);
   });
 
-  it('waits for credentials that are not mounted yet, and says so', async () => {
+  it('waits for credentials that are not mounted yet, and reports that', async () => {
     const { source, grants, change, last } = await openSource({
       state: 'missing',
       detail: '/secret/client_id does not exist',
@@ -82,7 +82,7 @@ describe('the first token', () => {
 });
 
 describe('renewal', () => {
-  it('happens before the end, unseen by callers', async () => {
+  it('happens before expiry, unnoticed by requests', async () => {
     const { source, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(225_000);
@@ -92,7 +92,7 @@ describe('renewal', () => {
     expect(source.current()).toBe('Bearer b');
   });
 
-  it('that fails to the end leaves no token, and the next success heals it', async () => {
+  it('that fails until expiry leaves no token, and the next success restores it', async () => {
     const { source, clock, last } = await openSource();
     await last().answer(token('a', 60_000));
     await clock.advance(45_000);
@@ -107,7 +107,7 @@ describe('renewal', () => {
     expect(source.current()).toBe('Bearer b');
   });
 
-  it('follows the wall clock too: a machine that slept has no valid token, and asks within seconds', async () => {
+  it('follows the wall clock too: after sleep the token is invalid and requested within seconds', async () => {
     const { source, clock, grants, last } = await openSource();
     await last().answer(token('a', 3_600_000));
     clock.stepWall(3_600_000);
@@ -117,8 +117,8 @@ describe('renewal', () => {
   });
 });
 
-describe('a token that somebody asks for', () => {
-  it('is requested at once, whatever is planned, and the one in hand is given out meanwhile', async () => {
+describe('a token requested by a person', () => {
+  it('is requested at once whatever is planned, while the held one stays in use', async () => {
     const { source, grants, last } = await openSource();
     await last().answer(token('a'));
     expect(source.renew()).toBe('begun');
@@ -130,7 +130,7 @@ describe('a token that somebody asks for', () => {
     expect(source.grants().latest.at(-1)).toMatchObject({ reason: 'manual', result: 'success' });
   });
 
-  it('does not wait for the backoff of rejected credentials', async () => {
+  it('does not wait for the backoff after rejected credentials', async () => {
     const { source, grants, last } = await openSource();
     await last().answer(rejection);
     expect(source.renew()).toBe('begun');
@@ -140,7 +140,7 @@ describe('a token that somebody asks for', () => {
     expect(source.current()).toBe('Bearer a');
   });
 
-  it('is requested once in ten seconds, and not while a grant is in flight', async () => {
+  it('is requested at most once in ten seconds, and not during a grant', async () => {
     const { source, clock, grants, last } = await openSource();
     expect(source.renew()).toBe('begun');
     expect(grants).toHaveLength(1);
@@ -157,15 +157,15 @@ describe('a token that somebody asks for', () => {
     expect(grants).toHaveLength(3);
   });
 
-  it('is impossible without credentials', async () => {
+  it('is not possible without credentials', async () => {
     const { source, grants } = await openSource({ state: 'missing', detail: 'gone' });
     expect(source.renew()).toBe('impossible');
     expect(grants).toEqual([]);
   });
 });
 
-describe('rotation', () => {
-  it('asks with the new secret at once and serves the old token until then', async () => {
+describe('rotation of the credentials', () => {
+  it('requests a token with the new secret at once and serves the old token until then', async () => {
     const { source, grants, change, last } = await openSource();
     await last().answer(token('a'));
     change(loaded('two'));
@@ -176,7 +176,7 @@ describe('rotation', () => {
     expect(source.current()).toBe('Bearer b');
   });
 
-  it('gives up the grant in flight with the old secret', async () => {
+  it('aborts the grant with the old secret', async () => {
     const { source, grants, change, last } = await openSource();
     change(loaded('two'));
     await settle();
@@ -186,7 +186,7 @@ describe('rotation', () => {
     expect(source.current()).toBe('Bearer b');
   });
 
-  it('counts the answer to the given-up grant nowhere, whatever it is', async () => {
+  it('counts the answer to an aborted grant nowhere', async () => {
     const { source, grants, change, last, lines, metrics } = await openSource();
     change(loaded('two'));
     await settle();
@@ -199,7 +199,7 @@ describe('rotation', () => {
     expect(source.grants().latest).toMatchObject([{ reason: 'rotation', result: 'success' }]);
   });
 
-  it('looks at the files before every grant: a change that no notification told of is used', async () => {
+  it('checks the files before every grant, so that an unreported change is used', async () => {
     const { clock, grants, changeUnnoticed, last } = await openSource();
     await last().answer(token('a'));
     changeUnnoticed(loaded('two'));
@@ -207,7 +207,7 @@ describe('rotation', () => {
     expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
   });
 
-  it('beyond the allowance is asked for as soon as that allows', async () => {
+  it('more frequent than allowed is used as soon as allowed', async () => {
     const { grants, clock, change, last } = await openSource();
     await last().answer(token('a'));
     for (let nth = 2; nth <= 6; nth++) {
@@ -223,7 +223,7 @@ describe('rotation', () => {
     expect(grants.at(-1)?.secret).toBe('7');
   });
 
-  it('tries the secret before the newest when that is rejected to the end, says so, and goes back', async () => {
+  it('uses the previous secret when the newest is rejected until expiry, reports that, and returns to the newest', async () => {
     const { source, clock, grants, change, last, lines, metrics } = await openSource();
     await last().answer(token('a'));
     change(loaded('two'));
@@ -254,7 +254,7 @@ describe('rotation', () => {
     expect(await metrics()).toContain('token_sidecar_credentials_previous_in_use{credential="default"} 0');
   });
 
-  it('asks at once when what vouches for the client was written anew during a backoff', async () => {
+  it('requests at once when the client’s token file was rewritten during a backoff', async () => {
     const { grants, rewrite, last } = await openSource();
     await last().answer(rejection);
     rewrite();
@@ -266,7 +266,7 @@ describe('rotation', () => {
     expect(grants).toHaveLength(2);
   });
 
-  it('asks at once when what vouches for the client was gone during a backoff and is there again', async () => {
+  it('requests at once when the client’s token file is back during a backoff', async () => {
     const one = loaded('one');
     const { grants, change, last } = await openSource(one);
     await last().answer(rejection);
@@ -276,7 +276,7 @@ describe('rotation', () => {
     expect(grants).toHaveLength(2);
   });
 
-  it('sends one request for a grant during which the credentials are written anew', async () => {
+  it('sends one request for a grant during which the credentials are rewritten', async () => {
     const { source, grants, rewrite, last } = await openSource();
     rewrite();
     await settle();
@@ -285,7 +285,7 @@ describe('rotation', () => {
     expect(source.current()).toBe('Bearer a');
   });
 
-  it('keeps the last good credentials while the Secret cannot be used', async () => {
+  it('keeps the last good credentials while the Secret is unusable', async () => {
     const one = loaded('one');
     const { source, clock, grants, change, last } = await openSource(one);
     await last().answer(token('a'));
@@ -302,7 +302,7 @@ describe('rotation', () => {
     expect(source.snapshot().credentials).toMatchObject({ state: 'loaded', detail: undefined });
   });
 
-  it('says since when they cannot be used', async () => {
+  it('reports since when the credentials are unusable', async () => {
     const missing = { state: 'missing', detail: '/secret/client_secret does not exist' } as const;
     const { source, clock, change } = await openSource(missing);
     const since = () => source.snapshot().credentials.unusableSinceMs;
@@ -319,7 +319,7 @@ describe('rotation', () => {
     expect(since()).toBe(missingAtMs);
   });
 
-  it('tells of the failed grant, not of the Secret, where the last good credentials were used', async () => {
+  it('reports the failed grant, not the Secret, if the last good credentials were used', async () => {
     const { source, change, last } = await openSource();
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
     await last().answer(rejection);
@@ -328,7 +328,7 @@ describe('rotation', () => {
 });
 
 describe('a token that an upstream refused', () => {
-  it('is replaced once for all who were refused', async () => {
+  it('is replaced once for all refused requests', async () => {
     const { api, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -344,21 +344,18 @@ describe('a token that an upstream refused', () => {
   it.each([
     [{ takesRefusals: true }, 'a'],
     [{}, undefined],
-  ] as const)(
-    'is named to an endpoint that has said that it takes that, and to no other: %j',
-    async (said, named) => {
-      const { api, clock, grants, last } = await openSource();
-      expect(last().refused).toBeUndefined();
-      await last().answer({ ...token('a'), ...said } as TokenResponse);
-      await clock.advance(5000);
-      void api.replace('Bearer a');
-      await settle();
-      expect(grants).toHaveLength(2);
-      expect(last().refused).toBe(named);
-    },
-  );
+  ] as const)('is sent in the grant only to an endpoint that accepts it: %j', async (said, named) => {
+    const { api, clock, grants, last } = await openSource();
+    expect(last().refused).toBeUndefined();
+    await last().answer({ ...token('a'), ...said } as TokenResponse);
+    await clock.advance(5000);
+    void api.replace('Bearer a');
+    await settle();
+    expect(grants).toHaveLength(2);
+    expect(last().refused).toBe(named);
+  });
 
-  it('is named until a grant has answered to that, and not at renewals from then on', async () => {
+  it('is sent until a grant was answered, and not in later renewals', async () => {
     const { api, clock, grants, last } = await openSource();
     await last().answer({ ...token('a'), takesRefusals: true } as TokenResponse);
     await clock.advance(5000);
@@ -372,7 +369,7 @@ describe('a token that an upstream refused', () => {
     expect(last().refused).toBeUndefined();
   });
 
-  it('has no replacement when renewal fails, and goes on being served', async () => {
+  it('has no replacement if the renewal fails, and stays in use', async () => {
     const { source, api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -383,7 +380,7 @@ describe('a token that an upstream refused', () => {
     expect(source.current()).toBe('Bearer a');
   });
 
-  it('has none when the provider grants the same again', async () => {
+  it('has no replacement if the provider grants the same again', async () => {
     const { api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -393,7 +390,7 @@ describe('a token that an upstream refused', () => {
     expect(await caller).toBeUndefined();
   });
 
-  it('has none when the grant takes longer than a request may wait', async () => {
+  it('has no replacement if the grant takes longer than a request may wait', async () => {
     const { api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -405,7 +402,7 @@ describe('a token that an upstream refused', () => {
     expect(await api.replace('Bearer a')).toBe('Bearer b');
   });
 
-  it('has none when it is younger than a second', async () => {
+  it('has no replacement if it is younger than a second', async () => {
     const { api, grants, last } = await openSource();
     await last().answer(token('a'));
     expect(await api.replace('Bearer a')).toBeUndefined();
@@ -413,8 +410,8 @@ describe('a token that an upstream refused', () => {
   });
 });
 
-describe('a token that an upstream took', () => {
-  it('is told once, and again after it was refused: each first time may change the rules for the next 401', async () => {
+describe('a token that an upstream accepted', () => {
+  it('is reported once, and again after a refusal', async () => {
     const { api, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
@@ -429,7 +426,7 @@ describe('a token that an upstream took', () => {
     }
   });
 
-  it('costs no look at the clock when it is taken again, as with every request', async () => {
+  it('causes no reading of the clock when accepted again', async () => {
     const { api, clock, last } = await openSource();
     await last().answer(token('a'));
     const look = vi.spyOn(clock, 'now');
@@ -440,8 +437,8 @@ describe('a token that an upstream took', () => {
   });
 });
 
-describe('what is told', () => {
-  it('metrics count grants by result and reason, and gauge the token by wall time', async () => {
+describe('a token source reports', () => {
+  it('grants by result and reason, and the expiry in wall time, as metrics', async () => {
     const { clock, last, metrics } = await openSource();
     await last().answer(failure);
     await clock.advance(500);
@@ -466,7 +463,7 @@ describe('what is told', () => {
     expect(await metrics()).toContain('token_sidecar_token_ready{credential="default"} 0');
   });
 
-  it('metrics count the time that grants took, by result', async () => {
+  it('the durations of grants by result as metrics', async () => {
     const { clock, last, metrics } = await openSource();
     await clock.advance(300);
     await last().answer(failure);
@@ -486,7 +483,7 @@ describe('what is told', () => {
     }
   });
 
-  it('gauges without a value are not there: no token, no end of it', async () => {
+  it('no gauges without a token or expiry', async () => {
     const { last, metrics } = await openSource();
     const name = 'token_sidecar_token_expiry_timestamp_seconds{';
     expect(await metrics()).not.toContain(name);
@@ -494,7 +491,7 @@ describe('what is told', () => {
     expect(await metrics()).toContain(name);
   });
 
-  it('the history is that of the last twenty grants, oldest first, each with its time', async () => {
+  it('the last twenty grants, oldest first, with their times', async () => {
     const { source, clock, grants, last } = await openSource();
     for (let grant = 1; grant <= 25; grant++) {
       await clock.advance(grant);
@@ -509,7 +506,7 @@ describe('what is told', () => {
     expect(Object.values(source.snapshot()).filter(Array.isArray)).toEqual([]);
   });
 
-  it('each log line names the credential', async () => {
+  it('the credential in each log line', async () => {
     const { change, last, lines } = await openSource();
     await last().answer(failure);
     change(loaded('two'));
@@ -519,7 +516,7 @@ describe('what is told', () => {
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ credential: 'default' });
   });
 
-  it('how far the first token is: asked for, then obtained', async () => {
+  it('the progress of the first token: requested, then obtained', async () => {
     const { source, last } = await openSource();
     expect(source.snapshot()).toMatchObject({ grantInFlight: true, obtainedFirstToken: false });
     await last().answer(token('a'));

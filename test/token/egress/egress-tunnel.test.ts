@@ -30,7 +30,7 @@ it.each([
   'a@b.example.com',
   'a\xad.example.com',
   '',
-])('%j is no host that a proxy is asked for: nothing is written', async (host) => {
+])('for %j, which is no valid host, nothing is sent to the egress proxy', async (host) => {
   const { proxy, failure } = await tunnelTo(host);
   expect(failure).toBeInstanceOf(EgressFailure);
   expect(failure.message).toContain(`is not asked for ${JSON.stringify(host)}`);
@@ -43,12 +43,12 @@ it.each([
   ['under_score.example.com', 'under_score.example.com:443'],
   ['192.0.2.7', '192.0.2.7:443'],
   ['2001:db8::1', '[2001:db8::1]:443'],
-])('%s is', async (host, authority) => {
+])('the egress proxy is asked for %s', async (host, authority) => {
   const { proxy } = await tunnelTo(host);
   expect(proxy.asked).toEqual([`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`]);
 });
 
-it('a connection that cannot even be begun is the tunnel’s failure', async () => {
+it('a connection that throws at once is a failure of the tunnel', async () => {
   const { failure } = await tunnelTo('api.example.com', () => {
     throw new TypeError('no such address');
   });

@@ -26,6 +26,6 @@ it.each([
   'a.localhost',
   '127.0.0.2',
   '::1',
-])('%s is not', (host) => {
+])('%s is reached directly', (host) => {
   expect(goesThrough({ noProxy }, host)).toBe(false);
 });

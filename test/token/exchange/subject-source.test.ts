@@ -56,7 +56,7 @@ async function open(files: Readonly<Record<string, string>> = FILES, required?: 
   };
 }
 
-it('exchanges the token of a request, proves the client, and holds none without a subject', async () => {
+it('a token exchange uses the request’s token as subject, authenticates the client, and keeps no token without a subject', async () => {
   const { provider, source, ask, lines } = await open();
   expect(await ask('ann')).toBe('Bearer for-ann');
   const [received] = provider.received;
@@ -70,7 +70,7 @@ it('exchanges the token of a request, proves the client, and holds none without 
   expect(lines.join('')).not.toContain('for-ann');
 });
 
-it('stands ready once its credentials can be used, and asks nobody before', async () => {
+it('a token exchange is ready once its credentials are usable, and sends no request before', async () => {
   const { provider, secret, source, ask, metrics } = await open({ client_id: 'shop' });
   expect(source.snapshot()).toMatchObject({
     ready: false,
@@ -94,7 +94,7 @@ it('stands ready once its credentials can be used, and asks nobody before', asyn
   expect(text).toContain('token_sidecar_credentials_reload_total{credential="default",result="success"} 1');
 });
 
-it('counts what unusable credentials are, and goes on with the last good ones', async () => {
+it('unusable credentials are counted, and the last good ones stay in use', async () => {
   const { secret, source, ask, metrics } = await open();
   await secret.update({ client_id: 'shop' });
   await expect.poll(() => source.snapshot().credentials.state).toBe('missing');
@@ -105,7 +105,7 @@ it('counts what unusable credentials are, and goes on with the last good ones', 
   );
 });
 
-it('says what failed last, and whether it refuses everybody, until a token is granted', async () => {
+it('the last failure, and whether it affects all callers, is reported until a token is granted', async () => {
   const { provider, secret, source, ask, metrics } = await open();
   const grants = provider.script;
   expect(source.snapshot()).toMatchObject({
@@ -143,7 +143,7 @@ it('says what failed last, and whether it refuses everybody, until a token is gr
   });
 });
 
-it('is no worse for a subject that is refused: anybody may send one', async () => {
+it('the state of a credential is not affected by a refused subject, which any caller may send', async () => {
   const { provider, source, ask, metrics } = await open();
   provider.script = INVALID_SUBJECT;
   await expect(ask('eve')).rejects.toMatchObject({ code: 'subject_token_refused' });
@@ -156,7 +156,7 @@ it('is no worse for a subject that is refused: anybody may send one', async () =
   expect(source.grants().latest).toEqual([]);
 });
 
-it('waits for the next token where the provider gives one until its end', async () => {
+it('when the provider returns the same token until its expiry, the next one is awaited', async () => {
   const { provider, ask, metrics } = await open();
   const lives = [2, 1, 0];
   provider.script = (response, request) => {
@@ -172,7 +172,7 @@ it('waits for the next token where the provider gives one until its end', async 
   expect(await metrics()).not.toContain('result="invalid_response"');
 });
 
-it('says that an exchange is under way while one is', async () => {
+it('it is known that an exchange is under way', async () => {
   const { provider, source, ask } = await open();
   const grants = provider.script;
   const held = Promise.withResolvers<void>();
@@ -189,15 +189,18 @@ it('says that an exchange is under way while one is', async () => {
 it.each([
   [undefined, true],
   [false, false],
-] as const)('start waits for it unless it says otherwise: required %s', async (required, isRequired) => {
-  const { source, metrics } = await open(FILES, required);
-  expect(source.snapshot().required).toBe(isRequired);
-  expect(await metrics()).toContain(
-    `token_sidecar_credential_required{credential="default"} ${isRequired ? 1 : 0}`,
-  );
-});
+] as const)(
+  'the start waits for the credential unless configured otherwise: required %s',
+  async (required, isRequired) => {
+    const { source, metrics } = await open(FILES, required);
+    expect(source.snapshot().required).toBe(isRequired);
+    expect(await metrics()).toContain(
+      `token_sidecar_credential_required{credential="default"} ${isRequired ? 1 : 0}`,
+    );
+  },
+);
 
-it('gives up the exchange under way when it is closed', async () => {
+it('closing aborts the exchange under way', async () => {
   const { provider, source, ask } = await open();
   provider.script = () => {};
   const asked = ask('ann');

@@ -51,7 +51,7 @@ function jwt(claims: Record<string, unknown>): string {
   return `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 }
 
-it('each subject has its own token, exchanged once while it lives', async () => {
+it('each subject has its own token, exchanged once while it is valid', async () => {
   const { asked, tokens, clock } = create((subject, count) => granted(`${subject}-${count}`));
   expect(await tokens.obtain('ann')).toBe('Bearer ann-1');
   expect(await tokens.obtain('bob')).toBe('Bearer bob-2');
@@ -64,7 +64,7 @@ it('each subject has its own token, exchanged once while it lives', async () => 
   expect(asked).toEqual(['ann', 'bob', 'ann']);
 });
 
-it('whoever waits for an exchange is told by which span it is known, and nobody else', async () => {
+it('every request that waits for an exchange learns its trace span, and no other request does', async () => {
   const trace = (spanId: string) => ({ traceId: 'a'.repeat(32), spanId, sampled: true });
   const tokens = new SubjectTokens({
     name: 'crm',
@@ -87,7 +87,7 @@ it('whoever waits for an exchange is told by which span it is known, and nobody 
   ]);
 });
 
-it('whoever asks for one subject at once waits for one exchange', async () => {
+it('simultaneous requests for one subject share one exchange', async () => {
   const { promise, resolve } = Promise.withResolvers<TokenResponse>();
   const { asked, tokens } = create(() => promise);
   const both = [tokens.obtain('ann'), tokens.obtain('ann')];
@@ -97,7 +97,7 @@ it('whoever asks for one subject at once waits for one exchange', async () => {
   expect(asked).toEqual(['ann']);
 });
 
-it('a token is not kept beyond the end of what it was exchanged for', async () => {
+it('a token is not kept beyond the expiry of its subject token', async () => {
   const { tokens, clock } = create(() => granted('long', 3_600_000));
   const nowSeconds = clock.now().wallMs / 1000;
   const subject = jwt({ iat: nowSeconds, exp: nowSeconds + 10 });
@@ -108,7 +108,7 @@ it('a token is not kept beyond the end of what it was exchanged for', async () =
   expect(tokens.current(subject)).toBeUndefined();
 });
 
-it('what was exchanged for one that has ended by our clock is for the requests that wait for it', async () => {
+it('a token for a subject that has expired by the local clock is used only for the waiting requests', async () => {
   const { tokens, clock, asked } = create(() => granted('long', 3_600_000));
   const nowSeconds = clock.now().wallMs / 1000;
   const subject = jwt({ iat: nowSeconds - 600, exp: nowSeconds - 1 });
@@ -120,8 +120,8 @@ it('what was exchanged for one that has ended by our clock is for the requests t
   expect(asked).toHaveLength(2);
 });
 
-describe('failures', () => {
-  it('of a subject are its own, and remembered for five seconds', async () => {
+describe('a failed token exchange', () => {
+  it('of a subject affects that subject only, for five seconds', async () => {
     const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? REFUSED : granted('ok')));
     for (let n = 0; n < 3; n++) {
       await expect(tokens.obtain('eve')).rejects.toMatchObject({ code: 'subject_token_refused' });
@@ -133,7 +133,7 @@ describe('failures', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('of the provider keep it from being asked for anybody, as long as it says', async () => {
+  it('because the provider is away stops exchanges for everybody for the stated time', async () => {
     let answer: TokenResponse = AWAY;
     const { asked, tokens, clock } = create(() => answer);
     await expect(tokens.obtain('ann')).rejects.toMatchObject({
@@ -147,7 +147,7 @@ describe('failures', () => {
     expect(await tokens.obtain('bob')).toBe('Bearer ok');
   });
 
-  it('to one caller of several keep it from being asked for nobody else, who may bring them about', async () => {
+  it('of one of several callers does not stop exchanges for other callers', async () => {
     const reset: TokenResponse = { result: 'unavailable', detail: 'ECONNRESET' };
     const { asked, tokens, clock } = create((subject) => (subject.startsWith('eve') ? reset : granted('ok')));
     const obtain = (subject: string, caller: string) => tokens.obtain(subject, { caller });
@@ -161,7 +161,7 @@ describe('failures', () => {
     expect(await obtain('bob', 'bob')).toBe('Bearer ok');
   });
 
-  it('to two callers after each other, without an answer to anybody between them, are of the provider', async () => {
+  it('of two callers in a row, without an answer between them, stops exchanges for everybody', async () => {
     let answer: TokenResponse = AWAY;
     const { asked, tokens, clock } = create(() => answer);
     const obtain = (subject: string, caller: string) => tokens.obtain(subject, { caller });
@@ -199,7 +199,7 @@ describe('failures', () => {
       { result: 'unavailable', detail: 'status 429', blames: 'unsaid', retryAfterMs: 3_600_000 },
       60,
     ],
-  ])('that one subject may bring about are its own: %s', async (_, failure, seconds) => {
+  ])('that one subject may cause affects only that subject: %s', async (_, failure, seconds) => {
     const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? failure : granted('ok')));
     const failed = { code: 'token_unavailable', retryAfterSeconds: seconds };
     await expect(tokens.obtain('eve')).rejects.toMatchObject(failed);
@@ -215,7 +215,7 @@ describe('failures', () => {
     expect(asked).toHaveLength(4);
   });
 
-  it('are judged by whom they blame, whatever their text says', async () => {
+  it('is classified by whom it blames, not by its text', async () => {
     const { asked, tokens } = create((subject) => ({
       result: 'rejected',
       detail: 'status 400 invalid_client',
@@ -226,7 +226,7 @@ describe('failures', () => {
     expect(asked).toEqual(['eve', 'ann']);
   });
 
-  it('of the client are of all once two subjects have met them, without an answer that shows otherwise', async () => {
+  it('that blames the client affects everybody after two subjects in a row', async () => {
     const { asked, tokens, clock } = create((subject) =>
       subject.startsWith('eve') ? CLIENT_REJECTED : subject === 'cyd' ? REFUSED : granted('ok'),
     );
@@ -247,7 +247,7 @@ describe('failures', () => {
     expect(tokens.refusesAll).toBe(false);
   });
 
-  it('of the client for two subjects of one caller of several turn no other caller away', async () => {
+  it('that blames the client, twice for one caller, does not affect other callers', async () => {
     const { asked, tokens } = create((subject) =>
       subject.startsWith('eve') ? CLIENT_REJECTED : granted('ok'),
     );
@@ -262,7 +262,7 @@ describe('failures', () => {
     expect(asked.at(-1)).toBe('eve-5');
   });
 
-  it('of the client for two subjects of one caller are of all of its subjects, of which there may be thousands', async () => {
+  it('that blames the client, twice for one caller, affects all subjects of that caller', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
     for (let user = 0; user < 50; user++) {
       const obtained = tokens.obtain(`user-${user}`, { caller: 'shop' });
@@ -276,7 +276,7 @@ describe('failures', () => {
     expect(asked).toEqual(['user-0', 'user-1', 'user-2']);
   });
 
-  it('of all are not shortened by what is under way for one caller', async () => {
+  it('that affects everybody is not shortened by an exchange under way for one caller', async () => {
     let release = (): void => undefined;
     const slow = new Promise<void>((resolve) => {
       release = resolve;
@@ -295,7 +295,7 @@ describe('failures', () => {
     expect(asked).toEqual(['eve-2', 'eve-1', 'ann-1']);
   });
 
-  it('of the client last half a minute, or until it has other credentials', async () => {
+  it('that blames the client is remembered for 30 s or until the credentials change', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
     await expect(tokens.obtain('ann')).rejects.toMatchObject({
       code: 'token_unavailable',
@@ -310,7 +310,7 @@ describe('failures', () => {
   });
 });
 
-it('what is remembered of a refusal holds nothing of the request that was refused', async () => {
+it('a remembered refusal holds no reference to the refused request', async () => {
   const { tokens } = create(() => REFUSED);
   class Request {
     readonly head = 'x'.repeat(1000);
@@ -331,7 +331,7 @@ it('what is remembered of a refusal holds nothing of the request that was refuse
   expect([first.deref(), second.deref()]).toEqual([undefined, undefined]);
 });
 
-describe('in line', () => {
+describe('the queue of token exchanges', () => {
   /** So many exchanges are under way that all others wait. */
   function busy(answer: TokenResponse = granted('ok')) {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
@@ -342,7 +342,7 @@ describe('in line', () => {
     return { ...made, slow, resolve };
   }
 
-  it('an exchange is dropped when the last request that waits for it has gone', async () => {
+  it('drops an exchange when the last request that waits for it has gone', async () => {
     const { tokens, asked, resolve, slow } = busy();
     const [one, two, three] = [new AbortController(), new AbortController(), new AbortController()];
     const dropped = tokens.obtain('bad', { gone: one.signal });
@@ -358,7 +358,7 @@ describe('in line', () => {
     expect(await tokens.obtain('bad')).toBe('Bearer ok');
   });
 
-  it('who asks at the moment that the last one goes has an exchange of its own', async () => {
+  it('begins another exchange for a request that comes as the last one leaves', async () => {
     const { tokens, resolve } = busy();
     const leaving = new AbortController();
     const first = tokens.obtain('ann', { gone: leaving.signal }).catch(() => 'gone');
@@ -368,7 +368,7 @@ describe('in line', () => {
     expect(await Promise.all([first, second])).toEqual(['gone', 'Bearer ok']);
   });
 
-  it('what is under way goes on, whoever has gone', async () => {
+  it('lets an exchange under way finish after all requests have gone', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens } = create(() => promise);
     const leaving = new AbortController();
@@ -381,7 +381,7 @@ describe('in line', () => {
     expect(tokens.current('ann')).toBe('Bearer ok');
   });
 
-  it('a turn that does not come in time says nothing of the provider, nor of the subject', async () => {
+  it('times out without blaming the provider or the subject', async () => {
     const { tokens, clock, resolve, slow } = busy();
     const waiting = expect(tokens.obtain('ann')).rejects.toMatchObject({
       code: 'token_unavailable',
@@ -395,7 +395,7 @@ describe('in line', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('callers take turns, and one leaves a place to the others', async () => {
+  it('serves callers in turn and keeps a place for others', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens, asked } = create(() => promise);
     const ask = (caller: string, n: number) => tokens.obtain(`${caller}${n}`, { caller });
@@ -410,7 +410,7 @@ describe('in line', () => {
     expect(tokens.exchanging).toBe(0);
   });
 
-  it('who has most in a full line gives way to who has less, and to nobody who has as much', async () => {
+  it('when full, lets a caller with fewer entries displace one with more, but not an equal one', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens, asked } = create(() => promise);
     const outcomes = { eve: 0, ann: 0 };
@@ -432,7 +432,7 @@ describe('in line', () => {
     expect(outcomes).toEqual({ eve: most / 2 + LINE.atOnce - 1, ann: most / 2 + 1 });
   });
 
-  it('a provider that is found to be away is not asked for those that wait', async () => {
+  it('sends no further exchanges to a provider found to be away', async () => {
     const { tokens, asked, resolve } = busy();
     const waiting = expect(tokens.obtain('ann')).rejects.toThrow('ECONNREFUSED');
     resolve(AWAY);
@@ -441,8 +441,8 @@ describe('in line', () => {
   });
 });
 
-describe('a token that an upstream refuses', () => {
-  it('is exchanged anew once it is half a minute old', async () => {
+describe('an exchanged token that an upstream refuses', () => {
+  it('is exchanged anew once it is 30 s old', async () => {
     const { tokens, clock, asked } = create((_, count) => granted(`t${count}`));
     const first = await tokens.obtain('ann');
     expect(await tokens.replace('ann', first)).toBeUndefined();
@@ -453,7 +453,7 @@ describe('a token that an upstream refuses', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('has no other where the exchange fails, or gives the same', async () => {
+  it('has no replacement if the exchange fails or returns the same token', async () => {
     const answers = [granted('t'), REFUSED, granted('t')];
     const { tokens, clock } = create((_, count) => answers[count - 1] as TokenResponse);
     const first = await tokens.obtain('ann');
@@ -464,15 +464,15 @@ describe('a token that an upstream refuses', () => {
   });
 });
 
-it('a fault of our own is no refusal: whoever replaces a token hears of it', async () => {
+it('an internal fault is not taken for a refusal: the request that replaces a token gets the error', async () => {
   const { tokens } = create(() => {
     throw new Error('out of order');
   });
   await expect(tokens.replace('ann', 'Bearer x')).rejects.toThrow('out of order');
 });
 
-describe('bounds', () => {
-  it('of subjects: who was not asked for longest goes', async () => {
+describe('the limits of exchanged tokens', () => {
+  it('evict the least recently used subject', async () => {
     const { tokens } = create((subject) => granted(subject));
     for (let n = 0; n < MAX_SUBJECTS; n++) await tokens.obtain(`s${n}`);
     expect(tokens.current('s0')).toBeDefined();
@@ -485,7 +485,7 @@ describe('bounds', () => {
   it.each<[string, TokenResponse]>([
     ['refusals', REFUSED],
     ['failures', { result: 'unavailable', detail: 'status 500', blames: 'unsaid' }],
-  ])('of %s, which take no place of a token', async (_, failure) => {
+  ])('of %s do not take the place of tokens', async (_, failure) => {
     const { tokens, asked } = create((subject) => (subject === 'ann' ? granted('ok') : failure));
     await tokens.obtain('ann');
     for (let n = 0; n < MAX_FAILED + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
@@ -498,7 +498,7 @@ describe('bounds', () => {
     expect(asked).toHaveLength(MAX_FAILED + 11);
   });
 
-  it('of tokens, whose place is not taken by what is still being exchanged', async () => {
+  it('do not count exchanges under way as tokens', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens } = create((subject) => (subject.startsWith('slow') ? promise : granted(subject)));
     for (let n = 0; n < MAX_SUBJECTS - 1; n++) await tokens.obtain(`s${n}`);
@@ -512,7 +512,7 @@ describe('bounds', () => {
     expect(tokens.size).toBe(MAX_SUBJECTS + LINE.atOnce - 1);
   });
 
-  it('of bytes', async () => {
+  it('include their total size', async () => {
     const large = 'x'.repeat(64 * 1024);
     const { tokens } = create(() => granted(large));
     const fits = Math.floor(MAX_BYTES / (large.length + 'Bearer '.length));
@@ -520,7 +520,7 @@ describe('bounds', () => {
     expect(tokens.size).toBe(fits);
   });
 
-  it('of exchanges at once', async () => {
+  it('include simultaneous exchanges', async () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens, asked } = create(() => promise);
     const waiting = Array.from({ length: MAX_EXCHANGES }, (_, n) => tokens.obtain(`s${n}`));

@@ -39,7 +39,7 @@ const SALESFORCE = answer(
 );
 
 describe('an assertion of RFC 7523', () => {
-  it('is signed for the subject and audience that are configured; its issuer is the client', async () => {
+  it('is signed for the configured subject and audience, with the client as issuer', async () => {
     const provider = await ScriptedTokenEndpoint.start(SALESFORCE);
     const { request } = await openGrant(
       {
@@ -73,7 +73,7 @@ describe('an assertion of RFC 7523', () => {
     });
   });
 
-  it('is for the client itself and the token endpoint unless something else is configured, beside a client that proves itself', async () => {
+  it('has the client and the token endpoint as defaults, beside the client’s own authentication', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = await openGrant(
       { tokenUrl: provider.url, grant: 'jwt_bearer', clientAuth: 'client_secret_basic' },
@@ -88,7 +88,7 @@ describe('an assertion of RFC 7523', () => {
     });
   });
 
-  it('is never the same twice, and needs no client id where the issuer is configured', async () => {
+  it('is different each time and needs no client id if the issuer is configured', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = await openGrant(
       { tokenUrl: provider.url, grant: 'jwt_bearer', jwtBearer: { issuer: 'me', keyId: 'k1' } },
@@ -101,7 +101,7 @@ describe('an assertion of RFC 7523', () => {
     expect(await verify(first)).toMatchObject({ iss: 'me', kid: 'k1' });
   });
 
-  it('is not made with what is no key, and the key is not repeated', async () => {
+  it('is not made with an invalid key, which is not quoted', async () => {
     const { read } = await openGrant(
       { tokenUrl: 'https://sso/token', grant: 'jwt_bearer' },
       { client_id: 'a', private_key: 'S3CRET' },
@@ -132,7 +132,7 @@ describe('a Google service account', () => {
     scope: 'https://www.googleapis.com/auth/cloud-platform',
   };
 
-  it('puts the scope into the assertion, and asks where the configuration says', async () => {
+  it('puts the scope into the assertion and uses the configured endpoint', async () => {
     const provider = await ScriptedTokenEndpoint.start(
       answer(200, JSON.stringify({ access_token: 'ya29.c.b0A...', expires_in: 3599, token_type: 'Bearer' })),
     );
@@ -154,7 +154,7 @@ describe('a Google service account', () => {
     expect(payload).not.toHaveProperty('sub');
   });
 
-  it('acts in the name of somebody of its domain', async () => {
+  it('may act for a user of its domain', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const jwtBearer = { kind: 'google_service_account', subject: 'a@example.com', keyFile: 'sa.json' };
     const { request } = await openGrant(
@@ -165,7 +165,7 @@ describe('a Google service account', () => {
     expect(await verify(provider.received[0]?.form.get('assertion'))).toMatchObject({ sub: 'a@example.com' });
   });
 
-  it('is asked of Google unless something else is configured', async () => {
+  it('is requested from Google by default', async () => {
     expect(await resolveCredential(settings)).toMatchObject({
       tokenUrl: 'https://oauth2.googleapis.com/token',
       clientAuth: { method: 'none' },
@@ -182,7 +182,7 @@ describe('a Google service account', () => {
       'one with a key of another kind',
       keyFile({ private_key: pem(generateKeyPairSync('ed25519').privateKey) }),
     ],
-  ])('has a key file, and not %s', async (_name, content) => {
+  ])('needs a key file, and refuses %s', async (_name, content) => {
     const { read } = await openGrant(settings, { 'key.json': content });
     const reading = await read();
     expect(reading).toMatchObject({
@@ -201,7 +201,7 @@ describe('the credentials of another grant', () => {
   });
   const kinds = ['rfc7523', 'google_service_account', 'github_app'];
   it.each(kinds.flatMap((kind) => kinds.filter((other) => other !== kind).map((other) => [kind, other])))(
-    '%s signs nothing with those of %s, and asks nobody',
+    '%s with the credentials of %s signs nothing and sends no request',
     async (kind, other) => {
       const provider = await ScriptedTokenEndpoint.start();
       const settings = (of: string | undefined) => ({
@@ -230,7 +230,7 @@ describe('an installation of a GitHub App', () => {
   });
   const files = { client_id: 'Iv23liExample', private_key: pem(rsa.privateKey) };
 
-  it('shows a JWT of the app, and its token lives until it says', async () => {
+  it('sends a JWT of the app, and the token lives as long as the answer says', async () => {
     const expiresAt = new Date(Math.floor(Date.now() / 1000 + 3600) * 1000).toISOString().replace('.000', '');
     const seen: (string | undefined)[] = [];
     const bodies: string[] = [];
@@ -270,7 +270,7 @@ describe('an installation of a GitHub App', () => {
     });
   });
 
-  it('is refused in GitHub’s words', async () => {
+  it('is refused with GitHub’s message', async () => {
     const refusal = JSON.stringify({
       message: 'A JSON web token could not be decoded',
       documentation_url: 'https://docs.github.com/rest',
@@ -289,7 +289,7 @@ describe('an installation of a GitHub App', () => {
   it.each([
     ['{}', 'access_token is missing'],
     [JSON.stringify({ token: 'a b', expires_at: 'soon' }), 'access_token has a character'],
-  ])('is no token where the answer is %s', async (body, detail) => {
+  ])('has no token if the answer is %s', async (body, detail) => {
     const provider = await ScriptedTokenEndpoint.start(answer(201, body));
     const { request } = await openGrant(settings(provider.url), files);
     expect(await request()).toEqual({ result: 'invalid_response', detail: expect.stringContaining(detail) });

@@ -33,8 +33,8 @@ async function openStatic(files: Record<string, string>) {
   return { source, secret, lines, metrics: () => registry.metrics() };
 }
 
-describe('a mounted token', () => {
-  it('is followed when it rotates, and stays in use while its file is gone', async () => {
+describe('a mounted static token', () => {
+  it('is replaced when the file changes, and stays in use while the file is missing', async () => {
     const { source, secret } = await openStatic({ token: 'key-1\n' });
     expect(await source.obtain()).toBe('Bearer key-1');
     await secret.update({ token: 'key-2' });
@@ -44,7 +44,7 @@ describe('a mounted token', () => {
     expect(source.current()).toBe('Bearer key-2');
   });
 
-  it('has no end, and says so to nobody', async () => {
+  it('without an expiry is reported without one', async () => {
     const { source, metrics, lines } = await openStatic({ token: 'key-1' });
     await source.obtain();
     expect(source.snapshot()).toMatchObject({
@@ -60,7 +60,7 @@ describe('a mounted token', () => {
     expect(text + lines.join()).not.toContain('key-1');
   });
 
-  it('is not worth a replay where the upstream refuses it, unless it was replaced meanwhile', async () => {
+  it('is not replayed after a refusal unless it was replaced meanwhile', async () => {
     const { source, secret } = await openStatic({ token: 'key-1' });
     const api = source.forUpstream('api');
     await source.obtain();
@@ -72,7 +72,7 @@ describe('a mounted token', () => {
     expect(await api.replace('Bearer key-1')).toBe('Bearer key-2');
   });
 
-  it('that says when it ends is not sent after', async () => {
+  it('with an expiry is not sent afterwards', async () => {
     const now = Math.floor(Date.now() / 1000);
     const { request, secret } = await openGrant(SETTINGS, { token: jwt({ exp: now + 600 }) });
     const outcome = await request();
@@ -86,7 +86,7 @@ describe('a mounted token', () => {
     ['two lines', 'S3CRET\nmore'],
     ['a space', 'S3CRET more'],
     ['beyond ASCII', 'S3CRETä'],
-  ])('is one line of visible ASCII, and not %s', async (_name, token) => {
+  ])('must be one line of visible ASCII, not %s', async (_name, token) => {
     const { read } = await openGrant(SETTINGS, { token });
     const reading = await read();
     expect(reading).toMatchObject({

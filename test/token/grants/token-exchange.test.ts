@@ -7,7 +7,7 @@ const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 
 describe('a token exchange', () => {
-  it('sends the mounted token as the subject, as it is at that moment', async () => {
+  it('sends the mounted token as the subject, read at that moment', async () => {
     const provider = await ScriptedTokenEndpoint.start(
       answerToken({ issued_token_type: `${TYPE}access_token` }),
     );
@@ -30,7 +30,7 @@ describe('a token exchange', () => {
     expect(second?.form.get('subject_token')).toBe('d.e.f');
   });
 
-  it('names types, an actor, and what it wants', async () => {
+  it('sends the types, the actor and the requested audience and scope', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = await openGrant(
       {
@@ -59,7 +59,7 @@ describe('a token exchange', () => {
     });
   });
 
-  it('keeps nothing of the token: another is no reason for a grant', async () => {
+  it('does not keep the subject token, whose change causes no grant', async () => {
     const { read, secret } = await openGrant(
       { tokenUrl: 'https://sso/token', grant: 'token_exchange', clientAuth: 'none' },
       { subject_token: 'a.b.c' },
@@ -74,7 +74,7 @@ describe('a token exchange', () => {
     ['without its file', {}, /subject_token does not exist/],
     ['with an empty one', { subject_token: '' }, /subject_token is empty/],
     ['with what is no token', { subject_token: 'S3CRET and more' }, /subject_token is not a token: one line/],
-  ])('%s asks nobody', async (_name, files, detail) => {
+  ])('with %s sends no request', async (_name, files, detail) => {
     const provider = await ScriptedTokenEndpoint.start();
     const { read, request, secret } = await openGrant(
       { tokenUrl: provider.url, grant: 'token_exchange', clientAuth: 'none' },
@@ -89,7 +89,7 @@ describe('a token exchange', () => {
     expect(provider.received).toHaveLength(1);
   });
 
-  it('asks nobody with a token that is gone since the credentials were read', async () => {
+  it('sends no request if the subject token disappeared after the credentials were read', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request, secret } = await openGrant(
       { tokenUrl: provider.url, grant: 'token_exchange', clientAuth: 'none' },
@@ -103,7 +103,7 @@ describe('a token exchange', () => {
     expect(provider.received).toEqual([]);
   });
 
-  it('asks nobody with an actor that became no token after the credentials were read', async () => {
+  it('sends no request if the actor token became invalid after the credentials were read', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request, secret } = await openGrant(
       {
@@ -121,7 +121,7 @@ describe('a token exchange', () => {
   });
 });
 
-describe('whose token is exchanged', () => {
+describe('the subject of a token exchange', () => {
   it.each([
     [
       'a request’s, where it is said',

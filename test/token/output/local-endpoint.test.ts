@@ -68,7 +68,7 @@ async function start(scope?: string) {
   return { ...tokens, endpoint, clock, ask, lines };
 }
 
-it('gives the token that is held, and says how long it may be used', async () => {
+it('the local endpoint returns the held token with its remaining lifetime', async () => {
   const { ask, give, clock } = await start('read write');
   give('tok', 90_500);
   const answered = await ask();
@@ -84,13 +84,13 @@ it('gives the token that is held, and says how long it may be used', async () =>
   expect((await ask()).body.expires_in).toBe(30);
 });
 
-it('says nothing of the life of a token without end', async () => {
+it('the local endpoint gives no lifetime for a token without expiry', async () => {
   const { ask, give } = await start();
   give('tok', Number.POSITIVE_INFINITY);
   expect((await ask()).body).toEqual({ access_token: 'tok', token_type: 'Bearer' });
 });
 
-it('never gives one that has ended: it waits for another, and says when to ask again', async () => {
+it('the local endpoint never returns an expired token: it waits for another and sends Retry-After', async () => {
   const { ask, give, clock, obtained } = await start();
   give('tok', 1000);
   await clock.advance(1000);
@@ -104,7 +104,7 @@ it('never gives one that has ended: it waits for another, and says when to ask a
   expect(obtained()).toBe(1);
 });
 
-it('never gives one that ends within the second, whose life would be 0 seconds', async () => {
+it('the local endpoint never returns a token in its last second, as its lifetime would be 0', async () => {
   const { ask, give, clock, obtained } = await start();
   give('tok', 1999);
   expect((await ask()).body.expires_in).toBe(1);
@@ -114,7 +114,7 @@ it('never gives one that ends within the second, whose life would be 0 seconds',
   expect(obtained()).toBe(1);
 });
 
-it('has nobody wait for who has gone', async () => {
+it('a request whose client disconnected stops waiting for a token', async () => {
   const { endpoint, source } = await start();
   const waiting = Promise.withResolvers<AbortSignal | undefined>();
   const gone = Promise.withResolvers<void>();
@@ -137,7 +137,7 @@ it('has nobody wait for who has gone', async () => {
   await gone.promise;
 });
 
-describe('the client credentials grant of RFC 6749', () => {
+describe('the client credentials grant (RFC 6749 §4.4) at the local endpoint', () => {
   it.each<[string, Record<string, string>, string]>([
     ['by HTTP Basic', BASIC, 'grant_type=client_credentials'],
     [
@@ -157,7 +157,7 @@ describe('the client credentials grant of RFC 6749', () => {
       { ...BASIC, 'content-type': `${FORM['content-type']} ; charset=UTF-8` },
       'grant_type=client_credentials',
     ],
-  ])('%s', async (_, headers, body) => {
+  ])('is accepted %s', async (_, headers, body) => {
     const { ask, give } = await start('read write');
     give('tok', 60_000);
     const answered = await ask(headers, { method: 'POST', body });
@@ -187,7 +187,7 @@ describe('the client credentials grant of RFC 6749', () => {
   });
 });
 
-describe('refuses who may be another site, or is tricked into asking', () => {
+describe('the local endpoint refuses a request that may come from another site', () => {
   it.each<[string, Record<string, string>, string, string]>([
     ['without the field', {}, 'GET', 'send the field token-sidecar-request: true'],
     ['with another value of it', { 'token-sidecar-request': '1' }, 'GET', 'send the field'],
@@ -210,12 +210,12 @@ describe('refuses who may be another site, or is tricked into asking', () => {
     expect(answered.body.error_description).toContain(reason);
   });
 
-  it('who may only read is not told how forms prove themselves', async () => {
+  it('gives a read-only client no hint about how forms authenticate', async () => {
     const { ask } = await start();
     expect((await ask({})).body.error_description).toBe('send the field token-sidecar-request: true');
   });
 
-  it('of what is not there it says what is', async () => {
+  it('lists the existing paths for an unknown path', async () => {
     const { ask } = await start();
     for (const path of ['/token/other', '/', '/token/kafka?a', '/token/__proto__']) {
       const answered = await ask(ASKING, { path });
@@ -227,7 +227,7 @@ describe('refuses who may be another site, or is tricked into asking', () => {
   });
 });
 
-it(`has ${MAX_CONNECTIONS} connections at once, and closes others`, async () => {
+it(`the local endpoint allows ${MAX_CONNECTIONS} connections and closes others`, async () => {
   const { endpoint } = await start();
   const sockets = Array.from({ length: MAX_CONNECTIONS + 1 }, () => connect(endpoint.address));
   onTestFinished(() => {
@@ -244,7 +244,7 @@ it(`has ${MAX_CONNECTIONS} connections at once, and closes others`, async () => 
 
 const ASKED = 'GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\ntoken-sidecar-request: true\r\n\r\n';
 
-it('answers one request at a time of a connection, and closes one that sends ahead', async () => {
+it('the local endpoint closes a connection that pipelines requests', async () => {
   const { endpoint, give } = await start();
   give('t'.repeat(1000), 60_000);
   const socket = connect(endpoint.address).on('error', () => {});
@@ -256,7 +256,7 @@ it('answers one request at a time of a connection, and closes one that sends ahe
   expect(socket.bytesRead).toBeLessThan(2000);
 });
 
-it('answers one after the other on the same connection', async () => {
+it('the local endpoint answers sequential requests on one connection', async () => {
   const { endpoint, give } = await start();
   give('tok', 60_000);
   const socket = connect(endpoint.address);
@@ -273,7 +273,7 @@ it('answers one after the other on the same connection', async () => {
   }
 });
 
-it('hangs up on who takes an answer too slowly, be it some of it now and then', async () => {
+it('the local endpoint closes a connection that reads its answer too slowly', async () => {
   const { endpoint, give, clock } = await start();
   // More than the system keeps for the two ends of a connection.
   const length = 32 * 1024 * 1024;
@@ -301,7 +301,7 @@ async function openEnds(port: number): Promise<number> {
   return lines.filter(([, own, , state]) => own === local && state === '01').length;
 }
 
-it('says no more than that it failed where it did, and the log says why', async () => {
+it('the local endpoint reports an internal error without details, which are in the log', async () => {
   const { ask, endpoint, source, lines } = await start();
   const broken = { ...source, obtain: () => Promise.reject(new Error('out of order')) };
   endpoint.give([{ source: broken, scope: undefined }]);
@@ -321,7 +321,7 @@ const HEAD_OF_GRANT = [
   'Content-Length: 100',
 ].join('\r\n');
 
-it('logs no fault for who goes amid its body', async () => {
+it('a client that disconnects amid its body is not logged as a fault', async () => {
   const { ask, endpoint, give, lines } = await start();
   give('tok', 60_000);
   const socket = connect(endpoint.address);
@@ -334,7 +334,7 @@ it('logs no fault for who goes amid its body', async () => {
   expect(lines).toEqual([]);
 });
 
-it('hangs up on who does not bring its request to an end', { timeout: 20_000 }, async () => {
+it('the local endpoint closes a connection whose request does not end', { timeout: 20_000 }, async () => {
   const { endpoint, give } = await start();
   give('tok', 60_000);
   const slow = ['', 'GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\n', `${HEAD_OF_GRANT}\r\n\r\ngrant`].map(
@@ -359,7 +359,7 @@ it('hangs up on who does not bring its request to an end', { timeout: 20_000 }, 
   }
 });
 
-it('takes no more than 8 KiB of fields', async () => {
+it('the local endpoint allows 8 KiB of fields', async () => {
   const { ask, endpoint, give } = await start();
   give('tok', 60_000);
   expect((await ask({ ...ASKING, 'x-long': 'x'.repeat(7 * 1024) })).status).toBe(200);
@@ -370,7 +370,7 @@ it('takes no more than 8 KiB of fields', async () => {
   expect(String(read)).toMatch(/^HTTP\/1\.1 431 /);
 });
 
-it('gives what it was told last, and knows nothing more of what there was before', async () => {
+it('the local endpoint uses only the latest configuration', async () => {
   const { ask, give, clock, endpoint } = await start();
   give('of the first', 90_500);
   const next = heldTokens(clock);

@@ -41,7 +41,7 @@ async function start() {
   return { tokens, grant };
 }
 
-it('a library takes the token, for as long as it is sent', async () => {
+it('an OAuth library accepts the token for its lifetime', async () => {
   const { tokens, grant } = await start();
   tokens.give('abc', 213_500);
   for (const parameters of [{}, { scope: 'read' }]) {
@@ -54,13 +54,13 @@ it('a library takes the token, for as long as it is sent', async () => {
   }
 });
 
-it('a library is told of a token without end that it has none', async () => {
+it('an OAuth library is given no lifetime for a token without expiry', async () => {
   const { tokens, grant } = await start();
   tokens.give('abc', Number.POSITIVE_INFINITY);
   expect(await grant()).not.toHaveProperty('expires_in');
 });
 
-it('a library understands what it may not ask for, and takes no 503 for a token', async () => {
+it('an OAuth library understands an error and does not take a 503 for a token', async () => {
   const { tokens, grant } = await start();
   await expect(grant()).rejects.toThrow(OperationProcessingError);
   tokens.give('abc', 60_000);

@@ -36,7 +36,7 @@ async function open(settings: Partial<TokenFileConfig> = {}, parent = tmpdir()) 
 
 const gone = (path: string) => expect(stat(path)).rejects.toThrow('ENOENT');
 
-it('holds each token in turn, with its mode and group, and is gone when that has ended', async () => {
+it('the token file has each token in turn with its mode and group, and is removed at expiry', async () => {
   const opened = await open({ mode: 0o604, group: process.getgid?.() as number });
   await gone(opened.path);
   opened.give('one', 60_000);
@@ -54,7 +54,7 @@ it('holds each token in turn, with its mode and group, and is gone when that has
   await expect.poll(() => readdir(opened.directory)).toEqual([]);
 });
 
-it('is looked after while a token lives long, and needs no further timer when it is closed', async () => {
+it('the token file is checked while a token lives long, and leaves no timer when closed', async () => {
   const opened = await open();
   opened.give('one', 3_600_000);
   await expect.poll(opened.content).toBe('one');
@@ -67,7 +67,7 @@ it('is looked after while a token lives long, and needs no further timer when it
   expect(opened.clock.pendingTimers).toBe(0);
 });
 
-it('takes the place of what an earlier start has left, and follows no link', async () => {
+it('the token file replaces one of an earlier start and follows no symbolic link', async () => {
   const directory = await directoryIn(tmpdir());
   const path = join(directory, 'kafka');
   const elsewhere = join(directory, 'elsewhere');
@@ -81,7 +81,7 @@ it('takes the place of what an earlier start has left, and follows no link', asy
   expect(await readFile(elsewhere, 'utf8')).toBe('precious');
 });
 
-it('is tried again where it could not be written, and the log has no token', async () => {
+it('a failed write of the token file is repeated, and the log has no token', async () => {
   const opened = await open();
   await rm(opened.directory, { recursive: true });
   opened.give('one', 60_000);
@@ -92,7 +92,7 @@ it('is tried again where it could not be written, and the log has no token', asy
   expect(opened.lines.join('')).not.toMatch(/\bone\b/);
 });
 
-it('holds no token that has ended, though the next could not be written', async () => {
+it('the token file has no expired token even if the next one could not be written', async () => {
   const opened = await open();
   opened.give('one', 60_000);
   await expect.poll(opened.content).toBe('one');
@@ -116,7 +116,7 @@ it('holds no token that has ended, though the next could not be written', async 
   expect(opened.file.trouble()).toBeUndefined();
 });
 
-it('holds no token that ended while the next could not be written', async () => {
+it('the token file has no token that expired while the next one could not be written', async () => {
   const opened = await open();
   opened.give('one', 60_000);
   await expect.poll(opened.content).toBe('one');
@@ -129,7 +129,7 @@ it('holds no token that ended while the next could not be written', async () => 
   await gone(opened.path);
 });
 
-it('is tried again every 5 s where its token has ended and it cannot be removed', async () => {
+it('the removal of an expired token file is retried every 5 s', async () => {
   const opened = await open();
   opened.give('one', 60_000);
   await expect.poll(opened.content).toBe('one');
@@ -148,18 +148,21 @@ it('is tried again every 5 s where its token has ended and it cannot be removed'
 const SMALL = 'mount -t tmpfs -o size=4k none "$2" && exec "$0" "$1" "$2"';
 const namespaces = spawnSync('unshare', ['-Urm', 'true']).status === 0;
 
-it.skipIf(!namespaces)('on a full volume, holds each token until its end, and then the next', async () => {
-  const directory = await directoryIn(tmpdir());
-  const program = join(import.meta.dirname, 'on-a-full-volume.ts');
-  const { stdout, stderr } = spawnSync(
-    'unshare',
-    ['-Urm', 'sh', '-c', SMALL, process.execPath, program, directory],
-    { encoding: 'utf8' },
-  );
-  expect({ stdout, stderr }).toEqual({ stdout: 'one, one, two', stderr: '' });
-});
+it.skipIf(!namespaces)(
+  'on a full volume the token file has each token until its expiry and then the next',
+  async () => {
+    const directory = await directoryIn(tmpdir());
+    const program = join(import.meta.dirname, 'on-a-full-volume.ts');
+    const { stdout, stderr } = spawnSync(
+      'unshare',
+      ['-Urm', 'sh', '-c', SMALL, process.execPath, program, directory],
+      { encoding: 'utf8' },
+    );
+    expect({ stdout, stderr }).toEqual({ stdout: 'one, one, two', stderr: '' });
+  },
+);
 
-it('leaves nothing of a token that could not take its place', async () => {
+it('a token that could not replace the file leaves no temporary file', async () => {
   const opened = await open();
   await mkdir(opened.path);
   opened.give('one', 60_000);
@@ -171,31 +174,34 @@ it('leaves nothing of a token that could not take its place', async () => {
   expect(await readdir(opened.directory)).toEqual(['kafka']);
 });
 
-it.each(['/nowhere/at/all/token', '/proc/token'])('cannot be %s, which is said at start', async (path) => {
-  const error = await open({ path }).catch((thrown: unknown) => thrown);
-  expect(error).toMatchObject({
-    message: expect.stringMatching(
-      new RegExp(`^credential kafka: output\\.file ${path}: expected a file in a .*\\([A-Z]+\\)$`),
-    ),
-    // For the log: the system's own words.
-    cause: { code: expect.stringMatching(/^E[A-Z]+$/) },
-  });
-});
+it.each(['/nowhere/at/all/token', '/proc/token'])(
+  'the token file cannot be %s, which is reported at the start',
+  async (path) => {
+    const error = await open({ path }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        new RegExp(`^credential kafka: output\\.file ${path}: expected a file in a .*\\([A-Z]+\\)$`),
+      ),
+      // For the log: the system's own words.
+      cause: { code: expect.stringMatching(/^E[A-Z]+$/) },
+    });
+  },
+);
 
-it('cannot be a directory', async () => {
+it('the token file cannot be a directory', async () => {
   const path = await directoryIn(tmpdir());
   await chmod(path, 0o755);
   await expect(open({ path })).rejects.toThrow(/output\.file .*expected a file/);
 });
 
-it('is warned of where it is no memory', async () => {
+it('a token file on a volume that is not in memory is warned of', async () => {
   const inMemory = await open({}, IN_MEMORY);
   expect(inMemory.lines).toEqual([]);
   const onDisk = await open({}, process.cwd());
   expect(onDisk.lines.join('')).toContain('mount a volume of memory');
 });
 
-it('follows another source in the same file, which is there all the time', async () => {
+it('after a reload the token file has the token of another credential without being missing in between', async () => {
   const opened = await open();
   opened.give('of the first', 60_000);
   await expect.poll(opened.content).toBe('of the first');
