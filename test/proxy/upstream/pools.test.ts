@@ -437,15 +437,6 @@ describe('the HTTP/2 connections of an upstream', () => {
     expect(connections()).toBe(3);
   });
 
-  it('make room for other pools when idle', async () => {
-    const { all, ask, accepted } = await open('plain h2', 'h2c', { most: 1 });
-    await ask(request('h2'));
-    const [socket] = accepted;
-    const closed = once(socket as Socket, 'close');
-    expect(all.mayOpen()).toBe(true);
-    await closed;
-  });
-
   it.each(['h2c', 'auto'] as const)(
     'are not kept for a late caller after the pool was retired, with protocol: %s',
     async (protocol) => {
@@ -494,15 +485,6 @@ describe('the HTTP/2 connections of an upstream', () => {
     await closed;
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
     expect(connections()).toBe(2);
-  });
-
-  it('refuse to become a tunnel', async () => {
-    const { pools, ask } = await open('plain h2', 'h2c');
-    await ask(request('h2'));
-    const of = request('h2');
-    const stream = pools.acquire(of, new User(of, ''), TRUST);
-    expect(() => stream.tunnelEnd).toThrow('was to become a tunnel');
-    stream.cancel();
   });
 
   it('accept a limited number of waiting requests', async () => {

@@ -245,15 +245,6 @@ describe('an HTTP/1.1 upstream connection that is being made', () => {
     expect(user.told).toEqual(['connected', told]);
     expect(connection.socket.destroyed).toBe(true);
   });
-
-  it('may be returned unused and lent out later', async () => {
-    const { connection, clock, user, events } = await connected();
-    connection.giveBack();
-    expect(events).toEqual(['reusable']);
-    expect(connection.ready).toBe(false);
-    expect(connection.lend(user, TRUST, clock.now())).toBe(true);
-    expect(connection.ready).toBe(true);
-  });
 });
 
 describe('an idle HTTP/1.1 upstream connection', () => {
@@ -346,20 +337,6 @@ describe('an idle HTTP/1.1 upstream connection', () => {
     expect(opened.connection.lend(opened.user, TRUST, opened.clock.now())).toBe(false);
   });
 
-  it.each([
-    ['ends', (peer: Socket) => void peer.end()],
-    ['resets', (peer: Socket) => void peer.resetAndDestroy()],
-    ['says something', (peer: Socket) => void peer.write('x')],
-  ])('is gone when the peer %s', async (_, act) => {
-    const { connection, peer, user, events } = await idle();
-    const told = user.told.length;
-    const closed = new Promise((resolve) => connection.socket.once('close', resolve));
-    act(peer);
-    await closed;
-    expect(events).toContain('gone');
-    expect(user.told).toHaveLength(told);
-  });
-
   it('refuses a request without having been lent out', async () => {
     const { connection } = await idle();
     expect(() => connection.begin('GET')).toThrow(expect.objectContaining({ code: 'internal' }));
@@ -415,23 +392,6 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     opened.connection.touch();
     await opened.clock.advance(1);
     expect(opened.user.told.at(-1)).toBe('failed upstream_timeout lost');
-  });
-
-  it.each<[string, (peer: Socket) => void, string]>([
-    ['ends', (peer) => void peer.end(), 'unanswered'],
-    ['resets', (peer) => void peer.resetAndDestroy(), 'unanswered'],
-    ['ends amid a head', (peer) => void peer.end('HTTP/1.1 2'), 'lost'],
-    ['ends after an informational answer', (peer) => void peer.end('HTTP/1.1 103 Hints\r\n\r\n'), 'lost'],
-    ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'lost'],
-  ])('on a reused connection where the peer %s is %s', async (_, act, delivery) => {
-    const opened = await idle();
-    const user = new Recorder();
-    opened.connection.lend(user, TRUST, opened.clock.now());
-    begin(opened);
-    await once(opened.peer, 'data');
-    act(opened.peer);
-    await user.until('failed');
-    expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
   });
 
   it('has each piece of an early answer timed', async () => {
@@ -621,22 +581,6 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     await opened.user.until('answered');
     opened.connection.discardResponse();
     expect(opened.connection.socket.destroyed).toBe(true);
-  });
-
-  it('that broke off meanwhile is lost when it continues', () => {
-    const { connection, user, bring, socket } = openDeciphered();
-    user.onAnswered = () => connection.holdResponse();
-    connection.begin('GET');
-    connection.writer.text(get('/'));
-    connection.writer.flush();
-    connection.requestSent(0);
-    bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
-    socket.emit('error', Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
-    // Only how it ended first counts.
-    socket.emit('end');
-    expect(user.told).toEqual(['connected', 'answered 401']);
-    connection.releaseResponse();
-    expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
   });
 
   it('whose connection has ended is not read when discarded', () => {

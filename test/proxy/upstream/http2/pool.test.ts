@@ -151,18 +151,6 @@ describe('requests to the pool of HTTP/2 connections', () => {
     expect([stream('c').ready, pool.stands, ask('d'), dialled()]).toEqual([true, true, true, 1]);
   });
 
-  it('have as many further connections made as are needed', () => {
-    const { ask, bring, dialled, stands, told } = startWith(2);
-    expect([ask('second'), ask('third'), ask('fourth'), ask('fifth')]).toEqual([true, false, false, false]);
-    // Three wait, and each connection is expected to carry two.
-    expect(dialled()).toBe(3);
-    stands(1);
-    bring(1, allow(2));
-    expect(told()).toEqual(['third connected', 'fourth connected']);
-    stands(2);
-    expect(told()).toEqual(['fifth connected']);
-  });
-
   it('use the oldest connection with room', () => {
     const { ask, bring, send, stands, stream, socket } = startWith(1);
     ask('second');
@@ -175,13 +163,6 @@ describe('requests to the pool of HTTP/2 connections', () => {
     expect(stream('third').ready).toBe(false);
     expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, false]);
     expect(ask('fourth')).toBe(true);
-  });
-
-  it('wait without a new connection if the upstream allows no streams', () => {
-    const { ask, bring, dialled, told } = startWith(0);
-    expect([ask('second'), dialled()]).toEqual([false, 1]);
-    bring(0, allow(5));
-    expect(told()).toEqual(['second connected']);
   });
 
   it('that are cancelled are not waited for', () => {
@@ -246,27 +227,6 @@ describe('a new HTTP/2 connection', () => {
     await turn();
     expect(told()).toEqual(['third connected']);
   });
-
-  it('that fails sends a refused request back to the open one', async () => {
-    const { ask, fails, told } = startWith(10);
-    ask('again', 'acquireForRetry');
-    fails(1);
-    expect(told()).toEqual(['again connected']);
-  });
-
-  it('that fails fails the requests that wait for it, and no other is tried', () => {
-    const { all, ask, dialled, fails, told } = start({ most: 1 });
-    ask('a');
-    ask('b');
-    fails(0);
-    expect(told().map((text) => text.split(':')[0])).toEqual([
-      'a upstream_unreachable lost',
-      'b upstream_unreachable lost',
-    ]);
-    expect([dialled(), all.mayOpen()]).toEqual([1, true]);
-    ask('c');
-    expect(dialled()).toBe(2);
-  });
 });
 
 describe('at the limit of connections', () => {
@@ -282,16 +242,6 @@ describe('at the limit of connections', () => {
     all.opened();
     expect(() => ask('a')).toThrow(expect.objectContaining({ code: 'overloaded' }));
     expect(told()).toEqual([]);
-  });
-
-  it('a new connection is made as soon as there is room', async () => {
-    const { all, ask, dialled } = startWith(1, { most: 2 });
-    all.opened();
-    ask('second');
-    expect(dialled()).toBe(1);
-    all.closed();
-    await turn();
-    expect(dialled()).toBe(2);
   });
 
   it('an idle HTTP/2 connection makes room for others', async () => {

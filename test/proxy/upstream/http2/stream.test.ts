@@ -156,27 +156,11 @@ describe('a request on an HTTP/2 upstream stream', () => {
     expect(() => stream.tunnelEnd).toThrow(expect.objectContaining({ code: 'internal' }));
   });
 
-  it('with HEAD is marked as such', () => {
-    const { stream, connection, outgoing, told } = start({ method: 'HEAD' });
-    stream.lend(connection);
-    stream.send(outgoing, 1_000);
-    expect(told()[1]).toBe('request HEAD head last');
-  });
-
   it('fails if no stream can be opened', () => {
     const { allowed, stream, connection, outgoing } = start();
     stream.lend(connection);
     allowed.opens = false;
     expect(() => stream.send(outgoing, 1_000)).toThrow(expect.objectContaining({ code: 'internal' }));
-  });
-
-  it('with a larger head than the upstream accepts is not sent', () => {
-    const { stream, connection, outgoing, told } = start({ mostSectionBytes: 10 });
-    stream.lend(connection);
-    expect(() => stream.send(outgoing, 1_000)).toThrow(
-      expect.objectContaining({ code: 'headers_too_large' }),
-    );
-    expect(told()).toEqual(['lent']);
   });
 
   it('has its answer timed from the end of its body', () => {
@@ -205,13 +189,6 @@ describe('a request on an HTTP/2 upstream stream', () => {
     h2.stream.data(Buffer.from('ab'));
     expect(h2.told()).toEqual(['data ab']);
   });
-
-  it('with larger trailers than the upstream accepts fails', () => {
-    const { errors, stream, told } = start({ hasBody: true, mostSectionBytes: 500 }).send();
-    stream.end(['x', 'y'.repeat(500)], 1_000);
-    expect(errors).toEqual([expect.stringContaining('the trailers')]);
-    expect(told()).toEqual(['reset', 'released', 'failed headers_too_large lost']);
-  });
 });
 
 describe('a body that the upstream does not take', () => {
@@ -230,14 +207,6 @@ describe('a body that the upstream does not take', () => {
     expect(stream.sendWaiting()).toBe('done');
     expect(told()).toEqual(['data r', 'due 1090', 'end ', 'due 1600', 'ready']);
     expect([stream.drained, stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
-  });
-
-  it('pauses the app while the socket is full', () => {
-    const { allowed, stream, told } = start({ hasBody: true }).send();
-    allowed.takesMore = false;
-    expect([stream.drained, stream.flush(), told()]).toEqual([false, false, ['waits for room']]);
-    allowed.takesMore = true;
-    expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1090', 'ready']]);
   });
 
   it('is still awaited when the answer is released before', () => {
@@ -358,48 +327,12 @@ describe('an answer on an HTTP/2 upstream stream', () => {
     if (came.endStream) head(status, came);
   });
 
-  it('that ends with its head is complete', () => {
-    const { head, told } = start().send();
-    head(200, { endStream: true });
-    expect(told()).toEqual(['answered 200 none', 'reset', 'released', 'answer ended ']);
-  });
-
   it('may follow interim answers', () => {
     const { stream, told } = start().send();
     stream.answerCame({ kind: 'interim', status: 103, fields: [], contentLength: undefined }, false, []);
     expect(told()).toEqual(['informed 103']);
     stream.tooLate();
     expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);
-  });
-
-  it('has its allowed trailers passed on, more of them for gRPC', () => {
-    const trailers = ['grpc-status', '0', 'authorization', 'Bearer x'];
-    const { head, stream, told } = start().send();
-    head();
-    told();
-    stream.trailersCame(trailers);
-    expect(told().at(-1)).toBe('answer ended grpc-status,0');
-    const call = start({ method: 'POST', fields: ['content-type', 'application/grpc'] }).send();
-    call.head();
-    call.stream.trailersCame(['grpc-status', '0', 'cache-control', 'x']);
-    expect(call.told().at(-1)).toContain('grpc-status,0');
-  });
-
-  it('keeps its window closed while the app is slow', () => {
-    const { data, head, stream, told } = start().send();
-    head();
-    stream.pause();
-    data('one');
-    told();
-    stream.pieceEnded(1_000);
-    expect(told()).toEqual(['due 1090', 'flush']);
-    stream.resume();
-    expect(told()).toEqual(['due 1090', '3 passed on']);
-    data('');
-    expect(told()).toEqual([]);
-    data('two');
-    stream.pieceEnded(1_000);
-    expect(told().at(-1)).toBe('3 passed on');
   });
 
   it('is timed from its last piece', () => {
@@ -469,16 +402,6 @@ describe('a held answer on an HTTP/2 upstream stream', () => {
     expect(told()).toEqual(['due 1090', 'answer one', 'reset', '6 passed on', 'released']);
   });
 
-  it('that ended meanwhile ends when released', () => {
-    const { data, head, stream, told } = start().send();
-    head();
-    stream.holdResponse();
-    data('one', true);
-    expect(told()).toEqual(['answered 200 open', '3 came']);
-    stream.releaseResponse();
-    expect(told()).toEqual(['due 1090', 'answer one', 'reset', '3 passed on', 'released', 'answer ended ']);
-  });
-
   it('that failed meanwhile fails when released, and no more of the request is sent', () => {
     const { allowed, head, stream, told } = start({ hasBody: true }).send();
     allowed.window = 0;
@@ -503,16 +426,6 @@ describe('a held answer on an HTTP/2 upstream stream', () => {
     const internal = Object.assign(new Error('unforeseen'), { code: 'internal' });
     stream.connectionFailed(internal as never, false);
     expect(told()).toEqual(['reset', 'released', 'failed internal lost']);
-  });
-
-  it('is cancelled when another answer replaces it', () => {
-    const { data, head, stream, told } = start().send();
-    head();
-    stream.holdResponse();
-    data('one');
-    told();
-    stream.cancel();
-    expect(told()).toEqual(['reset', '3 passed on', 'released']);
   });
 });
 
@@ -589,14 +502,5 @@ describe('the delivery of a failed request', () => {
     replaced.stream.replaced();
     replaced.stream.cancel();
     expect(replaced.told()).toEqual([]);
-  });
-
-  it('is a timeout if the answer is late and a stall if the body is', () => {
-    const { stream, told } = start().send();
-    stream.tooLate();
-    expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);
-    const sending = start({ hasBody: true }).send();
-    sending.stream.tooLate();
-    expect(sending.told()).toEqual(['stalled']);
   });
 });
