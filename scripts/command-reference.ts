@@ -85,9 +85,13 @@ function head(generated: string): string[] {
     'the verification of token endpoints, collectors and the Kubernetes API.',
     '',
     'The log is JSON lines on standard output. On a terminal outside of Kubernetes it is lines for a person, in colour unless `NO_COLOR`',
-    'is set or `TERM` is `dumb`. Of warnings and errors of one kind (text, route, error), ten are printed in ten seconds, and then how',
-    'many more there were. A reader that stalls costs lines, never requests: 256 KiB wait for it.',
-    '`token_sidecar_log_lines_dropped_total` counts both (`repeated`, `output`).',
+    'is set or `TERM` is `dumb`. A reader that stalls costs lines, never requests: 256 KiB wait for it.',
+    '',
+    'Warnings and errors of one text, route and error are one incident. Each cause gets a line when it first comes, again after 1, 5 and',
+    '30 minutes, and then every hour; at most ten causes get one in such a time. The lines count `failures` and `lastedMs` since the',
+    'incident began. If none came for a minute, a line at level `info` says so. Failed renewals of a credential are told in the same way',
+    'until `token obtained`, and those between at level `debug`. `token_sidecar_log_lines_dropped_total` counts what is not printed',
+    '(`repeated`, `output`).',
     '',
   ];
 }

@@ -115,7 +115,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return result;
   }
 
-  /** Beyond a caller's rate, prints the first line of each kind, and a count. */
+  /** Beyond a caller's rate, and while no token can be had, the logger counts repeats. */
   function audit(
     address: Address | TokenRequest,
     by: Proved | undefined,
@@ -141,7 +141,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       log.info({ ...asked, result: 'given', expiresIn: answer.expiresInSeconds }, 'token given');
     } else {
       const why = reason ?? answer.description;
-      const lines = by?.isWithinRate === true ? wholeLog : log;
+      const isVerdict = answer.code !== 'temporarily_unavailable';
+      const lines = isVerdict && by?.isWithinRate === true ? wholeLog : log;
       lines.warn({ ...asked, result: answer.code, reason: why }, 'token not given');
     }
   }

@@ -45,7 +45,7 @@ export function narrate(print: (line: string) => void): Narration {
     },
     write(logLine) {
       const { msg, level, time, credential, ...facts } = JSON.parse(logLine) as Facts;
-      if (msg === `${FAILED}: more of the same were left out`) return;
+      if (String(msg).startsWith(`${FAILED}: `)) return;
       const text = sentenceFor(String(msg), facts);
       if (msg === FAILED && text === goingOn) return;
       if (msg === FAILED) goingOn = text;

@@ -1,7 +1,6 @@
 /** Answers admission reviews (AdmissionReview of admission.k8s.io/v1). */
 
 import type { OwnerReference } from '../platform/kubernetes/api.ts';
-import { TokenBucket } from '../platform/limits/token-bucket.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
@@ -123,7 +122,6 @@ function answering(
   { metrics, clock, log }: AdmissionOptions,
   admit: (request: AdmissionRequest, caller: Caller) => Promise<AuthenticationResult>,
 ): Webhook {
-  const complaints = new TokenBucket({ burst: 10, perSecond: 1 });
   return async (review, caller) => {
     const startedAt = clock.now();
     const seconds = (): number => (clock.now().monotonicMs - startedAt.monotonicMs) / 1000;
@@ -131,8 +129,7 @@ function answering(
     if (typeof request === 'string') {
       metrics.admitted('error', 'malformed', seconds());
       // Anybody can send these: the metric counts them all.
-      if (complaints.take(clock.monotonicMs()))
-        log.error({ reason: request }, 'admission review not understood');
+      log.error({ reason: request }, 'admission review not understood');
       return { status: 400, body: request };
     }
     try {

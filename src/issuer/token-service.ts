@@ -52,20 +52,6 @@ const METHOD_NOT_ALLOWED = elsewhere('method_not_allowed', 405, 'the token endpo
 
 export function createTokenService(options: TokenServiceOptions): TokenService {
   const { clock, log, metrics } = options;
-  let floodLoggedAtMs = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-
-  /** A flood leaves one line a second, with the number of unlogged requests. */
-  function logFlood(facts: object, nowMs: number): void {
-    if (nowMs - floodLoggedAtMs < 1000) {
-      unlogged++;
-      return;
-    }
-    log.warn({ ...facts, unlogged }, 'token request refused');
-    floodLoggedAtMs = nowMs;
-    unlogged = 0;
-  }
-
   return async (message) => {
     const startedAt = clock.now();
     const verdict = await judge(message, options).catch((error: unknown): Verdict => {
@@ -76,7 +62,6 @@ export function createTokenService(options: TokenServiceOptions): TokenService {
     const { result, client, reason, answer } = verdict;
     const facts = { result, status: answer.status, ...(client === undefined ? {} : { client }) };
     if (result === 'issued') log.debug(facts, 'token issued');
-    else if (result === 'too_many_requests') logFlood({ ...facts, reason }, clock.monotonicMs());
     else log.warn({ ...facts, reason }, 'token request refused');
     return answer;
   };

@@ -1,3 +1,4 @@
+import type { RouteConfig } from '../config/config.ts';
 import {
   type CountedErrorCode,
   ERRORS,
@@ -48,6 +49,19 @@ export function logFailedRequest(
   error: SidecarError<CountedErrorCode>,
 ): void {
   log.warn({ route, method: shortMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
+}
+
+export function logRefusedToken(log: Logger, { name, upstream, credential }: RouteConfig): void {
+  log.warn(
+    {
+      route: name,
+      upstream: upstream.authority,
+      credential,
+      advice:
+        "look in the upstream's log for the check that fails: usually audience or scope of the credential, or a clock",
+    },
+    'the upstream refuses the token',
+  );
 }
 
 function reasonOf(error: SidecarError<CountedErrorCode>): Readonly<Record<string, string | undefined>> {

@@ -1,10 +1,11 @@
+import { afterFailure, figuresOf, type Incident } from '../platform/log/incidents.ts';
 import type { Logger } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import { type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { GrantTrace } from './bearer-source.ts';
 import type { ClientKey } from './client/client-authentication.ts';
 import type { CredentialsResult } from './credentials.ts';
-import type { TokenResponse } from './provider/token-response.ts';
+import type { GrantedToken, TokenResponse } from './provider/token-response.ts';
 import {
   type FailedTokenRequest,
   type TokenRequestInFlight,
@@ -21,13 +22,21 @@ interface EndedGrant {
   readonly now: Instant;
   /** The token endpoint, or the issuer until it has named one. */
   readonly where: string | undefined;
+  /** Of failures before. */
+  readonly incident: Incident | undefined;
+  /** What to do about the last failure. */
+  readonly advise: () => string | undefined;
 }
 
-/** One line for each grant. Never a token. */
+/**
+ * A line for each token, and lines of failures as `Incidents` has them. Never a token.
+ * @param log without a limit of its own.
+ * @returns the incident that goes on.
+ */
 export function reportGrant(
   log: Logger,
-  { grant, outcome, durationMs, state, now, where }: EndedGrant,
-): void {
+  { grant, outcome, durationMs, state, now, where, incident, advise }: EndedGrant,
+): Incident | undefined {
   const facts = {
     ...(where === undefined ? {} : { tokenUrl: where }),
     reason: grant.reason,
@@ -35,32 +44,37 @@ export function reportGrant(
     ...(outcome.result === 'success' ? finite({ lifetimeMs: Math.round(outcome.lifetimeMs) }) : {}),
     ...(state.due === undefined ? {} : { nextInMs: Math.round(remainingMs(state.due.at, now)) }),
   };
-  if (outcome.result !== 'success') {
-    const held = validToken(state, now);
-    log.warn(
-      {
-        ...facts,
-        result: outcome.result,
-        detail: outcome.detail,
-        consecutiveFailures: state.consecutiveFailures,
-        ...finite({
-          heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
-        }),
-      },
-      'no token obtained',
-    );
-  } else if (outcome.lifetimeMs === 0) {
-    log.info(facts, 'the held token ends within the second: the provider gives it until then');
-  } else if (outcome.sharedAgeMs !== undefined) {
+  if (outcome.result === 'success' && grant.reason !== 'previous_credentials') {
+    const ended = incident && {
+      failures: incident.failures,
+      lastedMs: Math.round(now.monotonicMs - incident.sinceMs),
+    };
+    const { sharedAgeMs: ageMs } = outcome;
     log.info(
-      { ...facts, ageMs: Math.round(outcome.sharedAgeMs) },
-      'token taken that another replica has asked for',
+      { ...facts, ...(ageMs === undefined ? {} : { ageMs: Math.round(ageMs) }), ...ended },
+      textOf(outcome),
     );
-  } else if (grant.reason === 'previous_credentials') {
-    log.warn(facts, 'token obtained with the previous credentials: the newest are rejected');
-  } else {
-    log.info(facts, 'token obtained');
+    return undefined;
   }
+  const failure =
+    outcome.result === 'success' ? undefined : { result: outcome.result, detail: outcome.detail };
+  const held = validToken(state, now);
+  // That no token is left is news.
+  const cause = JSON.stringify([failure, held === undefined]);
+  const next = afterFailure(incident, cause, now.monotonicMs, failure === undefined ? 0 : 1);
+  const heldTokenEndsInMs = held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now));
+  log[next.isTold ? 'warn' : 'debug'](
+    { ...facts, ...failure, advice: advise(), ...finite({ heldTokenEndsInMs }), ...figuresOf(next) },
+    failure === undefined
+      ? 'token obtained with the previous credentials: the newest are rejected'
+      : 'no token obtained',
+  );
+  return next;
+}
+
+function textOf({ lifetimeMs, sharedAgeMs }: GrantedToken): string {
+  if (lifetimeMs === 0) return 'the held token ends within the second: the provider gives it until then';
+  return sharedAgeMs === undefined ? 'token obtained' : 'token taken that another replica has asked for';
 }
 
 /** Leaves out facts of a token that never expires. */

@@ -4,7 +4,8 @@
  */
 
 import type { CredentialConfig } from '../config/config.ts';
-import type { Logger } from '../platform/log/logger.ts';
+import type { Incident } from '../platform/log/incidents.ts';
+import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import type { CredentialsMetrics } from '../platform/mounted/metrics.ts';
 import { type Clock, type Instant, remainingMs } from '../platform/time/clock.ts';
@@ -15,6 +16,7 @@ import {
   type TokenWaiter,
 } from './bearer-source.ts';
 import { signingKey } from './client/client-authentication.ts';
+import { credentialCondition } from './condition.ts';
 import type { Credentials, CredentialsResult, LiveCredentials } from './credentials.ts';
 import {
   type GrantSpan,
@@ -95,6 +97,7 @@ const NEAR_MS = 1000;
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
+  const grantLog = withoutRepeatLimit(log);
   const callers = new WaitingCallers({ clock, timeoutMs: config.waitTimeoutMs, unavailable });
   const history = new TokenRequestHistory();
   const openedAtMs = clock.now().wallMs;
@@ -116,6 +119,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   let span: GrantSpan | undefined;
   let closed = false;
   let warnedOfPolling = false;
+  let incident: Incident | undefined;
 
   function apply(event: TokenEvent): void {
     if (closed) return;
@@ -184,7 +188,16 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
     if (!isShared(outcome)) metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where: where() });
+    incident = reportGrant(grantLog, {
+      grant,
+      outcome,
+      durationMs,
+      state,
+      now: clock.now(),
+      where: where(),
+      incident,
+      advise: () => credentialCondition(config, snapshot(), clock.now().wallMs).advice,
+    });
   }
 
   function obtainToken(

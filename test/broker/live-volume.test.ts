@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openLiveVolume } from '../../src/broker/secret-volume.ts';
+import { withoutRepeatLimit } from '../../src/platform/log/logger.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { until } from '../support/until.ts';
@@ -31,7 +32,7 @@ async function open(prepare: (parent: string) => Promise<void> = async () => und
         },
       },
       clock,
-      log,
+      log: withoutRepeatLimit(log),
     },
   );
   onTestFinished(() => volume.close());

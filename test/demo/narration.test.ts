@@ -9,7 +9,7 @@ const LINE = {
     error: 'token_unavailable',
     reason: 'no token is held',
   },
-  others: { level: 'warn', msg: 'request not completed: more of the same were left out', leftOut: 34 },
+  others: { level: 'warn', msg: 'request not completed: more of these', failures: 34 },
   granted: { level: 'info', msg: 'token obtained', reason: 'retry', durationMs: 12 },
 } as const;
 

@@ -61,7 +61,8 @@ export class ChildSidecar {
       routes: [{ name: 'api', upstream: upstreamUrl, credential: 'default' }],
     };
     await writeFile(path, JSON.stringify(config));
-    const command = new RunningCommand(['proxy', '--config', path], env, through);
+    // Each failed grant is a line at level `debug`.
+    const command = new RunningCommand(['proxy', '--config', path, '--log-level', 'debug'], env, through);
     const [line] = await command.output(/^.*"msg":"listening".*$/m);
     await command.output(/"msg":"ready"/);
     const { proxy, admin } = JSON.parse(line) as { proxy: string; admin: string };

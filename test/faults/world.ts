@@ -80,7 +80,7 @@ export class World {
     });
     if (mountedSecret === null) await rm(join(secret.directory, '..data'));
 
-    const { log, lines } = captureLog();
+    const { log, lines } = captureLog(clock);
     const config = await readConfig({
       listen: '127.0.0.1:0',
       admin: { listen: '127.0.0.1:0' },

@@ -207,10 +207,10 @@ describe('what a review may cost', () => {
     }
   });
 
-  it('is logged as not understood a few times, and then counted', async () => {
+  it('is logged as not understood once, and then counted', async () => {
     const { raw, lines } = start();
     for (let sent = 0; sent < 100; sent++) await raw('{}');
-    expect(lines.filter((line) => line.includes('not understood'))).toHaveLength(10);
+    expect(lines.filter((line) => line.includes('not understood'))).toHaveLength(1);
   });
 });
 

@@ -13,7 +13,7 @@ const HOST = 'hook';
 /** The listener alone, in this process, with webhooks of the test's own. */
 export async function listeningWebhook(webhooks: Readonly<Record<string, Webhook>>) {
   const clock = new ManualClock();
-  const { log, lines } = captureLog();
+  const { log, lines } = captureLog(clock);
   const { ca, ...issued } = await issueCertificate({ hosts: [HOST], nowMs: Date.now(), lifetimeMs: 60_000 });
   const certificate = servingCertificateOf({ ca, ...issued });
   const dropped: string[] = [];

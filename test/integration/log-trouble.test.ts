@@ -14,7 +14,7 @@ import { MAIN, SURROUNDINGS } from '../support/run-command.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { volume } from '../support/volume.ts';
 
-/** More than one stretch of the log lets pass, forty times over and more. */
+/** Many more than the log has lines for. */
 const REQUESTS = volume(400, 5000);
 
 /** Each grant writes a line that names the client: with a long name a few hundred fill a pipe. */
@@ -167,19 +167,16 @@ describe('a sidecar that fails hundreds of requests goes on and ends with 0', ()
   it('while nobody reads its log', async () => {
     const pipe = await stalledPipe();
     const { program, port } = await startFailingSidecar(pipe.writer);
-    const began = performance.now();
     expect(await requests(REQUESTS, { port })).toEqual(new Map([[502, REQUESTS]]));
     const dropped = await program.dropped('repeated');
-    // Ten pass in each stretch of ten seconds, however many of these the requests take here.
-    const stretches = 1 + Math.floor((performance.now() - began) / 10_000);
-    expect(dropped).toBeLessThanOrEqual(REQUESTS - 10);
-    // A few more pass where they are of another kind.
-    expect(dropped).toBeGreaterThanOrEqual(REQUESTS - 10 * (stretches + 1));
+    // The first, and a few of other kinds and causes.
+    expect(dropped).toBeGreaterThanOrEqual(REQUESTS - 20);
+    expect(dropped).toBeLessThan(REQUESTS);
     expect(await program.end()).toEqual([0, null]);
     const lines = pipe.read();
-    expect(lines.split('\n').length).toBeLessThan(20 + 11 * stretches);
-    const told = [...lines.matchAll(/"leftOut":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0);
-    expect(told).toBe(dropped);
+    expect(lines.split('\n').length).toBeLessThan(40);
+    const counted = [...lines.matchAll(/"failures":(\d+).*: more of these"/g)];
+    expect(counted.reduce((sum, [, count]) => sum + Number(count), 0)).toBeGreaterThanOrEqual(dropped);
   });
 
   it('when the reader of its log has gone', async () => {

@@ -1,7 +1,8 @@
 import { createLogger, type Logger } from '../../src/platform/log/logger.ts';
+import type { Clock } from '../../src/platform/time/clock.ts';
 
 /** A real logger whose lines are kept, and nothing printed. */
-export function captureLog(): { readonly log: Logger; readonly lines: string[] } {
+export function captureLog(clock?: Clock): { readonly log: Logger; readonly lines: string[] } {
   const lines: string[] = [];
-  return { log: createLogger('trace', { write: (line) => void lines.push(line) }), lines };
+  return { log: createLogger('trace', { write: (line) => void lines.push(line) }, clock), lines };
 }

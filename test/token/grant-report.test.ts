@@ -1,8 +1,9 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { afterFailure } from '../../src/platform/log/incidents.ts';
 import { reportGrant } from '../../src/token/grant-report.ts';
 import { INITIAL_STATE, type TokenRequestReason, type TokenState } from '../../src/token/token-state.ts';
 import { captureLog } from '../support/log-capture.ts';
-import { failure, token } from './opened-source.ts';
+import { failure, rejection, token } from './opened-source.ts';
 
 type EndedGrant = Parameters<typeof reportGrant>[1];
 
@@ -22,10 +23,14 @@ const HOLDING: TokenState = {
   due: { at: inMs(45_000.4), reason: 'scheduled' },
 };
 
-function reported(reason: TokenRequestReason, ended: Pick<EndedGrant, 'outcome' | 'state'>) {
+type Reported = Pick<EndedGrant, 'outcome' | 'state'> & Partial<Pick<EndedGrant, 'incident'>>;
+
+function reported(reason: TokenRequestReason, ended: Reported) {
   const { log, lines } = captureLog();
   const grant = { id: 1, reason, requestedAt: NOW, writing: 'newest' } as const;
-  reportGrant(log, { grant, durationMs: 12.4, now: NOW, where: 'https://sso/token', ...ended });
+  const where = 'https://sso/token';
+  const advise = () => 'do this';
+  reportGrant(log, { grant, durationMs: 12.4, now: NOW, where, incident: undefined, advise, ...ended });
   expect(lines).toHaveLength(1);
   const { time: _, msg: __, tokenUrl, ...facts } = JSON.parse(lines[0] as string);
   expect(tokenUrl).toBe('https://sso/token');
@@ -56,16 +61,15 @@ it('one that says that the held token is at its end is no warning', () => {
   });
 });
 
-it('one that failed: why, how often in a row, and what is left of the held token', () => {
-  const state = { ...HOLDING, consecutiveFailures: 3 };
-  expect(reported('retry', { outcome: failure, state })).toEqual({
+it('one that failed: why, what to do, and what is left of the held token', () => {
+  expect(reported('retry', { outcome: failure, state: HOLDING })).toEqual({
     level: 'warn',
     reason: 'retry',
     durationMs: 12,
     nextInMs: 45_000,
     result: 'unavailable',
     detail: 'ECONNREFUSED',
-    consecutiveFailures: 3,
+    advice: 'do this',
     heldTokenEndsInMs: 60_000,
   });
 });
@@ -77,7 +81,47 @@ it('one that failed while nothing is held or planned', () => {
     durationMs: 12,
     result: 'unavailable',
     detail: 'ECONNREFUSED',
-    consecutiveFailures: 0,
+    advice: 'do this',
     heldTokenEndsInMs: 0,
+  });
+});
+
+describe('after failures', () => {
+  const at = (ms: number) => NOW.monotonicMs + ms;
+  const cause = JSON.stringify([failure, false]);
+  const incident = afterFailure(afterFailure(undefined, cause, at(-30_000)), cause, at(-20_000));
+
+  it('another of the same cause is a detail', () => {
+    expect(reported('retry', { outcome: failure, state: HOLDING, incident })).toMatchObject({
+      level: 'debug',
+      failures: 3,
+    });
+  });
+
+  it('another cause, and the end of the held token, are news', () => {
+    const news = { level: 'warn', failures: 3, lastedMs: 30_000 };
+    expect(reported('retry', { outcome: rejection, state: HOLDING, incident })).toMatchObject(news);
+    expect(reported('retry', { outcome: failure, state: INITIAL_STATE, incident })).toMatchObject(news);
+  });
+
+  it('a token ends it, and says how long it lasted and how many failed', () => {
+    expect(reported('retry', { outcome: token('a'), state: HOLDING, incident })).toMatchObject({
+      level: 'info',
+      failures: 2,
+      lastedMs: 30_000,
+    });
+  });
+
+  it('a token of the previous credentials does not', () => {
+    const { log, lines } = captureLog();
+    const grant = { id: 1, reason: 'previous_credentials', requestedAt: NOW, writing: 'newest' } as const;
+    const ended = { grant, outcome: token('a'), state: HOLDING, durationMs: 1, now: NOW, where: undefined };
+    const advise = () => 'do this';
+    const goesOn = reportGrant(log, { ...ended, incident, advise });
+    reportGrant(log, { ...ended, incident: goesOn, advise });
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'warn', advice: 'do this', failures: 2 },
+      { level: 'debug' },
+    ]);
   });
 });

@@ -79,7 +79,7 @@ describe('a connection over the limit', () => {
     });
   });
 
-  it('is logged once, and again after there was room', async () => {
+  it('is logged once, and counted in the log from then on', async () => {
     const { sidecar, first } = await start();
     for (let number = 0; number < 3; number++) {
       expectProblem(await (await sidecar.connect()).response(), 'overloaded');
@@ -90,6 +90,6 @@ describe('a connection over the limit', () => {
     const second = await sidecar.connect();
     expect((await second.send(get('/')).response()).status).toBe(200);
     expectProblem(await (await sidecar.connect()).response(), 'overloaded');
-    expect(warnings(sidecar)).toHaveLength(2);
+    expect(warnings(sidecar)).toHaveLength(1);
   });
 });

@@ -86,7 +86,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   let connection: Connection | undefined;
   /** Ends the wait before the next attempt. */
   let hurry = new AbortController();
-  let told: string | undefined;
   let changes = 0;
   const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()));
 
@@ -173,7 +172,8 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       if (failure === CHANGED) continue;
       if ('steady' in failure) failures = 0;
       metrics.storeFailed(failure.reason);
-      tell(failure);
+      const { reason, detail } = failure;
+      log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
       const retryMs = doublingMs(failures++, RETRY);
       await sleep(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
     }
@@ -184,7 +184,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     if (closing.signal.aborted) made.end(CLOSED);
     if (!made.isEnded()) {
       connection = made;
-      told = undefined;
       log.info('the token cache is connected');
       tried.resolve();
     }
@@ -192,13 +191,6 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     made.end(failure);
     if (failure === CHANGED || clock.monotonicMs() - sinceMs < STEADY_MS) return failure;
     return { ...failure, steady: true };
-  }
-
-  /** Once per reason, since the connection is retried every few seconds. */
-  function tell({ reason, detail }: StoreFailure): void {
-    if (told === detail) return;
-    told = detail;
-    log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
   }
 
   /** @returns `wrong_type` if only this command is wrong. */

@@ -5,7 +5,9 @@
 
 import type { Logger } from 'pino';
 import pino from 'pino';
+import { messageOf } from '../errors.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
+import { Incidents } from './incidents.ts';
 import type { LogLosses } from './output.ts';
 import { describeError, withoutSecrets } from './redaction.ts';
 
@@ -18,6 +20,8 @@ export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 
 /** These have few values, and distinguish kinds of warnings. */
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
+/** All other words of a line are its cause. */
+const NO_CAUSE: ReadonlySet<string> = new Set(['requestId', 'traceId', 'spanId', 'method']);
 
 interface LogDestination {
   write(line: string): void;
@@ -25,17 +29,14 @@ interface LogDestination {
   beforeEnd?(write: () => void): void;
 }
 
-/**
- * JSON lines with `time` in ISO 8601. In ten seconds, ten warnings and errors of a kind are printed, and the rest
- * counted.
- */
+/** JSON lines with `time` in ISO 8601. Repeated warnings and errors of a kind are counted: see `Incidents`. */
 export function createLogger(
   level: LogLevel,
   destination: LogDestination = NOWHERE,
   clock: Clock = systemClock,
 ): Logger {
-  const limit = new LogThrottle(clock);
-  destination.beforeEnd?.(() => limit.summarizeOpen());
+  const incidents = new Incidents(clock);
+  destination.beforeEnd?.(() => incidents.tellCounts());
   const children = new Set<WeakRef<Logger>>();
   const logger = pino(
     {
@@ -50,19 +51,20 @@ export function createLogger(
       serializers: { err: describeError },
       hooks: {
         logMethod(args, method, severity) {
-          const [facts, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
-          const kind = LIMITED.has(severity) && !WHOLE.has(this) ? kindOf(facts) : undefined;
-          const passes =
-            kind === undefined ||
-            limit.admits(keyOf(this, severity, text, kind), ({ leftOut, withinMs, mixed }) =>
-              mixed
-                ? method.apply(this, [{ leftOut, withinMs }, 'more lines of many kinds were left out'])
-                : method.apply(this, [
-                    { ...kind, leftOut, withinMs },
-                    `${text}: more of the same were left out`,
-                  ]),
-            );
-          if (passes) method.apply(this, args);
+          if (!LIMITED.has(severity) || WHOLE.has(this)) return method.apply(this, args);
+          const [given, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
+          const facts = (given ?? {}) as Facts;
+          const kind = kindOf(facts);
+          const figures = incidents.add({
+            ...keysOf(this, severity, text, kind),
+            cause: causeOf(facts),
+            summarize: ({ figures, isOver, isMixed }) => {
+              const [of, what] = isMixed ? [{}, 'warnings of many kinds'] : [kind, text];
+              if (isOver) this.info({ ...of, ...figures }, `${what}: no more of these for a minute`);
+              else method.apply(this, [{ ...of, ...figures }, `${what}: more of these`]);
+            },
+          });
+          if (figures !== undefined) method.apply(this, [{ ...facts, ...figures }, text as string]);
           else if (destination.losses !== undefined) destination.losses.repeated += 1;
         },
       },
@@ -103,79 +105,27 @@ const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']
 
 type Facts = Readonly<Record<string, unknown>>;
 
-function kindOf(facts: unknown): Facts {
-  const given = (facts ?? {}) as Facts;
+function kindOf(facts: Facts): Facts {
   // An upstream's status varies too much to be a kind.
   const tells = (name: string) =>
-    given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
-  return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
+    facts[name] !== undefined && (name !== 'status' || facts['error'] === undefined);
+  return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, facts[name]]));
 }
 
-function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
+function keysOf(logger: Logger, severity: number, text: unknown, kind: Facts) {
   const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
-  return [severity, text, bindings, JSON.stringify(kind)].join('\0');
+  const lines = [severity, text, bindings].join('\0');
+  const { route } = kind;
+  return {
+    kind: `${lines}\0${JSON.stringify(kind)}`,
+    subject: route === undefined ? undefined : `${lines}\0${route}`,
+  };
 }
 
-const WINDOW_MS = 10_000;
-const EVENTS_PER_WINDOW = 10;
-/** The others share one allowance. */
-const MAX_KINDS = 256;
-const ALL_OTHERS = '\0';
-
-interface HeldBack {
-  readonly leftOut: number;
-  readonly withinMs: number;
-  readonly mixed: boolean;
-}
-
-interface Window {
-  events: number;
-  leftOut: number;
-  readonly summarize: () => void;
-}
-
-/** Admits the first few events of a kind in each period, and counts the others. */
-class LogThrottle {
-  readonly #clock: Clock;
-  readonly #windows = new Map<string, Window>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** @param summarize called at the end of the period or program, if any were held back. */
-  admits(kind: string, summarize: (heldBack: HeldBack) => void): boolean {
-    const key = this.#windows.has(kind) || this.#windows.size < MAX_KINDS ? kind : ALL_OTHERS;
-    const window = this.#windows.get(key);
-    if (window === undefined) {
-      this.#open(key, summarize);
-      return true;
-    }
-    window.events += 1;
-    if (window.events <= EVENTS_PER_WINDOW) return true;
-    window.leftOut += 1;
-    return false;
-  }
-
-  /** Reports what the open periods have held back: for the end of the program. */
-  summarizeOpen(): void {
-    for (const window of [...this.#windows.values()]) window.summarize();
-  }
-
-  #open(key: string, summarize: (heldBack: HeldBack) => void): void {
-    const window: Window = {
-      events: 1,
-      leftOut: 0,
-      summarize() {
-        const { leftOut } = window;
-        window.leftOut = 0;
-        if (leftOut > 0) summarize({ leftOut, withinMs: WINDOW_MS, mixed: key === ALL_OTHERS });
-      },
-    };
-    this.#windows.set(key, window);
-    this.#clock.after(WINDOW_MS, () => {
-      this.#windows.delete(key);
-      window.summarize();
-    });
-  }
+function causeOf(facts: Facts): string {
+  const words = Object.entries(facts).map(([name, value]) => {
+    if (name === 'err') return messageOf(value);
+    return (typeof value === 'string' && !NO_CAUSE.has(name)) || Array.isArray(value) ? String(value) : '';
+  });
+  return words.join('\0');
 }

@@ -14,6 +14,8 @@ export interface ActiveRoute {
   /** Absent for `Authorization: Bearer …`. */
   readonly placement: TokenPlacement | undefined;
   readonly observer: RouteObserver;
+  /** Logs that an app gets the upstream's refusal of the token. */
+  readonly reportRefusal: () => void;
 }
 
 export type ActivateRoute = (config: RouteConfig, bearer: BearerSource | undefined) => ActiveRoute;

@@ -98,6 +98,7 @@ export class RequestToken {
     if (sent !== undefined && verdict === 'accepted') this.#bearer?.accepted(sent);
     if (sent !== undefined && verdict === 'refused') {
       this.#route.observer.upstreamUnauthorized();
+      this.#route.reportRefusal();
       // Renewed for the next request.
       if (this.#mayRenew()) void this.#bearer?.replace(sent);
     }

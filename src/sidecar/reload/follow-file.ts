@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import { reportProblems } from '../../config/report.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { Logger } from '../../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../../platform/log/logger.ts';
 import type { WatchMode } from '../../platform/mounted/directory-watch.ts';
 import { ConfigurationError } from '../../platform/problems.ts';
 import { Counter, Gauge, type Registry } from '../../platform/prometheus.ts';
@@ -204,7 +204,8 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     if (again && standing.state === 'refused' && standing.report === report) return;
     standing = { state: 'refused', atMs: clock.now().wallMs, result, report };
     metrics.reloaded(result);
-    log.error({ generation, file: path, report }, `${text}: the one before stays in use`);
+    // Each is an answer to whoever changed the file or asked.
+    withoutRepeatLimit(log).error({ generation, file: path, report }, `${text}: the one before stays in use`);
   }
 
   function reportOverdue(required: WaitedFor['required']): void {

@@ -53,7 +53,7 @@ it('so is one under another name, or one that carries a token itself', () => {
   const { log, lines } = captureLog();
   const error = Object.assign(new Error('failed'), { token: SECRET });
   log.error({ err: error }, 'm');
-  log.error({ err: error, other: error, deep: { err: error } }, 'm');
+  log.error({ err: error, other: error, deep: { err: error } }, 'n');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { err: { message: 'failed' } },
     { err: { message: 'failed' }, other: { message: 'failed' }, deep: { err: { message: 'failed' } } },
@@ -106,8 +106,8 @@ it('an error that is its own cause, or has one without a text, is printed as far
   const error = new Error('failed');
   error.cause = error;
   log.error({ err: error, other: error }, 'm');
-  log.error({ err: new Error('failed', { cause: Object.create(null) }) }, 'm');
-  log.error({ err: new Error('failed', { cause: [SECRET] }) }, 'm');
+  log.error({ err: new Error('failed', { cause: Object.create(null) }) }, 'n');
+  log.error({ err: new Error('failed', { cause: [SECRET] }) }, 'o');
   expect((lines[0] as string).match(/"failed"/g)).toHaveLength(16);
   expect(lines.slice(1).map((line) => JSON.parse(line).err.cause)).toEqual([
     '[object Object]',

@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import { createLogger } from '../../../src/platform/log/logger.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
+const FAILED = 'request not completed';
+
 function setUp() {
   const lines: Record<string, unknown>[] = [];
   const losses = { output: 0, repeated: 0 };
@@ -14,27 +16,67 @@ function setUp() {
       end = write;
     },
   };
-  return { lines, losses, clock, log: createLogger('debug', destination, clock), end: () => end() };
+  const log = createLogger('debug', destination, clock);
+  const fail = (error: string, reason: string): void => log.warn({ route: 'r', error, reason }, FAILED);
+  return { lines, losses, clock, log, fail, end: () => end(), told: () => lines.splice(0) };
 }
 
-it('of warnings of one kind the first ten are printed, and how many followed', async () => {
-  const { lines, losses, clock, log } = setUp();
-  for (let n = 0; n < 5000; n++) {
-    log.warn({ route: 'r', error: 'upstream_unreachable', reason: `port ${n}` }, 'request not completed');
+it('of warnings of one cause the first is printed, reminders with counts, and the end', async () => {
+  const { told, losses, clock, fail } = setUp();
+  for (let second = 0; second < 600; second++) {
+    fail('upstream_unreachable', 'refused');
+    await clock.advance(1000);
   }
-  expect([lines.length, losses.repeated]).toEqual([10, 4990]);
-  await clock.advance(10_000);
-  expect(lines[10]).toMatchObject({
-    level: 'warn',
+  expect(told()).toMatchObject([
+    { level: 'warn', route: 'r', error: 'upstream_unreachable', reason: 'refused', msg: FAILED },
+    { level: 'warn', reason: 'refused', failures: 61, lastedMs: 60_000, msg: FAILED },
+    { level: 'warn', reason: 'refused', failures: 301, lastedMs: 300_000, msg: FAILED },
+  ]);
+  expect(losses.repeated).toBe(597);
+  await clock.advance(60_000);
+  const [end, ...more] = told();
+  expect(end).toEqual({
+    level: 'info',
+    time: expect.any(String),
     route: 'r',
     error: 'upstream_unreachable',
-    leftOut: 4990,
-    withinMs: 10_000,
-    msg: 'request not completed: more of the same were left out',
+    failures: 600,
+    lastedMs: 599_000,
+    msg: `${FAILED}: no more of these for a minute`,
   });
-  expect(lines[10]).not.toHaveProperty('reason');
-  log.warn({ route: 'r', error: 'upstream_unreachable' }, 'request not completed');
-  expect(lines).toHaveLength(12);
+  expect(more).toEqual([]);
+  expect(clock.pendingTimers).toBe(0);
+  fail('upstream_unreachable', 'refused');
+  await clock.advance(600_000);
+  const [first, ...noMore] = told();
+  expect(first).not.toHaveProperty('failures');
+  expect(noMore).toEqual([]);
+});
+
+it('other causes of the same error are printed, ten in a window', () => {
+  const { lines, losses, fail } = setUp();
+  for (let n = 0; n < 5000; n++) fail('upstream_unreachable', `port ${n}`);
+  expect(lines.map(({ reason }) => reason)).toEqual(Array.from({ length: 10 }, (_, n) => `port ${n}`));
+  expect(lines[9]).toMatchObject({ failures: 10 });
+  expect(losses.repeated).toBe(4990);
+});
+
+it('the count of one incident comes before the first line of the next of the same route', () => {
+  const { told, log, fail } = setUp();
+  for (let n = 0; n < 100; n++) fail('token_unavailable', 'no token');
+  log.warn({ route: 'other', error: 'upstream_timeout' }, FAILED);
+  expect(told()).toHaveLength(2);
+  fail('upstream_timeout', 'no answer');
+  expect(told()).toMatchObject([
+    { level: 'warn', route: 'r', error: 'token_unavailable', failures: 100, msg: `${FAILED}: more of these` },
+    { level: 'warn', route: 'r', error: 'upstream_timeout', reason: 'no answer' },
+  ]);
+});
+
+it('two causes in turn do not bring each other back', () => {
+  const { lines, fail } = setUp();
+  for (let n = 0; n < 100; n++) fail(n % 2 === 0 ? 'upstream_timeout' : 'upstream_unreachable', 'x');
+  expect(lines).toHaveLength(2);
 });
 
 it('one caller that is refused all the time leaves room for the lines of another', () => {
@@ -51,12 +93,11 @@ it('another route, error, text, level or credential is another kind', () => {
   };
   flood(() => log.warn({ route: 'a', error: 'x' }, 'm'));
   flood(() => log.warn({ route: 'b', error: 'x' }, 'm'));
-  flood(() => log.warn({ route: 'a', error: 'y' }, 'm'));
-  flood(() => log.warn({ route: 'a', error: 'x' }, 'n'));
-  flood(() => log.error({ route: 'a', error: 'x' }, 'm'));
-  flood(() => log.child({ credential: 'c' }).warn({ route: 'a', error: 'x' }, 'm'));
+  flood(() => log.warn({ route: 'b', error: 'x' }, 'n'));
+  flood(() => log.error({ route: 'b', error: 'x' }, 'n'));
+  flood(() => log.child({ credential: 'c' }).warn({ route: 'b', error: 'x' }, 'n'));
   flood(() => log.warn('m'));
-  expect(lines).toHaveLength(70);
+  expect(lines).toHaveLength(6);
 });
 
 it('information is not limited: it is told as it happens', () => {
@@ -67,24 +108,31 @@ it('information is not limited: it is told as it happens', () => {
 });
 
 it('kinds without end are bounded, and so is what is kept of them', async () => {
-  const { lines, losses, clock, log } = setUp();
+  const { lines, losses, clock, log, told } = setUp();
   for (let n = 0; n < 20_000; n++) log.warn({ client: `c${n}` }, 'token request refused');
   expect(lines.length).toBeLessThan(300);
   expect(lines.length + losses.repeated).toBe(20_000);
   expect(clock.pendingTimers).toBeLessThan(300);
-  await clock.advance(10_000);
+  told();
+  await clock.advance(60_000);
   expect(clock.pendingTimers).toBe(0);
-  expect(lines.at(-1)).toMatchObject({ leftOut: 19_734, msg: 'more lines of many kinds were left out' });
-  expect(lines.at(-1)).not.toHaveProperty('client');
+  const [end, ...more] = told();
+  expect(end).toMatchObject({
+    failures: 19_744,
+    msg: 'warnings of many kinds: no more of these for a minute',
+  });
+  expect(end).not.toHaveProperty('client');
+  expect(more).toEqual([]);
 });
 
 it('a program that ends says how many it held back until then, and says it once', async () => {
   const { lines, clock, log, end } = setUp();
-  for (let n = 0; n < 100; n++) log.warn({ route: 'r' }, 'request not completed');
-  log.warn({ route: 's' }, 'request not completed');
+  for (let n = 0; n < 100; n++) log.warn({ route: 'r' }, FAILED);
+  log.warn({ route: 's' }, FAILED);
   end();
-  expect(lines).toHaveLength(12);
-  expect(lines[11]).toMatchObject({ route: 'r', leftOut: 90 });
+  expect(lines).toHaveLength(3);
+  expect(lines[2]).toMatchObject({ level: 'warn', route: 'r', failures: 100 });
+  end();
   await clock.advance(20_000);
-  expect(lines).toHaveLength(12);
+  expect(lines).toHaveLength(3);
 });

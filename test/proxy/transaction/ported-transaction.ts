@@ -206,6 +206,7 @@ export function createPorts(ports: Ports = {}) {
     bearer: bearer as BearerSource,
     placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute('api'),
+    reportRefusal() {},
   };
   const load: ProxyLoad = {
     inFlight: ports.inFlight ?? 0,
