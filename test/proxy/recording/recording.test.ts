@@ -105,7 +105,7 @@ it('the upstream gets the app’s request id in the app’s field', () => {
   });
 });
 
-it('a request id or trace listed in Connection is not forwarded', () => {
+it('a request id listed in Connection is still forwarded, and a trace listed there is not continued', () => {
   const fields = ['X-Request-Id', 'abc', 'Traceparent', PARENT, 'Tracestate', 'a=b'];
   const options = ['x-request-id', 'traceparent', 'x-hop'];
   expect(sentOf(fields, options, false)).toEqual({

@@ -114,6 +114,21 @@ describe('a 401 to a request', () => {
     expect(await metric('replays_total{route="api",result="failure"}')).toBe(1);
   });
 
+  it('is passed on unchanged if there is no other token', async () => {
+    for (const other of [undefined, FIRST]) {
+      const bearer = new FakeBearer({ replace: async () => other });
+      const { app, upstream, upstreams, metric } = serve(POST, { bearer });
+      upstream().bring(answer(401, 'no'));
+      expect(app.text).toBe('');
+      expect(app.held).toBe(true);
+      await settle();
+      expect(app.held).toBe(false);
+      expect(app.text).toBe('HTTP/1.1 401 Reason\r\nContent-Length: 2\r\n\r\nno');
+      expect(upstreams).toHaveLength(1);
+      expect(await metric('replays_total{route="api",result="failure"}')).toBe(0);
+    }
+  });
+
   it('with more of its body to come is replayed with all of it', async () => {
     const { upstream, send } = serve(request('PUT', '/', [CHUNKED]), { bearer: renewable() });
     send('one');

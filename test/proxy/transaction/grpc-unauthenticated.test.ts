@@ -35,6 +35,18 @@ describe('a gRPC answer of trailers only with UNAUTHENTICATED', () => {
     expect(await replays()).toEqual({ success: 0, failure: 1 });
   });
 
+  it('is replayed with all messages while the call still sends', async () => {
+    const { app, send, upstream } = renewing({ body: 'one', open: true });
+    upstream().answer(UNAUTHENTICATED);
+    expect(app.held).toBe(true);
+    await settle();
+    expect(app.held).toBe(false);
+    expect(upstream(1)).toMatchObject({ sent: 'one', ended: false });
+    send('two', true);
+    expect(upstream(1)).toMatchObject({ sent: 'onetwo', ended: true });
+    expect(upstream()).toMatchObject({ sent: 'one', ended: false });
+  });
+
   it.each<[string, Asked, Ports, number]>([
     ['the route says so', {}, { route: { retryOn401: false } }, 1],
     [

@@ -437,6 +437,14 @@ describe('the HTTP/2 connections of an upstream', () => {
     expect(connections()).toBe(3);
   });
 
+  it('are closed on request only if idle', async () => {
+    const { pools, ask, accepted } = await open('plain h2', 'h2c');
+    await ask(request('h2'));
+    pools.discardIdle(new WithoutRequest());
+    await Promise.all([...accepted].map((socket) => once(socket, 'close')));
+    expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
+  });
+
   it.each(['h2c', 'auto'] as const)(
     'are not kept for a late caller after the pool was retired, with protocol: %s',
     async (protocol) => {

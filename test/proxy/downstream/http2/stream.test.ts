@@ -4,14 +4,12 @@ import {
   type ConnectionStream,
   Http2DownstreamStream,
 } from '../../../../src/proxy/downstream/http2/stream.ts';
-import { ErrorCode } from '../../../../src/proxy/http2/errors.ts';
 import type { ServerStream } from '../../../../src/proxy/http2/server-connection.ts';
 import { CoalescingWriter } from '../../../../src/proxy/io/coalescing-writer.ts';
 import type { TakeBytes } from '../../../../src/proxy/io/sockets.ts';
-import { UpstreamReset } from '../../../../src/proxy/streams/contract.ts';
 import { settle } from '../../../support/manual-clock.ts';
 import { FakeBearer, FIRST } from '../../../wire/fake-bearer.ts';
-import { chunk, message, ok } from '../../../wire/messages.ts';
+import { chunk, ok } from '../../../wire/messages.ts';
 import { createPorts, type Ports, Sink } from '../../transaction/ported-transaction.ts';
 import { fakeOutlet } from './fake-outlet.ts';
 
@@ -179,19 +177,6 @@ describe('100-continue over HTTP/2', () => {
   ])('is awaited %s: %s %s', (_, asked, awaits) => {
     expect(begin(asked).stream.awaitsContinue).toBe(awaits);
   });
-
-  it('is passed on once if it was asked for; other interim answers always are', () => {
-    const { sent, stream, upstream } = begin({ fields: ['expect', '100-continue'] });
-    upstream().bring('HTTP/1.1 100 Continue\r\n\r\n');
-    upstream().bring('HTTP/1.1 100 Continue\r\n\r\n');
-    expect(sent()).toEqual(['fields :status,100']);
-    expect(stream.awaitsContinue).toBe(false);
-    upstream().bring('HTTP/1.1 103 Early\r\nLink: x\r\n\r\n');
-    expect(sent()).toEqual(['fields :status,103,link,x']);
-    const unasking = begin();
-    unasking.upstream().bring('HTTP/1.1 100 Continue\r\n\r\n');
-    expect(unasking.sent()).toEqual([]);
-  });
 });
 
 describe('an answer over HTTP/2', () => {
@@ -229,24 +214,6 @@ describe('an answer over HTTP/2', () => {
     await clock.advance(1);
     expect(sent()).toEqual(['reset CANCEL', 'released']);
     expect(await counted(200)).toBe(1);
-  });
-});
-
-describe('an HTTP/2 answer that is cut', () => {
-  it.each([
-    ['by the end of the upstream’s connection', undefined, 'INTERNAL_ERROR'],
-    ['by CANCEL', ErrorCode.CANCEL, 'CANCEL'],
-    ['by ENHANCE_YOUR_CALM', ErrorCode.ENHANCE_YOUR_CALM, 'ENHANCE_YOUR_CALM'],
-    ['by a code about the upstream’s connection', ErrorCode.PROTOCOL_ERROR, 'INTERNAL_ERROR'],
-  ])('%s is sent as far as it came, and reset', (_, code, told) => {
-    const { sent, stream, upstream } = begin({ method: 'GET', endStream: true });
-    upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9']));
-    stream.data(Buffer.from('some'));
-    if (code === undefined) upstream().connection.socket.emit('end');
-    else stream.transaction.fail(new UpstreamReset('the upstream has reset it', code));
-    expect(sent()).toEqual(['fields :status,200,content-length,9', 'data some', `reset ${told}`, 'released']);
-    stream.data(Buffer.from('more'));
-    expect([stream.flush(), sent()]).toEqual([true, []]);
   });
 });
 
@@ -297,17 +264,6 @@ function tunnelling({ endStream = false } = {}) {
 describe('an HTTP/2 tunnel', () => {
   it('passes on a half-close that came before it was open', () => {
     expect(tunnelling({ endStream: true }).sink.writableEnded).toBe(true);
-  });
-
-  it('ends each direction independently and counts as useful when both have ended', async () => {
-    const { read, sent, sink, endings } = tunnelling();
-    read('', true);
-    expect(sink.writableEnded).toBe(true);
-    expect(sent()).toEqual([]);
-    sink.push(null);
-    await settle();
-    expect(sent()).toEqual(['data  last', 'useful', `leaves in ${IDLE_MS} ms`, 'released']);
-    expect(endings).toEqual(['soon']);
   });
 
   it('pauses the upstream when the app’s window is used up, and resumes it later', () => {
@@ -367,6 +323,15 @@ describe('an HTTP/2 tunnel', () => {
     allowed.window = 4;
     stream.mayGoOn();
     expect(sent()).toEqual(['data last last', 'reset NO_ERROR', `leaves in ${IDLE_MS} ms`, 'released']);
+  });
+
+  it.each([
+    ['reset', true, 'reset'],
+    ['left', false, 'at once'],
+  ])('that the app has %s is closed in the same way at the upstream', (_, byReset, how) => {
+    const { endings, sent, stream } = tunnelling();
+    stream.gone(byReset);
+    expect([endings, sent()]).toEqual([[how], ['released']]);
   });
 
   it('whose app half-closes the connection is reset and closed upstream', () => {

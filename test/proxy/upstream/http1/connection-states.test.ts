@@ -245,6 +245,15 @@ describe('an HTTP/1.1 upstream connection that is being made', () => {
     expect(user.told).toEqual(['connected', told]);
     expect(connection.socket.destroyed).toBe(true);
   });
+
+  it('may be returned unused and lent out later', async () => {
+    const { connection, clock, user, events } = await connected();
+    connection.giveBack();
+    expect(events).toEqual(['reusable']);
+    expect(connection.ready).toBe(false);
+    expect(connection.lend(user, TRUST, clock.now())).toBe(true);
+    expect(connection.ready).toBe(true);
+  });
 });
 
 describe('an idle HTTP/1.1 upstream connection', () => {
@@ -392,6 +401,31 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     opened.connection.touch();
     await opened.clock.advance(1);
     expect(opened.user.told.at(-1)).toBe('failed upstream_timeout lost');
+  });
+
+  it.each<[string, (peer: Socket) => void, string]>([
+    ['ends', (peer) => void peer.end(), 'unanswered'],
+    ['resets', (peer) => void peer.resetAndDestroy(), 'unanswered'],
+    ['ends amid a head', (peer) => void peer.end('HTTP/1.1 2'), 'lost'],
+    ['ends after an informational answer', (peer) => void peer.end('HTTP/1.1 103 Hints\r\n\r\n'), 'lost'],
+    ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'lost'],
+  ])('on a reused connection where the peer %s is %s', async (_, act, delivery) => {
+    const opened = await idle();
+    const user = new Recorder();
+    opened.connection.lend(user, TRUST, opened.clock.now());
+    begin(opened);
+    await once(opened.peer, 'data');
+    act(opened.peer);
+    await user.until('failed');
+    expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${delivery}`);
+  });
+
+  it('is lost when the socket is closed', async () => {
+    const opened = await connected();
+    begin(opened);
+    opened.connection.socket.destroy();
+    await opened.user.until('failed');
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
   it('has each piece of an early answer timed', async () => {

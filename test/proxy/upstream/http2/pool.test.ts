@@ -227,6 +227,20 @@ describe('a new HTTP/2 connection', () => {
     await turn();
     expect(told()).toEqual(['third connected']);
   });
+
+  it('that fails fails the requests that wait for it, and no other is tried', () => {
+    const { all, ask, dialled, fails, told } = start({ most: 1 });
+    ask('a');
+    ask('b');
+    fails(0);
+    expect(told().map((text) => text.split(':')[0])).toEqual([
+      'a upstream_unreachable lost',
+      'b upstream_unreachable lost',
+    ]);
+    expect([dialled(), all.mayOpen()]).toEqual([1, true]);
+    ask('c');
+    expect(dialled()).toBe(2);
+  });
 });
 
 describe('at the limit of connections', () => {
@@ -242,6 +256,16 @@ describe('at the limit of connections', () => {
     all.opened();
     expect(() => ask('a')).toThrow(expect.objectContaining({ code: 'overloaded' }));
     expect(told()).toEqual([]);
+  });
+
+  it('a new connection is made as soon as there is room', async () => {
+    const { all, ask, dialled } = startWith(1, { most: 2 });
+    all.opened();
+    ask('second');
+    expect(dialled()).toBe(1);
+    all.closed();
+    await turn();
+    expect(dialled()).toBe(2);
   });
 
   it('an idle HTTP/2 connection makes room for others', async () => {

@@ -427,6 +427,16 @@ describe('a held answer on an HTTP/2 upstream stream', () => {
     stream.connectionFailed(internal as never, false);
     expect(told()).toEqual(['reset', 'released', 'failed internal lost']);
   });
+
+  it('is cancelled when another answer replaces it', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    stream.holdResponse();
+    data('one');
+    told();
+    stream.cancel();
+    expect(told()).toEqual(['reset', '3 passed on', 'released']);
+  });
 });
 
 describe('the delivery of a failed request', () => {
