@@ -617,6 +617,22 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     expect(opened.connection.socket.destroyed).toBe(true);
   });
 
+  it('that broke off meanwhile is lost when it continues', () => {
+    const { connection, user, bring, socket } = openDeciphered();
+    user.onAnswered = () => connection.holdResponse();
+    connection.begin('GET');
+    connection.writer.text(get('/'));
+    connection.writer.flush();
+    connection.requestSent(0);
+    bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
+    socket.emit('error', Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    // Only how it ended first counts.
+    socket.emit('end');
+    expect(user.told).toEqual(['connected', 'answered 401']);
+    connection.releaseResponse();
+    expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
+  });
+
   it('whose connection has ended is not read when discarded', () => {
     const { connection, user, events, bring, socket } = openDeciphered();
     user.onAnswered = () => connection.holdResponse();
