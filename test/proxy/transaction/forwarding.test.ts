@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../support/manual-clock.ts';
-import { FakeBearer, FIRST, renewable, SECOND } from '../../wire/fake-bearer.ts';
+import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from '../../wire/fake-bearer.ts';
 import { answer, CHUNKED, chunk, get, message, request } from '../../wire/messages.ts';
 import { serve } from './ported-transaction.ts';
 
@@ -78,6 +78,17 @@ describe('a request when no token is held', () => {
     expect(sent(upstream().sent, 'authorization')).toEqual([FIRST]);
     send('hello', { end: true });
     expect(upstream().sent.endsWith('\r\n\r\nhello')).toBe(true);
+  });
+
+  it('is sent without one if the route allows it, also when the connection comes late', async () => {
+    const route = { whenTokenUnavailable: 'passthrough' } as const;
+    const { upstream, bearer } = serve(get('/'), { bearer: withoutToken(), route, lent: 'coming' });
+    await settle();
+    upstream().connection.socket.emit('connect');
+    await settle();
+    expect(upstream().sent).toMatch(/^GET /);
+    expect(sent(upstream().sent, 'authorization')).toEqual([]);
+    expect(bearer.obtained).toBe(1);
   });
 
   it('is not sent after an unexpected failure, even if the route needs no token', async () => {
