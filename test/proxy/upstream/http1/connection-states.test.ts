@@ -359,6 +359,17 @@ describe('an idle HTTP/1.1 upstream connection', () => {
 });
 
 describe('a request on an HTTP/1.1 upstream connection', () => {
+  it.each([
+    ['says close', answer(200, 'x', 'Connection: close')],
+    ['is of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx'],
+    ['names a timeout of nothing', ok('x', 'Keep-Alive: timeout=0')],
+  ])('is the last if its answer %s', async (_, bytes) => {
+    const opened = await connected();
+    await ask(opened, bytes);
+    expect(opened.events).toEqual(['gone']);
+    expect(opened.connection.socket.destroyed).toBe(true);
+  });
+
   it('is the last of a connection beyond its age or of a retired one', async () => {
     const old = await connected(1000);
     await old.clock.advance(1000);
@@ -385,6 +396,14 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
     expect(opened.user.told).not.toContain('stalled');
     await opened.clock.advance(1);
     expect(opened.user.told).toContain('stalled');
+  });
+
+  it('is lost if it is not answered in time', async () => {
+    const opened = await connected();
+    begin(opened);
+    await opened.clock.advance(RESPONSE_MS);
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_timeout lost']);
+    expect(opened.connection.socket.destroyed).toBe(true);
   });
 
   it('is stalled, not its answer late, until it has been sent whole', async () => {
@@ -544,6 +563,32 @@ describe('a request on an HTTP/1.1 upstream connection', () => {
       'failed upstream_protocol_error lost',
     ]);
   });
+
+  it('may switch protocols, which passes on the bytes after the head', async () => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.peer.write(
+      `${message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: x'])}early`,
+    );
+    await opened.user.until('switched');
+    const later: string[] = [];
+    const arrived = Promise.withResolvers<void>();
+    const early = opened.connection.takeOver((bytes) => {
+      later.push(bytes.toString());
+      arrived.resolve();
+    });
+    expect(early?.toString()).toBe('early');
+    opened.peer.write('later');
+    await arrived.promise;
+    expect(later.join('')).toBe('later');
+    opened.peer.end();
+    await once(opened.connection.socket, 'end');
+    // Its owner's to act upon.
+    await opened.clock.advance(600_000);
+    expect(opened.connection.socket.destroyed).toBe(false);
+    expect(opened.user.told).toEqual(['connected', 'switched']);
+  });
 });
 
 describe('a held answer on an HTTP/1.1 upstream connection', () => {
@@ -553,6 +598,16 @@ describe('a held answer on an HTTP/1.1 upstream connection', () => {
     await ask(opened, bytes, 'answered');
     return opened;
   }
+
+  it('continues with later bytes, each timed', async () => {
+    const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
+    await opened.clock.advance(100_000);
+    opened.connection.releaseResponse();
+    expect(opened.connection.socket.isPaused()).toBe(false);
+    opened.peer.write('!!');
+    await opened.user.until('ended');
+    expect(opened.user.body).toBe('no!!');
+  });
 
   it('that is discarded is read to its end if that is near, and the connection is reused', async () => {
     const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
