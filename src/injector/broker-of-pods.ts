@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { formats, type ValueFormat } from '../config/values.ts';
-import type { Logger } from '../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import type { DirectoryWatchOptions } from '../platform/mounted/directory-watch.ts';
 import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../platform/problems.ts';
@@ -99,7 +99,11 @@ export async function watchBroker(
     if (next.state === 'usable') {
       current = next.pem;
       log.info("the broker's CAs loaded, for pods that are made from now on");
-    } else log.error({ problem: next.why }, "the broker's CAs not reloaded, the last good ones stay");
+    } else
+      withoutRepeatLimit(log).error(
+        { problem: next.why },
+        "the broker's CAs not reloaded, the last good ones stay",
+      );
   });
   return {
     ofPods: { ...broker, authorities: { from: 'file', current: () => current } },

@@ -5,7 +5,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import { didYouMean } from '../config/suggestion.ts';
 import { ALIASES, expectedYaml } from '../config/yaml.ts';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
-import type { Logger } from '../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../platform/mounted/directory-watch.ts';
 import { type MountedSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, describeProblem, type Problem } from '../platform/problems.ts';
@@ -337,7 +337,10 @@ export async function watchClients(read: ReadClients, options: LiveClientsOption
     if ('problems' in next.outcome) {
       metrics.reloaded('clients', 'failure');
       const problems = next.outcome.problems.map(describeProblem);
-      log.error({ problems, clients: store.current().size }, 'clients not reloaded, the last good ones stay');
+      withoutRepeatLimit(log).error(
+        { problems, clients: store.current().size },
+        'clients not reloaded, the last good ones stay',
+      );
       return;
     }
     store.replace(next.outcome.clients);

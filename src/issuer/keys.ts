@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, type JSONWebKeySet, type JWK } from 'jose';
 import { messageOf, systemCodeOf } from '../platform/errors.ts';
-import type { Logger } from '../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../platform/log/logger.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../platform/mounted/directory-watch.ts';
 import { type MountedSecret, openLiveSecret, readMountedSecret } from '../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, describeProblem, type Problem } from '../platform/problems.ts';
@@ -345,7 +345,10 @@ export async function watchSigningKey(
     if (reading !== secret.current()) return;
     if ('expected' in key) {
       metrics.reloaded('signing_key', 'failure');
-      log.error({ problem: describeProblem(key) }, 'signing key not reloaded, the last good one stays');
+      withoutRepeatLimit(log).error(
+        { problem: describeProblem(key) },
+        'signing key not reloaded, the last good one stays',
+      );
       return;
     }
     keys.rotate(key);

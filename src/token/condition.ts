@@ -129,8 +129,10 @@ function ofHeldToken(source: Source, token: TokenSnapshot, nowMs: number): Condi
   return { state: 'ready', level: 'ok', what: `credential ${name} ${what}` };
 }
 
-function rejectsClient(source: Source, { lastFailure }: TokenSnapshot): boolean {
-  return lastFailure?.result === 'rejected' && whyNoToken(source, { lastFailure }).clientRejected;
+function rejectsClient(source: Source, { lastFailure, credentials }: TokenSnapshot): boolean {
+  if (lastFailure?.result !== 'rejected') return false;
+  // Whatever was refused, the previous Secret was not.
+  return credentials.previousInUse || whyNoToken(source, { lastFailure }).clientRejected;
 }
 
 /** @param otherwise the runbook if none is closer to the cause. */

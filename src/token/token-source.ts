@@ -97,7 +97,7 @@ const NEAR_MS = 1000;
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
-  const grantLog = withoutRepeatLimit(log);
+  const wholeLog = withoutRepeatLimit(log);
   const callers = new WaitingCallers({ clock, timeoutMs: config.waitTimeoutMs, unavailable });
   const history = new TokenRequestHistory();
   const openedAtMs = clock.now().wallMs;
@@ -188,7 +188,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
     if (!isShared(outcome)) metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    incident = reportGrant(grantLog, {
+    incident = reportGrant(wholeLog, {
       grant,
       outcome,
       durationMs,
@@ -243,7 +243,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   function takeCredentials(reading: CredentialsResult): void {
     if (reading.state !== 'loaded') {
       // The last good ones stay in use, since a Secret is briefly missing while it is changed.
-      log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
+      wholeLog.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
       return;
     }
     if (credentials === reading.credentials) {
@@ -253,6 +253,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
     log.info(credentials === undefined ? 'credentials loaded' : 'credentials changed');
     previousCredentials = credentials;
+    rejectedSinceMs = undefined;
     credentials = reading.credentials;
     options.credentialsMetrics.loaded(config.name, clock.now().wallMs);
     apply({ type: 'credentials_loaded' });

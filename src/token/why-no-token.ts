@@ -130,9 +130,9 @@ const REFUSED: readonly (readonly [RegExp, what: string, advice: string | undefi
     "did not take the pod's token",
     "look at the broker's log, which says why",
   ],
-  // Keycloak also says so of a wrong secret.
+  // Keycloak also says so of a wrong secret, Entra of an unknown client.
   [
-    /^status \d+ unauthorized_client(?!.*(?:invalid client|credentials|secret))/i,
+    /^status \d+ unauthorized_client(?!.*(?:invalid client|credentials|secret|AADSTS70001))/i,
     GRANT,
     'allow the client the grant there',
   ],
@@ -148,7 +148,8 @@ const REFUSED: readonly (readonly [RegExp, what: string, advice: string | undefi
     'refused the assertion or token that was presented',
     'compare its issuer, audience and key with what the provider expects, and the clocks',
   ],
-  [/^status \d+ access_denied\b/, 'denied access', 'allow the client there what it asks for'],
+  // Auth0 says so with 401 of a wrong client or secret.
+  [/^status (?!401)\d+ access_denied\b/, 'denied access', 'allow the client there what it asks for'],
   [
     /^status 403\b(?! invalid_client)/,
     'refused the request',

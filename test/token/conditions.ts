@@ -169,6 +169,19 @@ export const CASES: Readonly<Record<string, Case>> = {
     next: 'requests get tokens by the previous one, while the provider takes it',
     runbook: 'TokenSidecarCredentialsRejected',
   },
+  'a Secret whose client may not have the scope is mounted, and the previous one has just got a token': {
+    token: token({
+      ...failed('rejected', 'status 400 invalid_scope'),
+      consecutiveFailures: 0,
+      failingSinceMs: undefined,
+      credentials: { rejectedSinceMs: ago(30), previousServes: true, previousInUse: true },
+    }),
+    state: 'secret_rejected',
+    level: 'warning',
+    sentence: `the mounted Secret of credential crm has been rejected since 2030-01-01 11:30:00 UTC (30 min): ${SSO} refused the scope "read write" (status 400 invalid_scope); ask for a scope that the client may have there`,
+    next: 'requests get tokens by the previous one, while the provider takes it',
+    runbook: 'TokenSidecarCredentialsRejected',
+  },
   'the client is rejected while a token is held, and there is no other Secret': {
     token: token({ ...REJECTED, credentials: { rejectedSinceMs: ago(12) } }),
     state: 'secret_rejected',

@@ -108,6 +108,14 @@ it.each([
     'rejected the client',
     'compare the Secret',
   ],
+  // Entra.
+  [
+    "400 unauthorized_client: AADSTS700016: Application with identifier 'x' was not found",
+    'rejected the client',
+    'compare the Secret',
+  ],
+  // Auth0.
+  ['401 access_denied: Unauthorized', 'rejected the client', 'compare the Secret'],
   ['400 unauthorized_client', 'does not allow the client this grant', 'allow the client the grant there'],
   ['400 unsupported_grant_type', 'does not allow the client this grant', 'allow the client the grant there'],
   ['400 invalid_scope', 'refused the scope "a b"', 'ask for a scope that the client may have there'],

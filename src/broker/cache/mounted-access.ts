@@ -1,7 +1,7 @@
 /** The files mounted for the cache: its key, and its store's login and CAs. */
 
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Logger } from '../../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../../platform/log/logger.ts';
 import type { DirectoryWatchOptions } from '../../platform/mounted/directory-watch.ts';
 import { type MountedFile, type MountedFiles, openLiveFiles } from '../../platform/mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../../platform/problems.ts';
@@ -147,7 +147,7 @@ async function watchDirectory(
   function understand(reading: MountedFiles): Understanding {
     const understanding = understandFiles(reading, wanted);
     for (const { why } of understanding.unused) {
-      log.error({ problem: why }, 'a file of the token cache is not used');
+      withoutRepeatLimit(log).error({ problem: why }, 'a file of the token cache is not used');
     }
     return understanding;
   }
@@ -161,7 +161,10 @@ async function watchDirectory(
     const next = understand(reading);
     if (next.faults.length > 0) {
       const problem = next.faults.map(({ why }) => why).join('; ');
-      log.error({ problem }, 'files of the token cache not reloaded, the last good ones stay');
+      withoutRepeatLimit(log).error(
+        { problem },
+        'files of the token cache not reloaded, the last good ones stay',
+      );
       return;
     }
     const isAccessChanged = ACCESS.some((name) => next.contents[name] !== contents[name]);

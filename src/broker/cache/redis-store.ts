@@ -12,7 +12,7 @@ import {
   SocketClosedUnexpectedlyError,
 } from '@redis/client';
 import { systemCodeOf } from '../../platform/errors.ts';
-import type { Logger } from '../../platform/log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../../platform/log/logger.ts';
 import { serverNameOf } from '../../platform/net/address.ts';
 import { connectTcp } from '../../platform/net/connect.ts';
 import { doublingMs, nextTurn, sleep, within } from '../../platform/time/async.ts';
@@ -86,6 +86,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   let connection: Connection | undefined;
   /** Ends the wait before the next attempt. */
   let hurry = new AbortController();
+  let told: string | undefined;
   let changes = 0;
   const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()));
 
@@ -172,8 +173,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       if (failure === CHANGED) continue;
       if ('steady' in failure) failures = 0;
       metrics.storeFailed(failure.reason);
-      const { reason, detail } = failure;
-      log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
+      tell(failure);
       const retryMs = doublingMs(failures++, RETRY);
       await sleep(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
     }
@@ -184,6 +184,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     if (closing.signal.aborted) made.end(CLOSED);
     if (!made.isEnded()) {
       connection = made;
+      told = undefined;
       log.info('the token cache is connected');
       tried.resolve();
     }
@@ -191,6 +192,13 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     made.end(failure);
     if (failure === CHANGED || clock.monotonicMs() - sinceMs < STEADY_MS) return failure;
     return { ...failure, steady: true };
+  }
+
+  /** Once per reason: "connected" is told each time. */
+  function tell({ reason, detail }: StoreFailure): void {
+    if (told === detail) return;
+    told = detail;
+    withoutRepeatLimit(log).warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
   }
 
   /** @returns `wrong_type` if only this command is wrong. */

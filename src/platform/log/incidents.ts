@@ -42,14 +42,17 @@ export function afterFailure(
   const { sinceMs = nowMs, windowEndMs = nowMs } = before ?? {};
   const isNewWindow = nowMs >= windowEndMs;
   const causes = isNewWindow ? [] : (before?.causes ?? []);
-  const isTold = causes.length < MAX_CAUSES && !causes.includes(cause);
+  const isKnown = causes.includes(cause);
+  const isTold = !isKnown && causes.length < MAX_CAUSES;
+  const endMs = isNewWindow ? nextWindowEndMs(sinceMs, nowMs) : windowEndMs;
   return {
     sinceMs,
     lastMs: nowMs,
     failures: (before?.failures ?? 0) + failures,
     untold: isTold ? 0 : (before?.untold ?? 0) + failures,
     isTold,
-    windowEndMs: isNewWindow ? nextWindowEndMs(sinceMs, nowMs) : windowEndMs,
+    // A further cause waits for a minute at most.
+    windowEndMs: isKnown || isTold ? endMs : Math.min(endMs, nowMs + MINUTE_MS),
     causes: isTold ? [...causes, cause] : causes,
   };
 }
@@ -67,13 +70,14 @@ export function figuresOf({ sinceMs, lastMs, failures }: Incident): IncidentFigu
 
 /** An incident is over once nothing failed for this time. */
 const QUIET_MS = MINUTE_MS;
-/** All further kinds share one incident. */
+/** All further kinds of one statement share one incident. */
 const MAX_KINDS = 256;
-const ALL_OTHERS = '\0';
 
 interface Failure {
   /** Failures of a kind are one incident. */
   readonly kind: string;
+  /** The place in the code that logs it. */
+  readonly statement: string;
   /** Before the first line of a kind, the open counts of the other kinds of its subject are told. */
   readonly subject: string | undefined;
   readonly cause: string;
@@ -102,9 +106,9 @@ export class Incidents {
   }
 
   /** @returns what the failure's line has to add; undefined if it gets no line. */
-  add({ kind, subject, cause, summarize }: Failure): IncidentFigures | undefined {
+  add({ kind, statement, subject, cause, summarize }: Failure): IncidentFigures | undefined {
     const isMixed = !this.#open.has(kind) && this.#open.size >= MAX_KINDS;
-    const key = isMixed ? ALL_OTHERS : kind;
+    const key = isMixed ? statement : kind;
     const known = this.#open.get(key);
     const incident = afterFailure(known?.incident, cause, this.#clock.monotonicMs());
     if (known !== undefined) {

@@ -5,7 +5,6 @@
 
 import type { Logger } from 'pino';
 import pino from 'pino';
-import { messageOf } from '../errors.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { Incidents } from './incidents.ts';
 import type { LogLosses } from './output.ts';
@@ -59,12 +58,13 @@ export function createLogger(
             ...keysOf(this, severity, text, kind),
             cause: causeOf(facts),
             summarize: ({ figures, isOver, isMixed }) => {
-              const [of, what] = isMixed ? [{}, 'warnings of many kinds'] : [kind, text];
-              if (isOver) this.info({ ...of, ...figures }, `${what}: no more of these for a minute`);
-              else method.apply(this, [{ ...of, ...figures }, `${what}: more of these`]);
+              const facts = { ...(isMixed ? {} : kind), ...figures };
+              if (isOver) this.info(facts, `${text}: no more of these for a minute`);
+              else method.apply(this, [facts, `${text}: more of these`]);
             },
           });
-          if (figures !== undefined) method.apply(this, [{ ...facts, ...figures }, text as string]);
+          if (figures !== undefined && Object.keys(figures).length === 0) method.apply(this, args);
+          else if (figures !== undefined) method.apply(this, [{ ...facts, ...figures }, text as string]);
           else if (destination.losses !== undefined) destination.losses.repeated += 1;
         },
       },
@@ -118,13 +118,14 @@ function keysOf(logger: Logger, severity: number, text: unknown, kind: Facts) {
   const { route } = kind;
   return {
     kind: `${lines}\0${JSON.stringify(kind)}`,
+    statement: [severity, text].join('\0'),
     subject: route === undefined ? undefined : `${lines}\0${route}`,
   };
 }
 
 function causeOf(facts: Facts): string {
   const words = Object.entries(facts).map(([name, value]) => {
-    if (name === 'err') return messageOf(value);
+    if (name === 'err') return JSON.stringify(describeError(value));
     return (typeof value === 'string' && !NO_CAUSE.has(name)) || Array.isArray(value) ? String(value) : '';
   });
   return words.join('\0');

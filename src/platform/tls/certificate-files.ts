@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import type { PeerCertificate } from 'node:tls';
 import { messageOf } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
 import type { DirectoryWatchOptions } from '../mounted/directory-watch.ts';
 import { type MountedSecret, openLiveSecret } from '../mounted/mounted-secret.ts';
 import { ConfigurationError, type Problem } from '../problems.ts';
@@ -123,7 +123,7 @@ export async function watchClientAuthorities(
     const next = read(reading);
     if (typeof next === 'string') {
       onReload?.('refused');
-      log.error({ problem: next }, 'client CA not reloaded, the last good one stays');
+      withoutRepeatLimit(log).error({ problem: next }, 'client CA not reloaded, the last good one stays');
       return;
     }
     current = next.pem;

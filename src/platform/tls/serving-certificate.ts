@@ -3,7 +3,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { messageOf } from '../errors.ts';
-import type { Logger } from '../log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
 import type { Clock } from '../time/clock.ts';
 import { blocksOf } from '../x509/pem.ts';
 
@@ -141,7 +141,7 @@ export function createServedCertificate(
 
   function refuse(why: string): void {
     metrics.certificateRefused();
-    log.error({ problem: why }, 'certificate not reloaded, the last good one stays');
+    withoutRepeatLimit(log).error({ problem: why }, 'certificate not reloaded, the last good one stays');
   }
 
   return {

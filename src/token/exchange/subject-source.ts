@@ -1,3 +1,4 @@
+import { withoutRepeatLimit } from '../../platform/log/logger.ts';
 import { type AwaitsGrant, type BearerSource, TokenUnavailable } from '../bearer-source.ts';
 import { signingKey } from '../client/client-authentication.ts';
 import type { Credentials, CredentialsResult } from '../credentials.ts';
@@ -74,7 +75,10 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
 
   function takeCredentials(reading: CredentialsResult): void {
     if (reading.state !== 'loaded') {
-      log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
+      withoutRepeatLimit(log).warn(
+        { state: reading.state, detail: reading.detail },
+        'credentials cannot be used',
+      );
       return;
     }
     if (credentials === reading.credentials) return;

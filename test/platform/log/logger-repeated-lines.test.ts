@@ -119,10 +119,27 @@ it('kinds without end are bounded, and so is what is kept of them', async () => 
   const [end, ...more] = told();
   expect(end).toMatchObject({
     failures: 19_744,
-    msg: 'warnings of many kinds: no more of these for a minute',
+    msg: 'token request refused: no more of these for a minute',
   });
   expect(end).not.toHaveProperty('client');
   expect(more).toEqual([]);
+});
+
+it('of kinds beyond the bound, each statement has its own first line', () => {
+  const { log, told } = setUp();
+  for (let n = 0; n < 300; n++) log.warn({ client: `c${n}` }, 'token request refused');
+  told();
+  log.error({ route: 'r' }, 'a request failed');
+  expect(told()).toMatchObject([{ level: 'error', route: 'r', msg: 'a request failed' }]);
+});
+
+it('an error of another cause has a line of its own', () => {
+  const { log, told } = setUp();
+  for (const code of ['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'ECONNREFUSED']) {
+    log.warn({ err: new Error('fetch failed', { cause: new Error(code) }) }, 'spans are not taken');
+  }
+  log.warn({ err: Object.create(null) }, 'spans are not taken');
+  expect(told()).toHaveLength(3);
 });
 
 it('a program that ends says how many it held back until then, and says it once', async () => {
