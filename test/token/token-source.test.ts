@@ -319,6 +319,15 @@ describe('rotation of the credentials', () => {
     expect(since()).toBe(missingAtMs);
   });
 
+  it('logs each time that they become unusable', async () => {
+    const { change, lines } = await openSource();
+    for (let n = 0; n < 2; n++) {
+      change({ state: 'missing', detail: '/secret/client_secret does not exist' });
+      change(loaded('one'));
+    }
+    expect(lines.filter((line) => line.includes('credentials cannot be used'))).toHaveLength(2);
+  });
+
   it('reports the failed grant, not the Secret, if the last good credentials were used', async () => {
     const { source, change, last } = await openSource();
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
