@@ -12,6 +12,13 @@ interface Value {
   readonly text: string;
 }
 
+interface SharedRow {
+  readonly key: string;
+  readonly of: readonly Value[];
+  readonly shortly: string;
+  readonly text: string;
+}
+
 /** Keys below several of `members` that mean the same are one row. */
 interface Family {
   readonly title: string;
@@ -47,7 +54,16 @@ const SECTIONS: Readonly<Record<string, string>> = {
 
 /** A longer default is left to values.yaml, and so are the parts of a probe. */
 const LONGEST_DEFAULT = 40;
-const IN_VALUES = '[…](values.yaml)';
+const IN_VALUES = '…';
+
+/** Keys of a family whose names say all, to who knows Kubernetes: listed below its table. */
+const PLAIN = new Set(
+  (
+    'env envFrom resources revisionHistoryLimit podAnnotations podLabels affinity volumes volumeMounts extraContainers ' +
+    'extraInitContainers readinessProbe livenessProbe hostAliases dnsConfig enableServiceLinks runtimeClassName schedulerName ' +
+    'service.annotations serviceAccount.create serviceAccount.annotations annotations relabelings metricRelabelings'
+  ).split(' '),
+);
 
 /**
  * @param readme as it is committed.
@@ -70,14 +86,20 @@ function valuesTables(schema: Schema): string {
   const single = values.filter((value) => !inFamilies.has(value));
   const common = single.filter(({ key }) => !Object.keys(SECTIONS).some((section) => isBelow(key, section)));
   return [
-    'The default shows the type: `""` is a string, `[]` a list, `{}` an object.',
+    'Each with its default; `…` is a longer one, in [values.yaml](values.yaml).',
     table('Common', common.map(row)),
     ...families.map(({ title, head, rows }) =>
-      table(
-        title,
-        rows.map(({ text }) => text),
-        head,
-      ),
+      [
+        table(
+          title,
+          rows.filter(({ key }) => !PLAIN.has(key)).map(({ text }) => text),
+          head,
+        ),
+        `As their names say: ${rows
+          .filter(({ key }) => PLAIN.has(key))
+          .map(({ shortly }) => shortly)
+          .join(', ')}.`,
+      ].join('\n\n'),
     ),
     ...Object.entries(SECTIONS).map(([section, title]) =>
       table(title, single.filter(({ key }) => isBelow(key, section)).map(row)),
@@ -100,11 +122,11 @@ function leavesOf(schema: Schema, key: string): Value[] {
 
 function shown(standard: unknown): string {
   const text = JSON.stringify(standard);
-  return text.length > LONGEST_DEFAULT ? IN_VALUES : `\`${text}\``;
+  return text.length > LONGEST_DEFAULT ? IN_VALUES : text;
 }
 
 /** The rows of a family, each with the values that it stands for. */
-function shared(values: readonly Value[], { prefix, members }: Family): { of: Value[]; text: string }[] {
+function shared(values: readonly Value[], { prefix, members }: Family): SharedRow[] {
   const groups = new Map<string, { member: string; value: Value }[]>();
   for (const value of values) {
     const member = members.find((name) => isBelow(value.key, `${prefix}${name}`));
@@ -116,30 +138,39 @@ function shared(values: readonly Value[], { prefix, members }: Family): { of: Va
     .filter(([, found]) => found.length > 1)
     .map(([group, found]) => {
       const [key = '', text = ''] = group.split('\n');
-      const owners =
-        found.length === members.length ? '' : `${found.map(({ member }) => member).join(', ')}: `;
+      const owners = found.length === members.length ? '' : found.map(({ member }) => member).join(', ');
       return {
+        key,
         of: found.map(({ value }) => value),
-        text: `| \`${key}\` | ${defaultsOf(found)} | ${owners}${text} |`,
+        shortly: `${withDefaults(key, found)}${owners === '' ? '' : ` (${owners})`}`,
+        text: `| ${withDefaults(key, found)} | ${owners === '' ? '' : `${owners}: `}${text} |`,
       };
     });
 }
 
-function defaultsOf(found: readonly { readonly member: string; readonly value: Value }[]): string {
+function withDefaults(
+  key: string,
+  found: readonly { readonly member: string; readonly value: Value }[],
+): string {
   const [first] = found;
-  if (found.every(({ value }) => value.standard === first?.value.standard))
-    return first?.value.standard ?? '';
-  return found.map(({ member, value }) => `${member} ${value.standard}`).join(', ');
+  if (first !== undefined && found.every(({ value }) => value.standard === first.value.standard)) {
+    return setting(key, first.value.standard);
+  }
+  return `\`${key}\`: ${found.map(({ member, value }) => `${member} \`${value.standard}\``).join(', ')}`;
+}
+
+function setting(key: string, standard: string): string {
+  return `\`${key}: ${standard}\``;
 }
 
 function row({ key, standard, text }: Value): string {
-  return `| \`${key}\` | ${standard} | ${text} |`;
+  return `| ${setting(key, standard)} | ${text} |`;
 }
 
 function table(title: string, rows: readonly string[], head?: string): string {
   return [
     `### ${title}`,
     ...(head === undefined ? [] : [head]),
-    ['| key | default | |', '|---|---|---|', ...rows].join('\n'),
+    ['| | |', '|---|---|', ...rows].join('\n'),
   ].join('\n\n');
 }
