@@ -1,4 +1,4 @@
-/** The part of the chart's README that is generated: its table of values, taken from their schema, and its version. */
+/** The part of the chart's README that is generated: its lists of values, taken from their schema, and its version. */
 
 interface Schema {
   readonly description?: string;
@@ -19,7 +19,7 @@ interface SharedRow {
   readonly text: string;
 }
 
-/** Keys below several of `members` that mean the same are one row. */
+/** Keys below several of `members` that mean the same are one item. */
 interface Family {
   readonly title: string;
   readonly head: string;
@@ -56,7 +56,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
 const LONGEST_DEFAULT = 40;
 const IN_VALUES = '…';
 
-/** Keys of a family whose names say all, to who knows Kubernetes: listed below its table. */
+/** Keys of a family whose names say all, to who knows Kubernetes: listed below the others. */
 const PLAIN = new Set(
   (
     'env envFrom resources revisionHistoryLimit podAnnotations podLabels affinity volumes volumeMounts extraContainers ' +
@@ -76,10 +76,10 @@ export function chartReadme(readme: string, schema: string, version: string): st
   const pinned = /(?<=^ {2}- name: token-sidecar\n {4}version: ).*$/m;
   if (!pinned.test(prose)) throw new Error('the README of the chart names no version of it');
   const current = prose.replace(pinned, version);
-  return `${current}\n## Values\n\n${valuesTables(JSON.parse(schema) as Schema)}`;
+  return `${current}\n## Values\n\n${valuesLists(JSON.parse(schema) as Schema)}`;
 }
 
-function valuesTables(schema: Schema): string {
+function valuesLists(schema: Schema): string {
   const values = leavesOf(schema, '');
   const families = FAMILIES.map((family) => ({ ...family, rows: shared(values, family) }));
   const inFamilies = new Set(families.flatMap(({ rows }) => rows.flatMap(({ of }) => of)));
@@ -87,10 +87,10 @@ function valuesTables(schema: Schema): string {
   const common = single.filter(({ key }) => !Object.keys(SECTIONS).some((section) => isBelow(key, section)));
   return [
     'Each with its default; `…` is a longer one, in [values.yaml](values.yaml).',
-    table('Common', common.map(row)),
+    list('Common', common.map(row)),
     ...families.map(({ title, head, rows }) =>
       [
-        table(
+        list(
           title,
           rows.filter(({ key }) => !PLAIN.has(key)).map(({ text }) => text),
           head,
@@ -102,7 +102,7 @@ function valuesTables(schema: Schema): string {
       ].join('\n\n'),
     ),
     ...Object.entries(SECTIONS).map(([section, title]) =>
-      table(title, single.filter(({ key }) => isBelow(key, section)).map(row)),
+      list(title, single.filter(({ key }) => isBelow(key, section)).map(row)),
     ),
   ].join('\n\n');
 }
@@ -143,7 +143,7 @@ function shared(values: readonly Value[], { prefix, members }: Family): SharedRo
         key,
         of: found.map(({ value }) => value),
         shortly: `${withDefaults(key, found)}${owners === '' ? '' : ` (${owners})`}`,
-        text: `| ${withDefaults(key, found)} | ${owners === '' ? '' : `${owners}: `}${text} |`,
+        text: `- ${withDefaults(key, found)}${owners === '' ? '' : ` (${owners})`}: ${text}`,
       };
     });
 }
@@ -156,7 +156,7 @@ function withDefaults(
   if (first !== undefined && found.every(({ value }) => value.standard === first.value.standard)) {
     return setting(key, first.value.standard);
   }
-  return `\`${key}\`: ${found.map(({ member, value }) => `${member} \`${value.standard}\``).join(', ')}`;
+  return `\`${key}\`, ${found.map(({ member, value }) => `${member} \`${value.standard}\``).join(', ')}`;
 }
 
 function setting(key: string, standard: string): string {
@@ -164,13 +164,9 @@ function setting(key: string, standard: string): string {
 }
 
 function row({ key, standard, text }: Value): string {
-  return `| ${setting(key, standard)} | ${text} |`;
+  return `- ${setting(key, standard)}: ${text}`;
 }
 
-function table(title: string, rows: readonly string[], head?: string): string {
-  return [
-    `### ${title}`,
-    ...(head === undefined ? [] : [head]),
-    ['| | |', '|---|---|', ...rows].join('\n'),
-  ].join('\n\n');
+function list(title: string, rows: readonly string[], head?: string): string {
+  return [`### ${title}`, ...(head === undefined ? [] : [head]), rows.join('\n')].join('\n\n');
 }
