@@ -41,7 +41,7 @@ export function correctedValue(
   }
   if (typeof input !== 'boolean' && !Number.isSafeInteger(input)) return undefined;
   if (typeof input === 'number' && expected === formats.duration.expected) {
-    return `${input}s, if seconds are meant`;
+    return formats.duration.parse(`${input}s`) === undefined ? undefined : `${input}s, if seconds are meant`;
   }
   const format = Object.values<ValueFormat<unknown>>(formats).find((one) => one.expected === expected);
   const isEnough = format === undefined || format.parse(String(input)) !== undefined;
@@ -76,8 +76,9 @@ const CORRECTIONS: readonly Correction[] = [
   },
   {
     of: [formats.serverUrl, formats.tokenEndpointUrl],
+    // An address, a Service or another port is often clear text.
     correct: (text) =>
-      /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d{1,5})?(?:\/[^\s?#@]*)?$/i.test(text)
+      /^(?!.*\.(?:svc|local)\b)(?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*(?::443)?(?:\/[^\s?#@:]*)?$/i.test(text)
         ? `https://${text}`
         : undefined,
   },

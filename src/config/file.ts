@@ -248,23 +248,27 @@ function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Pr
     return { key, expected: schemaAt(schema, path)?.message ?? issue.message, code: 'missing_value' };
   }
   // Mappings and lists may hold anything, and so may what the provider defines.
-  const isShown =
-    typeof issue.input !== 'object' && !isFreeForm(schema, path) && !holdsMappings(schemaAt(schema, path));
+  const mayBeShown = !isFreeForm(schema, path) && !holdsMappings(schemaAt(schema, path));
+  const isShown = typeof issue.input !== 'object' && mayBeShown;
   const described: Problem = {
     key,
     ...(isShown ? { value: String(issue.input) } : kindIn(issue)),
     expected: issue.message,
     code: codeFor(issue),
   };
-  const remedy = remedyFor(path, issue);
+  const remedy = remedyFor(path, issue, mayBeShown);
   return remedy === undefined ? described : { ...described, remedy };
 }
 
-function remedyFor(path: readonly v.IssuePathItem[], issue: v.BaseIssue<unknown>): string | undefined {
+function remedyFor(
+  path: readonly v.IssuePathItem[],
+  issue: v.BaseIssue<unknown>,
+  mayBeShown: boolean,
+): string | undefined {
   const { type, input, message } = issue;
   if (input === null) return 'Write a value behind the colon, or remove the line.';
   const name = path.at(-1)?.key;
-  const corrected = typeof name === 'string' ? correctedValue(name, issue) : undefined;
+  const corrected = mayBeShown && typeof name === 'string' ? correctedValue(name, issue) : undefined;
   const write = corrected === undefined ? undefined : `Write ${String(name)}: ${corrected}`;
   if (message === 'true or false' && typeof input === 'string') {
     return `${write ?? 'Write true or false'}, without quotes: in YAML 1.2 yes, no, on and off are text.`;

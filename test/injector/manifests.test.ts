@@ -81,6 +81,14 @@ it.each([
   });
 });
 
+it.each([
+  ['an object within another object', `spec:\n  base:\n${POD.replace(/^/gm, '    ')}`],
+  ['a mapping that holds itself', 'spec: &all\n  all: *all\n'],
+])('%s is passed on', (_, spec) => {
+  const text = `apiVersion: example.com/v1\nkind: Composition\nmetadata:\n  name: shop\n${spec}`;
+  expect(injectManifests(text, options)).toMatchObject({ text, problems: [] });
+});
+
 it('annotations that were given to every object harm none without pods', () => {
   const service = `apiVersion: v1\nkind: Service\nmetadata: {name: shop, annotations: ${INJECT}}\n`;
 

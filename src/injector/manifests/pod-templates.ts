@@ -61,18 +61,24 @@ export function objectsIn(manifest: unknown, path: Path = []): readonly Manifest
   ];
 }
 
+const MAX_DEPTH = 32;
+
 interface Found {
   readonly templates: Omit<PodTemplate, 'name'>[];
   readonly asksAt: string[];
 }
 
+/** Objects within the object, as a template of another controller holds them, are not this object's pods. */
 function search(value: unknown, path: Path, found: Found): void {
+  // No object of Kubernetes is as deep, but an alias may hold itself.
+  if (path.length > MAX_DEPTH) return;
   if (Array.isArray(value)) {
     value.forEach((item, index) => {
       search(item, [...path, index], found);
     });
   }
-  if (!isObject(value)) return;
+  if (!isObject(value) || (typeof value['apiVersion'] === 'string' && typeof value['kind'] === 'string'))
+    return;
   if (isPodTemplate(value)) {
     found.templates.push({ path, pod: value as Pod });
     return;
