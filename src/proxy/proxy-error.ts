@@ -51,17 +51,13 @@ export function logFailedRequest(
   log.warn({ route, method: shortMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
 }
 
+/** For whoever sees that an upstream refuses tokens. */
+export const REFUSED_TOKEN_ADVICE =
+  "look in the upstream's log for the check that fails: usually audience or scope of the credential, or a clock";
+
 export function logRefusedToken(log: Logger, { name, upstream, credential }: RouteConfig): void {
-  log.warn(
-    {
-      route: name,
-      upstream: upstream.authority,
-      credential,
-      advice:
-        "look in the upstream's log for the check that fails: usually audience or scope of the credential, or a clock",
-    },
-    'the upstream refuses the token',
-  );
+  const where = { route: name, upstream: upstream.authority, credential };
+  log.warn({ ...where, advice: REFUSED_TOKEN_ADVICE }, 'the upstream refuses the token');
 }
 
 function reasonOf(error: SidecarError<CountedErrorCode>): Readonly<Record<string, string | undefined>> {

@@ -1,4 +1,5 @@
 import { instantAndDistance } from '../../platform/time/words.ts';
+import { REFUSED_TOKEN_ADVICE } from '../../proxy/proxy-error.ts';
 import { type Condition, sentenceOf } from '../../token/condition.ts';
 import type { Level, Problem, RouteState, Verdict } from './report.ts';
 import { type LastMinute, routeFault } from './traffic-history.ts';
@@ -127,7 +128,7 @@ function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
           what: `the upstream of route ${name} has refused tokens`,
           ...since,
           reason: `it answered a token with 401 ${refusedTokens} times in ${requests} requests of the last minute`,
-          advice: 'compare the issuer, audience and scope of its tokens with what the upstream wants',
+          advice: REFUSED_TOKEN_ADVICE,
           runbook: 'TokenSidecarUpstreamUnauthorized',
         },
       ];
