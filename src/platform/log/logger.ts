@@ -21,6 +21,8 @@ export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 /** All other words of a line are its cause. */
 const NO_CAUSE: ReadonlySet<string> = new Set(['requestId', 'traceId', 'spanId', 'method']);
+/** Ten of each kind are remembered. */
+const MAX_CAUSE_LENGTH = 1000;
 
 interface LogDestination {
   write(line: string): void;
@@ -128,5 +130,5 @@ function causeOf(facts: Facts): string {
     if (name === 'err') return JSON.stringify(describeError(value));
     return (typeof value === 'string' && !NO_CAUSE.has(name)) || Array.isArray(value) ? String(value) : '';
   });
-  return words.join('\0');
+  return words.join('\0').slice(0, MAX_CAUSE_LENGTH);
 }
