@@ -135,7 +135,9 @@ function refuseUnknownKeys(
   for (const name of Object.keys(mapping)) {
     if (known.includes(name)) continue;
     problems.push({
-      key: `${prefix}${name}`,
+      // A value may have got into it.
+      key: `${prefix}${name.replace(/[^A-Za-z_-].*/s, '…')}`,
+      code: 'unknown_key',
       expected: `no such key; there is ${known.join(', ')}${didYouMean(name, known)}`,
     });
   }

@@ -148,7 +148,19 @@ describe('a file of clients', () => {
     ],
     [
       'clients: []\nclient: 1',
-      { key: 'client', expected: 'no such key; there is clients; did you mean "clients"?' },
+      {
+        key: 'client',
+        code: 'unknown_key',
+        expected: 'no such key; there is clients; did you mean "clients"?',
+      },
+    ],
+    [
+      'clients: [{clientId: a, clientSecret:S3CRET}]',
+      {
+        key: 'clients[0].clientSecret…',
+        code: 'unknown_key',
+        expected: expect.stringContaining('clientId, clientSecret'),
+      },
     ],
   ])('%j is refused by its place', (text, problem) => {
     expect(problems(text)).toEqual([problem]);
