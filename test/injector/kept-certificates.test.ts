@@ -177,6 +177,16 @@ describe('the certificate in use', () => {
     expect(heard).toHaveBeenCalledTimes(1);
   });
 
+  it('is logged as loaded when the same one is offered after a refusal', () => {
+    const { offer, refuse, lines, metrics } = serve(first);
+    for (let n = 0; n < 2; n++) {
+      refuse('the file is empty');
+      offer(servingCertificateOf(first));
+    }
+    expect(lines.map((line) => JSON.parse(line).level)).toEqual(['error', 'info', 'error', 'info']);
+    expect(metrics.certificateLoaded).toHaveBeenCalledTimes(3);
+  });
+
   it('is replaced by the same certificate with another key file, which has changed too', () => {
     const { offer, cert, metrics } = serve(first);
     offer({ ...servingCertificateOf(first), key: `${first.key}\n` });

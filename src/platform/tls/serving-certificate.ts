@@ -106,10 +106,14 @@ export function createServedCertificate(
   let current = first;
   if (first !== undefined) metrics.certificateLoaded(first.expiresAtMs);
   let cancelWait: (() => void) | undefined;
+  let isRefused = false;
 
   function offer(certificate: ServingCertificate): void {
     cancelWait?.();
-    if (certificate.cert === current?.cert && certificate.key === current.key) return;
+    const isSame = certificate.cert === current?.cert && certificate.key === current.key;
+    // After a refusal, the same one is news.
+    if (isSame && !isRefused) return;
+    isRefused = false;
     const nowMs = clock.now().wallMs;
     const fault = outsideValidity(certificate, nowMs);
     const inUse = current !== undefined && outsideValidity(current, nowMs) === undefined;
@@ -140,6 +144,7 @@ export function createServedCertificate(
   }
 
   function refuse(why: string): void {
+    isRefused = true;
     metrics.certificateRefused();
     withoutRepeatLimit(log).error({ problem: why }, 'certificate not reloaded, the last good one stays');
   }
