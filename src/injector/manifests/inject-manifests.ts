@@ -86,7 +86,8 @@ function injectDocument(
   return changed;
 }
 
-const LEAVE_OUT = "Leave it out of these manifests: the injector's webhook adds the sidecar to its pods";
+const LEAVE_OUT =
+  'If the injector runs in the cluster, leave it out of these manifests: its webhook adds the sidecar to the pods';
 
 /** @returns whether it changed. */
 function injectTemplate(
