@@ -6,6 +6,9 @@ import { connectTcp, connectTls } from '../platform/net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { type CheckContext, type Destination, inTime } from './check-context.ts';
 
+/** OpenSSL's name of the alert by which a server refuses all versions that it is offered. */
+export const REFUSED_BY_ALPN = /NO_APPLICATION_PROTOCOL/;
+
 /** Undefined without a proxy. */
 export async function proxyOnTheWay({
   egressProxy,

@@ -169,12 +169,13 @@ function describeExchange(outcome: TokenResponse, answer: EndpointResponse, of: 
     const remedy = 'have the provider check the tokens that it exchanges';
     return of.warning('token', 'the provider exchanges a token that nobody has issued', remedy);
   }
-  if (outcome.blames === 'subject') {
+  if (/invalid_grant|invalid[ _](?:subject[ _])?token/i.test(outcome.detail)) {
     const detail = `tokens of requests are exchanged: the provider takes the client, and refuses only the made-up token of this check (${outcome.detail})`;
     return of.ok('token', detail);
   }
   const { status, error } = refusalIn(answer);
-  if (error !== undefined || !(status === 401 || status === 403 || status >= 500)) return undefined;
+  if (outcome.blames !== 'subject' && (error !== undefined || ![401, 403, 500].includes(status)))
+    return undefined;
   const detail = `tokens of requests are exchanged: the provider refuses the client, or the made-up token of this check (${outcome.detail})`;
   return of.warning('token', detail, 'send a request with a token that can be exchanged');
 }

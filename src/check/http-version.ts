@@ -10,7 +10,7 @@ import {
   inTime,
   wordsFor,
 } from './check-context.ts';
-import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
+import { openStream, proxyOnTheWay, REFUSED_BY_ALPN, remedyForNoConnection, secure } from './connection.ts';
 import type { StepName } from './steps.ts';
 
 /** A server sends its SETTINGS once it has the preface (RFC 9113 §3.4). */
@@ -88,7 +88,7 @@ export async function http1OverTls(
     }
     return (await takesHttp1(socket, to, examination)) ? 'taken' : 'cut';
   } catch (error) {
-    return /NO_APPLICATION_PROTOCOL/.test(wordsFor(error)) ? 'refused' : 'taken';
+    return REFUSED_BY_ALPN.test(wordsFor(error)) ? 'refused' : 'taken';
   } finally {
     stream?.destroy();
   }

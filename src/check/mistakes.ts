@@ -203,7 +203,7 @@ const KNOWN: readonly KnownMistake[] = [
     // Keycloak also says unauthorized_client of a wrong secret.
     remedy: ({ refusal }) =>
       hasError(refusal, 'unauthorized_client', 'unsupported_grant_type') &&
-      !/invalid client|credentials|secret/i.test(refusal?.description ?? '')
+      !/invalid client|\bcredentials|secret/i.test(refusal?.description ?? '')
         ? 'allow the client this grant at the provider (Keycloak: Service accounts roles; Okta: Client Credentials)'
         : undefined,
   },

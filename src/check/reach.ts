@@ -18,7 +18,7 @@ import {
   inTime,
   wordsFor,
 } from './check-context.ts';
-import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
+import { openStream, proxyOnTheWay, REFUSED_BY_ALPN, remedyForNoConnection, secure } from './connection.ts';
 import type { StepName } from './steps.ts';
 
 interface ReachSteps {
@@ -35,7 +35,6 @@ interface Reached {
 }
 
 /** The server's alert (RFC 7301 §3.2). */
-const REFUSED_BY_ALPN = /NO_APPLICATION_PROTOCOL/;
 
 const CODES_OF_CLEAR = [
   'ERR_SSL_WRONG_VERSION_NUMBER',

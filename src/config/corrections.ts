@@ -97,7 +97,6 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   http2: 'h2',
   'http/2': 'h2',
   'http/1.1': 'http1',
-  grpc: 'h2',
   warning: 'warn',
   yes: 'true',
   on: 'true',

@@ -132,7 +132,7 @@ const REFUSED: readonly (readonly [RegExp, what: string, advice: string | undefi
   ],
   // Keycloak also says so of a wrong secret, Entra of an unknown client.
   [
-    /^status \d+ unauthorized_client(?!.*(?:invalid client|credentials|secret|AADSTS70001))/i,
+    /^status \d+ unauthorized_client(?!.*(?:invalid client|\bcredentials|secret|AADSTS70001))/i,
     GRANT,
     'allow the client the grant there',
   ],

@@ -133,28 +133,34 @@ describe('a credential that exchanges the tokens of requests', () => {
     expect(new URLSearchParams(sent).get('subject_token')).toMatch(/^made-up/);
   });
 
-  it.each(['invalid_request', 'invalid_grant', 'invalid_token'])(
-    'is well if only that is refused: %s',
-    async (error) => {
-      const { line } = await answering(
-        400,
-        JSON.stringify({ error, error_description: 'made-up-by-token-sidecar-check' }),
-      );
-      expect(line).toMatch(
-        /^ok .*: the provider takes the client, and refuses only the made-up token of this check/,
-      );
-      expect(line).not.toContain('made-up-by');
-    },
-  );
+  it.each([
+    ['invalid_request', 'Invalid token: made-up-by-token-sidecar-check'],
+    ['invalid_grant', 'made-up-by-token-sidecar-check'],
+    ['invalid_token', 'made-up-by-token-sidecar-check'],
+  ])('is well if only that is refused: %s', async (error, error_description) => {
+    const { line } = await answering(400, JSON.stringify({ error, error_description }));
+    expect(line).toMatch(
+      /^ok .*: the provider takes the client, and refuses only the made-up token of this check/,
+    );
+    expect(line).not.toContain('made-up-by');
+  });
 
   it('fails of anything else that requests would meet', async () => {
     expect((await answering(400, '{"error":"unsupported_grant_type"}')).line).toMatch(
       /^failure .* allow the client/,
     );
     expect((await answering(404, 'no')).line).toMatch(/^failure .*status 404/);
+    expect((await answering(503, 'down')).line).toMatch(/^failure .*status 503/);
   });
 
   it('is doubtful if the answer does not say who is meant', async () => {
+    const disabled = 'Standard token exchange is not enabled for the requested client';
+    for (const body of [
+      { error: 'invalid_request', error_description: disabled },
+      { error: 'access_denied', error_description: 'Client not allowed to exchange' },
+    ]) {
+      expect((await answering(400, JSON.stringify(body))).line).toMatch(/^warning .*or the made-up token/);
+    }
     expect((await answering(401, '')).line).toMatch(/^warning .*refuses the client, or the made-up token/);
     expect((await answering(500, '')).line).toMatch(/^warning .*status 500/);
   });

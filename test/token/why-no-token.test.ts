@@ -65,7 +65,7 @@ it.each([
   ['an answer of more than 262144 bytes', "the URL's path"],
   ['not an HTTP answer (HPE_INVALID_CONSTANT)', 'scheme and port'],
   ['a body that is not gzip, though its Content-Encoding says so', 'in front of the provider'],
-])('and from an answer that is of no use: %s', (detail, expected) => {
+])('what to do follows from an unusable answer: %s', (detail, expected) => {
   expect(advice('invalid_response', detail)).toContain(expected);
 });
 
@@ -80,7 +80,7 @@ it.each([
     'invalid_response',
     'token_type is missing, not Bearer; if the token is used like one, set tokenType: any',
   ],
-] as const)('none is better than one that may be wrong: %s, %s', (result, detail) => {
+] as const)('no advice is given if none surely fits: %s, %s', (result, detail) => {
   expect(advice(result, detail)).toBeUndefined();
 });
 
