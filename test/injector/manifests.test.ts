@@ -83,7 +83,7 @@ it.each([
 
 it.each([
   ['an object within another object', `spec:\n  base:\n${POD.replace(/^/gm, '    ')}`],
-  ['a mapping that holds itself', 'spec: &all\n  all: *all\n'],
+  ['a mapping that holds itself', 'spec: &all\n  all: *all\n  both: *all\n'],
 ])('%s is passed on', (_, spec) => {
   const text = `apiVersion: example.com/v1\nkind: Composition\nmetadata:\n  name: shop\n${spec}`;
   expect(injectManifests(text, options)).toMatchObject({ text, problems: [] });

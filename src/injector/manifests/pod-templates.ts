@@ -42,7 +42,8 @@ export function objectsIn(manifest: unknown, path: Path = []): readonly Manifest
   }
   const isPod = apiVersion === 'v1' && kind === 'Pod';
   const found: Found = { templates: isPod ? [{ path: [], pod: manifest as Pod }] : [], asksAt: [] };
-  if (!isPod) search(manifest['spec'], ['spec'], found);
+  // A PodTemplate has no spec.
+  if (!isPod) for (const part of ['spec', 'template']) search(manifest[part], [part], found);
   const own = isObject(metadata) ? metadata : {};
   const name = `${kind} ${String(own['name'] ?? own['generateName'] ?? '')}`.trim();
   return [
@@ -61,20 +62,18 @@ export function objectsIn(manifest: unknown, path: Path = []): readonly Manifest
   ];
 }
 
-const MAX_DEPTH = 32;
-
 interface Found {
   readonly templates: Omit<PodTemplate, 'name'>[];
   readonly asksAt: string[];
 }
 
 /** Objects within the object, as a template of another controller holds them, are not this object's pods. */
-function search(value: unknown, path: Path, found: Found): void {
-  // No object of Kubernetes is as deep, but an alias may hold itself.
-  if (path.length > MAX_DEPTH) return;
+function search(value: unknown, path: Path, found: Found, within: readonly unknown[] = []): void {
+  // An alias may hold itself.
+  if (within.includes(value)) return;
   if (Array.isArray(value)) {
     value.forEach((item, index) => {
-      search(item, [...path, index], found);
+      search(item, [...path, index], found, [...within, value]);
     });
   }
   if (!isObject(value) || (typeof value['apiVersion'] === 'string' && typeof value['kind'] === 'string'))
@@ -84,7 +83,9 @@ function search(value: unknown, path: Path, found: Found): void {
     return;
   }
   if (asks(value)) found.asksAt.push(path.join('.'));
-  for (const [key, inner] of Object.entries(value)) search(inner, [...path, key], found);
+  for (const [key, inner] of Object.entries(value)) {
+    search(inner, [...path, key], found, [...within, value]);
+  }
 }
 
 function isPodTemplate({ spec }: Record<string, unknown>): boolean {
