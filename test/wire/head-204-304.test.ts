@@ -42,7 +42,7 @@ describe('an answer that has no body', () => {
     expect((await client.send(get('/next')).response()).body).toBe('next');
   });
 
-  it('because it is 205 passes whatever the upstream sends after it', async () => {
+  it('because it is 205 drops whatever the upstream sends after it', async () => {
     const upstream = await startUpstream(
       inTurn(
         answering(`${message('HTTP/1.1 205 Reset Content', [CHUNKED])}${chunk('no body')}${LAST_CHUNK}`),

@@ -62,6 +62,13 @@ describe('an interim answer', () => {
 });
 
 describe('an answer', () => {
+  it('before a body that was never asked for closes the connection', () => {
+    const { app, upstream } = serve(expecting());
+    upstream().bring(ok('x'));
+    expect(app.text.endsWith('connection: close\r\n\r\nx')).toBe(true);
+    expect(app.ended?.last).toBe(true);
+  });
+
   it('of the proxy replaces what was gathered of another', () => {
     const { app, transaction, upstream, metric } = serve(get('/'));
     app.writer.text('HTTP/1.1 103 Gathered');

@@ -202,6 +202,20 @@ describe('the rest of a request that has already been answered', () => {
     await clock.advance(LINGER_MS);
     expect(sink.destroyed).toBe(true);
   });
+
+  it('that is malformed closes the connection without a second answer', async () => {
+    const { sink, send, asked } = await early();
+    const before = sink.text;
+    await send(get('/smuggled'));
+    expect([sink.writableEnded, sink.text, asked.length]).toEqual([true, before, 1]);
+  });
+});
+
+it('an HTTP/1.1 app that half-closes amid its request is cut, and its upstream too', async () => {
+  const { sink, send, end, upstream } = connect();
+  await send(`${request('POST', '/', ['Content-Length: 5'])}he`);
+  await end();
+  expect([sink.destroyed, upstream().connection.socket.destroyed]).toEqual([true, true]);
 });
 
 describe('flow control towards an HTTP/1.1 app', () => {

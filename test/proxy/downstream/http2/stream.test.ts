@@ -180,6 +180,14 @@ describe('100-continue over HTTP/2', () => {
 });
 
 describe('an answer over HTTP/2', () => {
+  it('to HEAD has no body if the sidecar refuses, nor has a 205 of the upstream', () => {
+    const refused = { endStream: true, route: { ...SPARE, match: { pathPrefix: '/api' } } };
+    expect(begin({ ...refused, method: 'HEAD' }).sent()[0]).toMatch(/^fields :status,404,.* last$/);
+    const { sent, upstream } = begin({ method: 'GET', endStream: true });
+    upstream().bring(`HTTP/1.1 205 Reset\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('x')}0\r\n\r\n`);
+    expect(sent()[0]).toMatch(/ last$/);
+  });
+
   it('of an upstream is sent whole and offsets resets', async () => {
     const { clock, counted, load, sent, stream, upstream } = begin({ method: 'GET', endStream: true });
     upstream().bring(ok('fine'));
