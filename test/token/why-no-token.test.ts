@@ -116,6 +116,11 @@ it.each([
   ],
   // Auth0.
   ['401 access_denied: Unauthorized', 'rejected the client', 'compare the Secret'],
+  [
+    "400 unauthorized_client: The client is not allowed to use authorization grant 'client_credentials'",
+    'does not allow the client this grant',
+    'allow the client the grant there',
+  ],
   ['400 unauthorized_client', 'does not allow the client this grant', 'allow the client the grant there'],
   ['400 unsupported_grant_type', 'does not allow the client this grant', 'allow the client the grant there'],
   ['400 invalid_scope', 'refused the scope "a b"', 'ask for a scope that the client may have there'],
