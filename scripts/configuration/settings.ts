@@ -150,7 +150,9 @@ const CREDENTIAL: Texts = {
     ),
     ...KEY_FILES,
     issuer: say("The assertion's iss; the client id if absent."),
-    subject: say('In whose name the token is asked for. If absent, the issuer; with google_service_account nobody.'),
+    subject: say(
+      'In whose name the token is asked for. If absent, the issuer; with google_service_account nobody.',
+    ),
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
     claims: say('Further claims of the assertion, strings.', {}),
     repositories: say('With github_app: repositories that the token is narrowed to.'),
