@@ -13,8 +13,8 @@ function testsIn(markdown: string): string[] {
 
 const promises = section
   .split('\n')
-  .filter((line) => line.startsWith('| ') && !line.startsWith('| promise '))
-  .map((row) => ({ promise: row.split(' | ')[0] as string, tests: testsIn(row) }));
+  .filter((line) => line.startsWith('- '))
+  .map((line) => ({ promise: line.split(' `test/')[0] as string, tests: testsIn(line) }));
 
 it('SECURITY.md makes promises', () => {
   expect(promises.length).toBeGreaterThan(15);
