@@ -18,13 +18,13 @@ export function codeReference(generated: string): string {
     '',
     generated,
     '',
-    '`token-sidecar explain CODE` says more, with examples; it also explains the [steps of check](check.md). Codes stay as they are from one version to the next.',
+    '`token-sidecar explain CODE` says the same, with examples, also for the [steps of check](check.md). In italics: what to do. Codes never change.',
     '',
     `## ${errors.title}`,
     '',
-    'They are problem details (`application/problem+json`, RFC 9457) with a member `code`, and the header `token-sidecar-error` with the',
-    'same code. An answer of the upstream never carries that header. `token_unavailable`, `overloaded`, `too_many_requests` and',
-    '`caller_unverified` come with `Retry-After`. gRPC calls get [a gRPC answer](grpc.md#what-the-proxy-answers-itself) in their place.',
+    'Problem details (`application/problem+json`, RFC 9457) have the code as `code`, and in the header `token-sidecar-error`, which no answer of',
+    'the upstream carries. gRPC calls get [a gRPC answer](grpc.md#what-the-proxy-answers-itself). `token_unavailable`, `overloaded`,',
+    '`too_many_requests` and `caller_unverified` come with `Retry-After`.',
     '',
     ...answered.map(sectionOf),
     '## What ends a connection',
@@ -39,13 +39,19 @@ export function codeReference(generated: string): string {
     '',
     'Each is reported with its place, the value, what is expected and what to do.',
     '',
-    ...Object.entries(mistakes.explanations).map(([code, { title }]) => `- \`${code}\`: ${title}`),
+    ...linesOf(Object.keys(mistakes.explanations)),
     '',
   ].join('\n');
 }
 
+/** Indented, so that words are shown as they are. */
+function linesOf(words: readonly string[]): string[] {
+  const wrapped = words.join(' ').match(/\S.{0,94}(?= |$)/g) ?? [];
+  return wrapped.map((line) => `    ${line.trim()}`);
+}
+
 function sectionOf([code, { title, text, remedy }]: Explained): string {
-  const todo = remedy === undefined ? '' : ` *What to do:* ${remedy}`;
+  const todo = remedy === undefined ? '' : ` *${remedy}*`;
   return [`### ${code}`, '', `${answerOf(code)}**${title}.** ${text}${todo}`, ''].join('\n');
 }
 

@@ -24,7 +24,7 @@ export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
   0: {
     word: 'success or SIGTERM',
     title: 'Success',
-    text: 'What serves ends with 0 by SIGTERM, SIGINT and POST /quitquitquit, too.',
+    text: 'Also after SIGTERM, SIGINT and POST /quitquitquit.',
   },
   64: {
     word: 'usage',
@@ -35,19 +35,19 @@ export const EXIT_STATUSES: Readonly<Record<ExitStatus, Meaning>> = {
   69: {
     word: 'provider or upstream unavailable',
     title: 'The identity provider, an upstream or the Kubernetes API is unavailable',
-    text: 'Of check, wait and the injector: somebody did not answer. Of proxy, on SIGTERM: it never had a token, because its provider did not answer.',
-    remedy: 'Run token-sidecar check in the pod, and look at NetworkPolicies and DNS.',
+    text: 'It did not answer check, wait or the injector. Or proxy, ended by SIGTERM, never had a token because of it.',
+    remedy: 'Run token-sidecar check in the pod; look at NetworkPolicies and DNS.',
   },
   70: {
     word: 'internal',
     title: 'An unexpected error',
     text: 'The stack is on standard error.',
-    remedy: 'Report it with the stack, which holds no secret.',
+    remedy: 'Report it with the stack; it holds no secret.',
   },
   77: {
     word: 'credentials rejected',
     title: 'The identity provider rejected the credentials',
-    text: 'The secret is wrong or was rotated, or the client is disabled, or may not use this grant or scope.',
+    text: 'The secret is wrong or rotated, or the client is disabled or may not use this grant or scope.',
     remedy: 'Compare the mounted Secret with the client at the provider.',
   },
   78: {

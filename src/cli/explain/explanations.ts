@@ -171,62 +171,58 @@ const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'title' | 'r
 /** Titles are in src/platform/errors.ts. */
 const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>>> = {
   bad_request: {
-    text: 'Two programs could read it in two ways: two lengths, a bare line feed, a path that climbs. The detail says what it is.',
-    remedy: 'Look at the detail, and at how the app or its library makes the request.',
+    text: 'It may be two lengths, a bare line feed or a path that climbs. The detail says which.',
+    remedy: 'Look at how the app or its library makes the request.',
   },
   destination_not_allowed: {
     text: 'The host is not in forwardProxy.allow, or the request is a CONNECT and connect is deny.',
-    remedy:
-      "Add the host to forwardProxy.allow if the app may go there, or take it out of the app's proxy settings by NO_PROXY.",
+    remedy: "Add the host to forwardProxy.allow if the app may go there, or to the app's NO_PROXY.",
   },
   authorization_not_allowed: {
     text: 'The route has existingAuthorization: reject.',
-    remedy: 'Have the app leave Authorization out, or set existingAuthorization to replace.',
+    remedy: 'Leave Authorization out, or set existingAuthorization: replace.',
   },
   authorization_needs_http1: {
-    text: 'The request brings such an Authorization of its own, and it came, or would leave, by HTTP/2.',
-    remedy:
-      'Have the app speak HTTP/1.1, and set protocol: http1 for the route if its upstream is spoken to by HTTP/2.',
+    text: 'The app sent such an Authorization, and its request came, or would leave, by HTTP/2.',
+    remedy: 'Have the app speak HTTP/1.1, and set protocol: http1 for the route.',
   },
   placeholder_not_allowed: {
-    text: 'A header holds the placeholder of a route, but no token goes there. The detail says where.',
+    text: 'The detail says in which header.',
     remedy: 'Send the placeholder once, in the header that the route names.',
   },
   cross_site_request: {
-    text: 'A browser sent it for a page of another site, and crossSiteRequests is refuse.',
-    remedy: 'Nothing, if you do not know the page: it was kept from using your token.',
+    text: 'A browser sent it, and crossSiteRequests is refuse.',
+    remedy: 'Nothing, if you do not know the page.',
   },
   caller_unknown: {
-    text: 'It shows no certificate and no service account token, or one that the gateway does not accept: expired, of another authority, audience or cluster, or of a pod that is gone. The detail says which.',
+    text: 'It shows no certificate or service account token, or one that has expired, is of another authority, audience or cluster, or of a pod that is gone. The detail says which.',
     remedy:
-      'Have the caller show a client certificate of the authority that the gateway trusts, or a projected token of its audience, and renew it in time.',
+      "Show a client certificate of the gateway's authority, or a projected token of its audience, and renew it in time.",
   },
   caller_unverified: {
-    text: 'The cluster does not say whether the service account token is good, or too many tokens wait for its word.',
+    text: 'The cluster does not answer whether its token is good, or too many tokens wait for that.',
     remedy:
-      'Repeat the request after Retry-After; look at token_sidecar_caller_token_reviews_total and at the API server if it lasts.',
+      'Repeat after Retry-After; if it lasts, look at token_sidecar_caller_token_reviews_total and the API server.',
   },
   caller_ambiguous: {
-    text: 'It proves two callers at once, or one in a form that could be read in two ways.',
-    remedy: 'Have the caller show one proof of who it is, once.',
+    text: 'It proves two, or one in a form that can be read in two ways.',
+    remedy: 'Show one proof, once.',
   },
   caller_not_allowed: {
-    text: 'No entry of gateway.callers matches the caller, or the one that does lists neither the route nor its credential.',
-    remedy:
-      'Add the route to the entry of the caller if it may go there. The first entry that matches decides.',
+    text: 'No entry of gateway.callers matches, or the first that does lists neither the route nor its credential.',
+    remedy: 'Add the route to the entry if the caller may go there.',
   },
   too_many_requests: {
-    text: 'It has more requests in flight, more connections open or asks more often than the limits of its entry in gateway.callers allow.',
-    remedy:
-      'Repeat the request after Retry-After; raise the limits of the entry if the caller is meant to ask so much.',
+    text: 'The bounds are the limits of its entry in gateway.callers: inFlight, connections, requestsPerSecond.',
+    remedy: 'Repeat after Retry-After; raise the limits if the caller is meant to ask so much.',
   },
   route_not_found: {
-    text: 'No route has this host and path. Prefixes match whole segments: /api matches /api/x, and not /apis.',
-    remedy: 'Compare the path with match.pathPrefix and the Host field with match.host of each route.',
+    text: 'Prefixes match whole segments: /api matches /api/x, not /apis.',
+    remedy: 'Compare path and Host with match.pathPrefix and match.host of each route.',
   },
   request_timeout: {
     text: 'Nothing moved for timeouts.idle of the route.',
-    remedy: 'Look for an app that opens a connection and writes or reads slowly or not at all.',
+    remedy: 'Look for an app that writes or reads slowly or not at all.',
   },
   request_too_large: {
     text: 'The limit is limits.requestBody.',
@@ -237,72 +233,71 @@ const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>
     remedy: 'Move parameters into the body, or raise limits.target.',
   },
   misdirected_request: {
-    text: 'It came inside of an intercepted connection, whose host alone gets the token.',
-    remedy: 'Have the app open a connection for each host; HTTP/2 clients do so after this answer.',
+    text: 'On an intercepted connection its host alone gets the token.',
+    remedy: 'Open a connection for each host; HTTP/2 clients do so after this answer.',
   },
   headers_too_large: {
     text: 'The limits are limits.header and limits.headerCount. Cookies are the usual reason.',
     remedy: 'Send fewer or shorter fields, or raise the limit.',
   },
   upstream_unreachable: {
-    text: "The name is unknown, nothing listens there, or a NetworkPolicy is in the way. The detail has the system's code. The bound is timeouts.connect.",
-    remedy: 'Run token-sidecar check in the pod: it tries name, TCP and TLS one after the other.',
+    text: "The name is unknown, nothing listens, or a NetworkPolicy is in the way. The detail has the system's code, the bound is timeouts.connect.",
+    remedy: 'Run token-sidecar check in the pod: it tries name, TCP and TLS.',
   },
   upstream_protocol_error: {
-    text: 'Plain HTTP sent to a TLS port ends like this, and so does a gRPC call whose route speaks HTTP/1.1 to the upstream. The detail says which.',
+    text: 'So ends plain HTTP to a TLS port, or gRPC by a route that speaks HTTP/1.1. The detail says which.',
     remedy:
-      "Compare http and https in the upstream's URL, and the route's protocol, with what the port speaks, and look at the upstream's log.",
+      "Compare the upstream's URL (http or https) and the route's protocol with what the port speaks; look at the upstream's log.",
   },
   upstream_tls_error: {
-    text: 'Its authority is not trusted, the certificate is of another name or has expired, or the port does not speak TLS.',
+    text: 'The certificate is of an untrusted authority or another name or has expired, or the port does not speak TLS.',
     remedy:
       'Run token-sidecar check in the pod; set tls.caFile for a private authority, tls.serverName for another name.',
   },
   token_unavailable: {
-    text: 'None came within timeouts.wait, so the request was not sent. The log and the status page say why the provider gave none.',
-    remedy: 'Look at the status page or run token-sidecar check; repeat the request after Retry-After.',
+    text: 'None came within timeouts.wait, so the request was not sent.',
+    remedy: 'Look at the status page or the log, or run token-sidecar check; repeat after Retry-After.',
   },
   draining: {
     text: 'It takes no new requests on open connections.',
-    remedy:
-      'Repeat the request; if it happens while the app still runs, start the sidecar as a native sidecar container.',
+    remedy: 'Repeat the request; if the app still runs then, make the sidecar a native one.',
   },
   overloaded: {
     text: "The bounds are limits.inFlight, limits.connections, and the process's descriptors and memory.",
-    remedy: 'Find out whether the upstream is slow; raise the limit if it is meant to carry so many.',
+    remedy: 'Find out whether the upstream is slow; raise the limit if it may carry so many.',
   },
   upstream_timeout: {
     text: 'The head of the answer did not come within timeouts.response, or no byte passed for timeouts.idle.',
-    remedy: "Look at the upstream, or raise the route's timeouts for calls that take their time.",
+    remedy: "Look at the upstream, or raise the route's timeouts for slow calls.",
   },
   loop_detected: {
     text: 'The request has passed this sidecar before.',
-    remedy: 'Set the upstream to the API itself, and not to the address of the sidecar.',
+    remedy: "Set the upstream to the API, not to the sidecar's address.",
   },
   internal: {
     text: 'The log has it, with a stack.',
-    remedy: 'Report it with the log line, which holds no secret.',
+    remedy: 'Report it with the log line; it holds no secret.',
   },
   subject_token_missing: {
-    text: 'The credential exchanges the token of each request for one for the upstream.',
-    remedy: 'Have the app pass on the token of its own caller, in the header that the credential reads.',
+    text: 'The credential exchanges the token of each request.',
+    remedy: "Have the app pass on its caller's token, in the header that the credential reads.",
   },
   subject_token_refused: {
     text: 'It has expired, is of another issuer, or may not be exchanged for this audience.',
-    remedy: 'Look at the detail of the answer, and at what the provider allows this client to exchange.',
+    remedy: 'Look at the detail, and at what the provider lets this client exchange.',
   },
   client_rejected_certificate: {
     text: 'It does not trust the authority of the sidecar.',
     remedy:
-      'Let the app trust ca.crt in the trust directory; the reference of interception has the variable for each language.',
+      "Let the app trust ca.crt in the trust directory; the page on interception has each language's variable.",
   },
   server_name_mismatch: {
     text: 'The token belongs to the host of the CONNECT alone.',
-    remedy: 'Look at how the app sets its proxy: both names have to be the same.',
+    remedy: 'Look at how the app sets its proxy: both names must be the same.',
   },
   client_tls_error: {
     text: 'The app broke it off, or offered nothing that the sidecar takes (TLS 1.2 at least).',
-    remedy: 'Look at the log of the app for its side of the story.',
+    remedy: "Look at the app's log.",
   },
 };
 
