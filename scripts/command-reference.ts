@@ -32,7 +32,7 @@ function withoutRepetition(
     Object.keys(other).filter((flag) => rows.get(flag) === rowOf(other, flag));
   const [nearest] = [...told].sort(([, a], [, b]) => sharedWith(b).length - sharedWith(a).length);
   const shared = nearest === undefined ? [] : sharedWith(nearest[1]);
-  if (nearest === undefined || shared.length < 2) return { rows: [...rows.values()], alike: '' };
+  if (nearest === undefined || shared.length === 0) return { rows: [...rows.values()], alike: '' };
   const [name, other] = nearest;
   for (const flag of shared) rows.delete(flag);
   const all = Object.keys(other);
@@ -70,28 +70,27 @@ function head(generated: string): string[] {
     '',
     generated,
     '',
-    'Each flag has a variable: `TOKEN_SIDECAR_` and its name in capitals, with `_` for `-` (`--auth-url` is `TOKEN_SIDECAR_AUTH_URL`).',
-    'Precedence: flag, variable, [configuration file](configuration.md), default (in parentheses). An empty variable counts as absent.',
-    '`-h` stands for `--help`, which has examples, `-V` for `--version`. `token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
+    'Each flag has a variable (`--auth-url` is `TOKEN_SIDECAR_AUTH_URL`). Precedence: flag, variable, [configuration file](configuration.md),',
+    'default (in parentheses). An empty variable counts as absent. `-h` is `--help`, which has examples, `-V` is `--version`.',
+    '`token-sidecar completion bash`, `zsh` or `fish` prints completions for the shell.',
     '',
     `[Exit statuses](codes.md#exit-statuses): ${Object.entries(EXIT_STATUSES)
       .map(([status, { word }]) => `${status} ${word}`)
       .join(', ')}.`,
-    'If `proxy` is stopped before it ever had a token (as Kubernetes does when the startup probe gives up), it exits with 69, 77 or 78',
-    'and writes the reason to `--termination-log`. `kubectl describe pod` shows it.',
+    'If `proxy` is stopped before it ever had a token (as when the startup probe gives up), it exits with 69, 77 or 78 and writes the',
+    'reason to `--termination-log`. `kubectl describe pod` shows it.',
     '',
-    'SIGTERM and SIGINT drain what serves; a second one ends it at once. SIGHUP drains it, too, but `proxy` with a',
-    '[configuration file](reloading.md) and without a terminal reads the file anew. `NODE_TLS_REJECT_UNAUTHORIZED` does not switch off',
-    'the verification of token endpoints, collectors and the Kubernetes API.',
+    'SIGTERM, SIGINT and SIGHUP drain what serves; a second one ends it at once. On SIGHUP `proxy` with a [configuration',
+    'file](reloading.md) and without a terminal reads the file anew instead. `NODE_TLS_REJECT_UNAUTHORIZED` has no effect on token endpoints,',
+    'collectors and the Kubernetes API.',
     '',
-    'The log is JSON lines on standard output. On a terminal outside of Kubernetes it is lines for a person, in colour unless `NO_COLOR`',
-    'is set or `TERM` is `dumb`. A reader that stalls costs lines, never requests: 256 KiB wait for it.',
+    'The log is JSON lines on standard output; on a terminal outside of Kubernetes, lines for a person, in colour unless `NO_COLOR` is set',
+    'or `TERM` is `dumb`. If its reader stalls, 256 KiB wait, and further lines are lost.',
     '',
-    'Warnings and errors of one text, route and error are one incident. Each cause gets a line when it first comes, again after 1, 5 and',
-    '30 minutes, and then every hour. At most ten causes get one in such a time, and the next ten within a minute. The lines count',
-    '`failures` and `lastedMs` since the incident began. If none came for a minute, a line at level `info` says so. Failed renewals of a credential are told in the same way',
-    'until `token obtained`, and those between at level `debug`. `token_sidecar_log_lines_dropped_total` counts what is not printed',
-    '(`repeated`, `output`).',
+    'Warnings and errors of one text, route and error are one incident. Each cause (at most ten, and ten more within a minute) gets a',
+    'line when it first comes, after 1, 5 and 30 minutes, and then every hour. The lines count `failures` and `lastedMs` since the',
+    'incident began. A minute after the last one a line at level `info` says so. Failed renewals are told in the same way until',
+    '`token obtained`, those between at level `debug`. `token_sidecar_log_lines_dropped_total` counts what is not printed.',
     '',
   ];
 }

@@ -11,18 +11,16 @@ import type { StoreAddress } from './cache/redis-store.ts';
 const BROKER_CACHE_SETTINGS = {
   'cache-url': {
     argument: 'URL',
-    description:
-      'Valkey or Redis in which replicas share their tokens, as rediss://HOST:PORT; each asks by itself without',
+    description: 'Valkey or Redis in which replicas share tokens, as rediss://HOST:PORT',
   },
   'cache-key-dir': {
     argument: 'PATH',
     description:
-      'Mounted Secret whose file current encrypts these tokens, 32 bytes in base64; previous is for reading while current is rotated',
+      'Mounted Secret whose file current (32 bytes in base64) encrypts these tokens; previous only reads, while current is rotated',
   },
   'cache-auth-dir': {
     argument: 'PATH',
-    description:
-      'Mounted Secret with the password, and perhaps the username, of Valkey or Redis; no password without it',
+    description: 'Mounted Secret with the password, and perhaps the username, of Valkey or Redis',
   },
   'cache-ca-file': {
     argument: 'PATH',
@@ -31,7 +29,7 @@ const BROKER_CACHE_SETTINGS = {
   },
   'cache-timeout': {
     argument: 'DURATION',
-    description: 'How long an answer of it is waited for; then the replica asks the provider by itself',
+    description: 'How long it may take; then the replica asks the provider',
     default: '100ms',
   },
 } as const satisfies Settings;
@@ -45,12 +43,12 @@ export const BROKER_SETTINGS = {
   'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
   'tls-cert-file': {
     argument: 'PATH',
-    description: 'Serving certificate in PEM, with its chain; followed when it changes',
+    description: 'Serving certificate in PEM, with its chain; followed',
   },
   'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
   audience: {
     argument: 'NAME',
-    description: "The one audience that pods' service account tokens have",
+    description: "Audience of pods' service account tokens",
     default: 'token-sidecar-broker',
   },
   kubeconfig: {
@@ -65,18 +63,18 @@ export const BROKER_SETTINGS = {
   'secrets-dir': {
     argument: 'PATH',
     description:
-      'Where those Secrets are laid out as files while they are in use: a volume in memory; 88 bytes at most',
+      'Where those Secrets are files while in use: a volume in memory, whose path has at most 88 bytes',
     default: '/var/run/token-sidecar/secrets',
   },
   ...BROKER_CACHE_SETTINGS,
   'drain-delay': {
     argument: 'DURATION',
-    description: 'How long to go on serving when stopped, until no request is sent here any more',
+    description: 'How long to go on serving when stopped, until nothing is sent here any more',
     default: '5s',
   },
   'drain-timeout': {
     argument: 'DURATION',
-    description: 'How long requests in flight may then take to finish',
+    description: 'How long requests in flight may then take',
     default: '10s',
   },
   'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },

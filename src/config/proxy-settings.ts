@@ -10,7 +10,7 @@ export const PROXY_SETTINGS = {
       'Base URL of the identity provider; the token endpoint is {auth-url}/realms/{realm}/protocol/openid-connect/token',
   },
   realm: { argument: 'NAME', description: 'Realm name', default: 'dx' },
-  'token-url': { argument: 'URL', description: 'Whole token endpoint URL, instead of auth-url and realm' },
+  'token-url': { argument: 'URL', description: 'URL of the token endpoint, instead of auth-url and realm' },
   'allow-insecure-token-url': {
     description: 'Allow http:// to a token endpoint on another host: the client secret travels in clear',
     default: 'false',
@@ -33,26 +33,26 @@ export const PROXY_SETTINGS = {
   hosts: {
     argument: 'HOSTS',
     description:
-      'Hosts by commas, each with an optional port, whose TLS is intercepted so that apps with HTTPS_PROXY get the token there; other hosts pass untouched',
+      'HOST[:PORT] by commas, whose TLS is intercepted for apps with HTTPS_PROXY; other hosts pass untouched',
   },
   'capture-hosts': {
     argument: 'HOSTS',
     description:
-      'Hosts by commas, each with an optional port and the address of loopback where the sidecar listens in its place: api.example.com=127.0.0.2; what the hosts file sends there gets the token',
+      'HOST[:PORT]=ADDRESS by commas, such as api.example.com=127.0.0.2: what the hosts file sends to this address of loopback gets the token',
   },
   'redirect-hosts': {
     argument: 'HOSTS',
     description:
-      'Hosts by commas, each with an optional port, that get the token on connections which `token-sidecar redirect` sends here; other hosts pass untouched',
+      'HOST[:PORT] by commas, that get the token on connections which `token-sidecar redirect` sends here; other hosts pass untouched',
   },
   'redirect-port': {
     argument: 'PORT',
-    description: 'Where the sidecar listens on loopback for connections that are redirected to it',
+    description: 'Where the sidecar listens on loopback for redirected connections',
     default: '15083',
   },
   'trust-dir': {
     argument: 'DIR',
-    description: 'Where interception leaves the certificates that apps are to trust',
+    description: 'Where the certificates are that apps must trust for interception',
     default: '/var/run/token-sidecar/trust',
   },
   scope: { argument: 'SCOPE', description: 'Scope sent with the grant' },
@@ -70,7 +70,7 @@ export const PROXY_SETTINGS = {
   },
   'admin-hosts': {
     argument: 'HOSTS',
-    description: 'Public names, by commas, by which browsers may come for the status page',
+    description: 'Public names of the status page for browsers, by commas',
     default: 'none',
   },
   config: { argument: 'FILE', description: 'Configuration file, YAML or JSON' },
@@ -82,7 +82,7 @@ export const PROXY_SETTINGS = {
   },
   'access-log': {
     argument: 'REQUESTS',
-    description: `Which requests leave a line in the log, whatever its level: one of ${ACCESS_LOGS.join(', ')}`,
+    description: `Which requests are logged, at any log level: one of ${ACCESS_LOGS.join(', ')}`,
     words: ACCESS_LOGS,
     default: 'off',
   },

@@ -13,18 +13,16 @@ export const BROKER_OF_PODS_SETTINGS = {
   'broker-url': {
     argument: 'URL',
     description:
-      'Broker that pods ask for tokens of credentials with via: broker, as https://HOST:PORT; without it pods that name such a profile are refused',
+      'Broker for credentials with via: broker, as https://HOST:PORT; without it pods that name such a profile are refused',
   },
   'broker-ca-file': {
     argument: 'PATH',
-    description:
-      'CAs in PEM of its certificate, which these pods get in an annotation; the injector follows the file',
+    description: 'CAs in PEM of its certificate, for these pods; followed',
     default: 'the public CAs',
   },
   'broker-ca-config-map': {
     argument: 'NAME',
-    description:
-      'In place of the file: ConfigMap with key ca.crt that something else keeps in each namespace',
+    description: 'In place of the file: ConfigMap with key ca.crt in each namespace',
   },
   'broker-audience': {
     argument: 'AUDIENCE',

@@ -123,40 +123,37 @@ export const INJECTION_SETTINGS = {
   'default-memory-limit': { argument: 'QUANTITY', description: 'Memory limit', default: '128Mi' },
   'default-startup-seconds': {
     argument: 'SECONDS',
-    description: 'Within which the first token must be obtained before the kubelet restarts the sidecar',
+    description: 'Time for the first token; then the kubelet restarts the sidecar',
     default: '120',
   },
   'default-prometheus-annotations': {
     argument: 'BOOLEAN',
-    description: 'Mark pods with prometheus.io/scrape, port and path, unless they are marked already',
+    description: 'Mark pods with prometheus.io/scrape, port and path, unless they are marked',
     default: 'true',
   },
   'allowed-auth-hosts': {
     argument: 'HOSTS',
-    description:
-      'Hosts, by commas, that the annotation auth-url may name, over TLS unless listed as http://HOST: they get the client secret',
+    description: 'Hosts of the annotation auth-url, by commas, over TLS unless listed as http://HOST',
     default: 'any',
   },
   'allowed-upstream-hosts': {
     argument: 'HOSTS',
-    description:
-      'Hosts, by commas, that the annotation upstream may name, over TLS unless listed as http://HOST: they get access tokens',
+    description: 'Hosts of the annotation upstream, by commas, over TLS unless listed as http://HOST',
     default: 'any',
   },
   'allowed-images': {
     argument: 'IMAGES',
-    description:
-      'Images without tag, or prefixes that end in "/", by commas, that the annotation image may name: they read the Secret',
+    description: 'Images of the annotation image, by commas, without tag, or prefixes that end in "/"',
     default: 'any, or the default alone if hosts are limited',
   },
   'allowed-config-maps': {
     argument: 'NAMES',
-    description: 'ConfigMaps, by commas, that the annotation config-map may name; * for any',
+    description: 'ConfigMaps of the annotation config-map, by commas; * for any',
     default: 'any, or none if hosts are limited',
   },
   'allowed-modes': {
     argument: 'MODES',
-    description: `Modes, by commas, that pods may have besides the default, of ${MODES.all.join(', ')}: redirect adds an init container with NET_ADMIN`,
+    description: `Modes of pods besides the default, by commas, of ${MODES.all.join(', ')}: redirect adds an init container with NET_ADMIN`,
     default: MODES.usual.join(),
   },
   ...BROKER_OF_PODS_SETTINGS,

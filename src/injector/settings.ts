@@ -13,26 +13,26 @@ export const INJECTOR_SETTINGS = {
   'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
   'tls-cert-file': {
     argument: 'PATH',
-    description: 'Serving certificate in PEM, with its chain; followed when it changes',
+    description: 'Serving certificate in PEM, with its chain; followed',
   },
   'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
   'client-ca-file': {
     argument: 'PATH',
     description:
-      'CAs in PEM: only API servers with a client certificate of one of them may call the webhooks; followed when it changes',
+      'CAs in PEM, followed: only API servers with a client certificate of one may call the webhooks',
   },
   'client-names': {
     argument: 'NAMES',
-    description: 'Common names, by commas, that a client certificate may have',
+    description: 'Common names of client certificates, by commas',
     default: 'any',
   },
   'certificate-secret': {
     argument: 'NAME',
-    description: 'Instead of files: make the certificate, and keep it in this Secret; needs the API',
+    description: 'Make the certificate, and keep it in this Secret; needs the API',
   },
   'certificate-lifetime': {
     argument: 'DURATION',
-    description: 'Life of a certificate that is made; it is replaced after two thirds',
+    description: 'Its life; it is replaced after two thirds',
     default: '90d',
   },
   'certificate-propagation': {
@@ -42,12 +42,12 @@ export const INJECTOR_SETTINGS = {
   },
   'service-name': {
     argument: 'NAME',
-    description: 'Service that the API server calls, for the names in a certificate that is made',
+    description: 'Service that the API server calls, for its names',
     default: 'token-sidecar-injector',
   },
   'webhook-configuration': {
     argument: 'NAME',
-    description: 'MutatingWebhookConfiguration whose CA bundle is kept, when the certificate is made',
+    description: 'MutatingWebhookConfiguration whose CA bundle is kept up to date',
   },
   'validating-webhook-configuration': {
     argument: 'NAME',
@@ -74,7 +74,7 @@ export const INJECTOR_SETTINGS = {
   },
   events: {
     argument: 'BOOLEAN',
-    description: 'Tell the owners of pods by Events what the injector could not do for them; needs the API',
+    description: 'Tell owners of pods by Events what could not be done; needs the API',
     default: 'true with the API',
   },
   'watch-pods': {
@@ -85,14 +85,12 @@ export const INJECTOR_SETTINGS = {
   },
   healing: {
     argument: 'WHAT',
-    description:
-      'What becomes of pods that lack the sidecar: off, or evict, one at a time, so that they are made anew',
+    description: 'What becomes of pods that lack the sidecar: off, or evict, one at a time',
     default: 'off',
   },
   'watch-profiles': {
     argument: 'BOOLEAN',
-    description:
-      'Give pods what the TokenProfiles and ClusterTokenProfiles that they name say, and report on these; needs the API',
+    description: 'Serve TokenProfiles and ClusterTokenProfiles, and report on them; needs the API',
     default: 'false',
   },
   'profiles-lease': {
@@ -107,17 +105,17 @@ export const INJECTOR_SETTINGS = {
   },
   'drain-delay': {
     argument: 'DURATION',
-    description: 'How long to go on serving when stopped, until no review is sent here any more',
+    description: 'How long to go on serving when stopped, until nothing is sent here any more',
     default: '5s',
   },
   'drain-timeout': {
     argument: 'DURATION',
-    description: 'How long reviews in flight may then take to finish',
+    description: 'How long requests in flight may then take',
     default: '10s',
   },
   'wait-timeout': {
     argument: 'DURATION',
-    description: 'How long `injector wait` waits for an answer of the webhook',
+    description: 'How long `injector wait` waits for the webhook',
     default: '60s',
   },
   'log-level': { argument: 'LEVEL', description: ONE_OF_LOG_LEVELS, default: 'info' },

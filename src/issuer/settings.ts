@@ -19,7 +19,7 @@ export const ISSUER_SETTINGS = {
   },
   'auth-url': {
     argument: 'URL',
-    description: 'Public base URL, part of the iss claim; its path is part of the path that is served',
+    description: 'Public base URL, part of the iss claim; its path is served',
     default: 'that of the listener',
   },
   'admin-url': {
@@ -40,7 +40,7 @@ export const ISSUER_SETTINGS = {
   },
   'published-keys-dir': {
     argument: 'PATH',
-    description: 'Further keys for the JWKS, as *.pem files: the next one, and former ones whose tokens live',
+    description: 'Further keys for the JWKS, as *.pem files: the next one, former ones whose tokens live',
   },
   'signing-alg': {
     argument: 'ALG',
@@ -54,7 +54,7 @@ export const ISSUER_SETTINGS = {
   },
   'drain-timeout': {
     argument: 'DURATION',
-    description: 'How long requests in flight may take to finish when the service is stopped',
+    description: 'How long requests in flight may take when it is stopped',
     default: '10s',
   },
   'log-level': { argument: 'LEVEL', description: ONE_OF_LOG_LEVELS, default: 'info' },

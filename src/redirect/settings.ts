@@ -12,29 +12,27 @@ export const REDIRECT_SETTINGS = {
   'redirect-port': PROXY_SETTINGS['redirect-port'],
   ports: {
     argument: 'PORTS',
-    description:
-      'TCP ports whose connections come to the sidecar, by commas, each a number or a range such as 8000-8100',
+    description: 'TCP ports that come to the sidecar, by commas, or ranges such as 8000-8100',
     default: '80,443',
   },
   'refused-udp-ports': {
     argument: 'PORTS',
-    description:
-      'UDP ports at which apps are told that nobody listens, so that QUIC falls back to TCP; none leaves all of UDP as it is',
+    description: 'UDP ports that are refused, so that QUIC falls back to TCP, or none',
     default: '443',
   },
   'excluded-ports': {
     argument: 'PORTS',
-    description: 'Ports, of TCP and UDP, that are left alone even if they are among the others',
+    description: 'Ports of TCP and UDP that are left alone',
     default: 'none',
   },
   'excluded-ranges': {
     argument: 'RANGES',
-    description: 'Addresses that are left alone, by commas, such as 10.0.0.0/8, fd00::/8, 169.254.169.254',
+    description: 'Addresses that are left alone, by commas, such as 10.0.0.0/8',
     default: 'none',
   },
   'exempt-user': {
     argument: 'UID',
-    description: "Number of the user whose connections are left alone: the sidecar's own",
+    description: "User whose connections are left alone: the sidecar's own",
     default: '65532',
   },
 } as const satisfies Settings;
