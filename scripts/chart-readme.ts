@@ -15,6 +15,8 @@ interface Value {
 interface SharedRow {
   readonly key: string;
   readonly of: readonly Value[];
+  /** The members that have the key, unless all have it. */
+  readonly owners: string;
   readonly shortly: string;
   readonly text: string;
 }
@@ -30,7 +32,7 @@ interface Family {
 const FAMILIES: readonly Family[] = [
   {
     title: 'Injector, issuer, broker and gateway',
-    head: 'Write the component before the key: `injector.affinity`. If not all four have a key, those that have it are named.',
+    head: 'Write the component before the key: `injector.affinity`.',
     prefix: '',
     members: ['injector', 'issuer', 'broker', 'gateway'],
   },
@@ -61,7 +63,10 @@ const PLAIN = new Set(
   (
     'env envFrom resources revisionHistoryLimit podAnnotations podLabels affinity volumes volumeMounts extraContainers ' +
     'extraInitContainers readinessProbe livenessProbe hostAliases dnsConfig enableServiceLinks runtimeClassName schedulerName ' +
-    'service.annotations serviceAccount.create serviceAccount.annotations annotations relabelings metricRelabelings'
+    'service.annotations serviceAccount.create serviceAccount.annotations annotations relabelings metricRelabelings ' +
+    'logLevel nodeSelector tolerations priorityClassName certificates.helm.validityDays ' +
+    'certificates.certManager.duration certificates.certManager.renewBefore autoscaling.minReplicas ' +
+    'autoscaling.targetCPUUtilizationPercentage autoscaling.behavior autoscaling.requestsInFlight.metric'
   ).split(' '),
 );
 
@@ -90,21 +95,38 @@ function valuesLists(schema: Schema): string {
     list('Common', common.map(row)),
     ...families.map(({ title, head, rows }) =>
       [
-        list(
-          title,
-          rows.filter(({ key }) => !PLAIN.has(key)).map(({ text }) => text),
-          head,
+        list(title, described(rows, ''), head),
+        ...ownersOf(rows.filter((row) => !isPlain(row))).map(
+          (owners) => `Of ${owners}:\n\n${described(rows, owners).join('\n')}`,
         ),
-        `As their names say: ${rows
-          .filter(({ key }) => PLAIN.has(key))
-          .map(({ shortly }) => shortly)
-          .join(', ')}.`,
+        `As their names say: ${named(rows, '')}.${ownersOf(rows.filter(isPlain))
+          .map((owners) => ` Of ${owners}: ${named(rows, owners)}.`)
+          .join('')}`,
       ].join('\n\n'),
     ),
     ...Object.entries(SECTIONS).map(([section, title]) =>
       list(title, single.filter(({ key }) => isBelow(key, section)).map(row)),
     ),
   ].join('\n\n');
+}
+
+function isPlain({ key }: SharedRow): boolean {
+  return PLAIN.has(key);
+}
+
+function described(rows: readonly SharedRow[], by: string): string[] {
+  return rows.filter((row) => row.owners === by && !isPlain(row)).map(({ text }) => text);
+}
+
+function named(rows: readonly SharedRow[], by: string): string {
+  return rows
+    .filter((row) => row.owners === by && isPlain(row))
+    .map(({ shortly }) => shortly)
+    .join(', ');
+}
+
+function ownersOf(rows: readonly SharedRow[]): string[] {
+  return [...new Set(rows.map(({ owners }) => owners))].filter((owners) => owners !== '');
 }
 
 function isBelow(key: string, section: string): boolean {
@@ -142,8 +164,9 @@ function shared(values: readonly Value[], { prefix, members }: Family): SharedRo
       return {
         key,
         of: found.map(({ value }) => value),
-        shortly: `${withDefaults(key, found)}${owners === '' ? '' : ` (${owners})`}`,
-        text: `- ${withDefaults(key, found)}${owners === '' ? '' : ` (${owners})`}: ${text}`,
+        shortly: withDefaults(key, found),
+        owners,
+        text: `- ${withDefaults(key, found)}: ${text}`,
       };
     });
 }
