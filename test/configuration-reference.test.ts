@@ -33,10 +33,11 @@ function rowOf(path: string): string | undefined {
   for (const name of path.replaceAll('[]', '').split('.')) {
     key = key === '' ? name : `${key}.${name}`;
     row = SECTIONS.get(section)?.get(key);
-    if (row?.includes(': as in [routes]')) row = SECTIONS.get('routes')?.get(key);
+    const [, other] = /: as in \[.*\]\(#([^)]+)\)$/.exec(row ?? '') ?? [];
+    if (other !== undefined) row = SECTIONS.get(other)?.get(key);
     const [, link] = / \((?:required, )?\[[^\]]*\]\(#([^)]+)\)/.exec(row ?? '') ?? [];
     if (row !== undefined && link !== undefined) [section, key] = [link, ''];
-    else if (SECTIONS.get(section)?.get(key)?.includes(': as in [routes]')) section = 'routes';
+    else if (other !== undefined) section = other;
   }
   return row;
 }

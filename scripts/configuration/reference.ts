@@ -6,6 +6,9 @@ import { SETTINGS } from './settings.ts';
 /** Mappings with no more keys than this stand in the list of what they belong to. */
 const INLINE_KEYS = 3;
 
+/** Sections whose rows others have, too. */
+const REPEATED = ['routes', 'credentials[].assertion'];
+
 interface Row {
   /** From the section's beginning: `timeouts.connect`. */
   readonly key: string;
@@ -41,8 +44,8 @@ export function configurationReference(schema: Schema, head: readonly string[]):
       ...(holdsSettings(inner) ? { section: name } : {}),
     })),
   };
-  const routes = sections.find(({ path }) => path === 'routes')?.rows ?? [];
-  return [...head, ...[topLevel, ...sections].flatMap((section) => pageOf(section, routes))].join('\n');
+  const repeated = sections.filter(({ path }) => REPEATED.includes(path));
+  return [...head, ...[topLevel, ...sections].flatMap((section) => pageOf(section, repeated))].join('\n');
 }
 
 /** A mapping's own, or that of a list's elements; of alternatives the first, since the others are lists of it. */
@@ -102,24 +105,27 @@ function allSaidOf(path: string, keys: Schema): string {
   return JSON.stringify([keys, texts]);
 }
 
-/** @param routes what others have in common with routes is not said again. */
-function pageOf({ path, level, rows }: Section, routes: readonly Row[]): string[] {
-  const common = new Set(
-    path === 'routes' ? [] : rows.filter((row) => routes.some((route) => isAlike(row, route))),
-  );
+/** @param repeated what others have in common with these is not said again. */
+function pageOf({ path, level, rows }: Section, repeated: readonly Section[]): string[] {
+  const shared = repeated
+    .filter((section) => section.path !== path)
+    .map((section) => ({
+      path: section.path,
+      rows: rows.filter((row) => section.rows.some((other) => isAlike(row, other))),
+    }));
+  const common = new Set(shared.flatMap((section) => section.rows));
   return [
     `${'#'.repeat(level)} ${path}`,
     '',
     ...rows.filter((row) => !common.has(row)).map(rowOf),
-    ...(common.size === 0
-      ? []
-      : [
-          `- ${outermost([...common])
-            .map((key) => `\`${key}\``)
-            .join(', ')}: as in [routes](#routes)`,
-        ]),
+    ...shared.filter((section) => section.rows.length > 0).map(sharedRowOf),
     '',
   ];
+}
+
+function sharedRowOf({ path, rows }: Pick<Section, 'path' | 'rows'>): string {
+  const keys = outermost(rows).map((key) => `\`${key}\``);
+  return `- ${keys.join(', ')}: as in [${path}](#${anchorOf(path)})`;
 }
 
 /** Without those inside of another. */

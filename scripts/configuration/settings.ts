@@ -27,14 +27,14 @@ const UPSTREAM_TIMEOUTS: Texts = {
   connect: say('Name resolution, TCP and TLS together.', '5s'),
   response: say("From the request's last byte to the answer's head.", '60s'),
   idle: say(
-    'Time without a byte in either direction while a body or a tunnel is open. An upload that stops for this long is answered 408.',
+    'Time without a byte in either direction while a body or a tunnel is open; for an upload then 408.',
     '5m',
   ),
 };
 
 const CA_FILE = seeing(
   'upstreams.md#which-cas-are-trusted',
-  say('PEM certificates that are trusted instead of the public ones; followed when the file changes.'),
+  say('PEM certificates that are trusted instead of the public ones; followed when changed.'),
 );
 const SERVER_NAME = say("Name for SNI and the certificate, if not the URL's host.");
 
@@ -49,9 +49,9 @@ const UPSTREAM_TLS: Texts = {
 const EGRESS_PROXY: Texts = {
   '': seeing('networks.md#the-egress-proxy', say('An HTTP proxy for outgoing connections (CONNECT).')),
   url: say('http://host:port'),
-  credentialsDir: say('Directory of a mounted Secret with the files username and password.'),
+  credentialsDir: say('Mounted Secret with the files username and password.'),
   noProxy: say(
-    'What is reached without it: names, .suffix for all names below, addresses, or ranges (10.0.0.0/8).',
+    'What is reached without it: names, .suffix for names below, addresses, ranges (10.0.0.0/8).',
     [],
   ),
 };
@@ -59,29 +59,26 @@ const EGRESS_PROXY: Texts = {
 const INJECTION: Texts = {
   header: say('A header.', 'Authorization'),
   scheme: say(
-    'The word before the token. If absent, Bearer for Authorization and none for other headers; an empty one is none.',
+    'The word before the token, empty for none. If absent, Bearer for Authorization, none for other headers.',
   ),
-  placeholder: say('Text that the app sends in the header, and that the token replaces.'),
-  query: say('A query parameter, only for upstreams that take nothing else: servers log URLs.'),
+  placeholder: say("Text in the app's header that the token replaces."),
+  query: say('A query parameter, if nothing else is taken: servers log URLs.'),
 };
 
 const FORWARDING: Texts = {
   credential: say('Name of the credential whose token is sent.', 'default'),
   ...under('inject', {
-    '': seeing(
-      'token-placement.md',
-      say('Where the token goes: one place, or a list. Authorization: Bearer if absent.'),
-    ),
+    '': seeing('token-placement.md', say('Where the token goes. Authorization: Bearer if absent.')),
     ...INJECTION,
   }),
   ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
   existingAuthorization: say(
-    "The app's own Authorization, and what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
+    'What the app sends in Authorization, or where the token goes: replace it, keep it and add no token, or reject the request with 403.',
     'replace',
   ),
   whenTokenUnavailable: say('Without a token a request fails with 503, or passes as it is.', 'fail'),
   retryOn401: say(
-    "After a 401 of the upstream, or gRPC's UNAUTHENTICATED, renew the token and send the request once more. At most five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
+    "After a 401, or gRPC's UNAUTHENTICATED, renew the token and send the request once more. At most five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
     true,
   ),
   ...under('timeouts', UPSTREAM_TIMEOUTS),
@@ -89,103 +86,90 @@ const FORWARDING: Texts = {
   ...under('egressProxy', EGRESS_PROXY),
   protocol: seeing(
     'upstreams.md#which-version-of-http',
-    say('Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without TLS.', 'auto'),
+    say('HTTP to the upstream: h2 is HTTP/2 over TLS, h2c without TLS.', 'auto'),
   ),
 };
 
 const KEY_FILES: Texts = {
-  certificateFile: say("Name of a certificate's file in dir: its thumbprint names the key."),
+  certificateFile: say("Certificate's file in dir: its thumbprint names the key."),
   keyId: say("The key's id (kid). If absent, the JWK's own, else the key's thumbprint."),
-  algorithm: say("Signature algorithm. If absent, the JWK's own, else the usual one of the key's type."),
+  algorithm: say("If absent, the JWK's own, else the usual one of the key's type."),
 };
 
 const CREDENTIAL: Texts = {
-  name: say('Its name: 1 to 63 lower-case letters, digits, dashes. It is a metric label.'),
-  authUrl: say(
-    'Base URL of the provider: the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.',
-  ),
-  realm: say('The realm, beside authUrl; refused beside tokenUrl.', 'dx'),
+  name: say('1 to 63 lower-case letters, digits, dashes: a metric label.'),
+  authUrl: say('Base URL; the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.'),
+  realm: say('For authUrl; refused beside tokenUrl.', 'dx'),
   tokenUrl: seeing(
     'token-requests.md#a-query-in-tokenurl',
-    say('The whole URL of the token endpoint. It may have a query.'),
+    say('URL of the token endpoint, perhaps with a query.'),
   ),
   issuerUrl: seeing(
     'token-requests.md#the-token-endpoint',
-    say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
+    say('Issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
   ),
   allowInsecureTokenUrl: say(
     'Allow http to another host, for issuerUrl too: the client secret travels in clear text.',
     false,
   ),
   dir: say(
-    'Directory of the mounted Secret: the files client_id and client_secret, or what clientAuth needs.',
+    'The mounted Secret: files client_id and client_secret, or what clientAuth needs.',
     '/var/run/secrets/token-sidecar',
   ),
   clientId: say('The client id, in place of the file client_id.'),
   clientAuth: seeing(
     'token-requests.md#client-authentication',
-    say(
-      'How the client proves itself. With jwt_bearer and static the default is none.',
-      'client_secret_basic',
-    ),
+    say('How the client proves itself; none by default with jwt_bearer and static.', 'client_secret_basic'),
   ),
   basicEncoding: say(
-    'With client_secret_basic: form encodes both halves before Base64 (RFC 6749 §2.3.1, Keycloak); raw does not.',
+    'For client_secret_basic: form encodes both halves before Base64 (RFC 6749 §2.3.1, Keycloak).',
     'form',
   ),
   ...under('assertion', {
-    '': seeing('token-requests.md#private_key_jwt', say('Settings of private_key_jwt and kubernetes_jwt.')),
-    keyFile: say("Name of the private key's file in dir, PEM or JWK.", 'private_key'),
+    '': seeing('token-requests.md#private_key_jwt', say('For private_key_jwt and kubernetes_jwt.')),
+    keyFile: say("Private key's file in dir, PEM or JWK.", 'private_key'),
     ...KEY_FILES,
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
-    tokenFile: say("With kubernetes_jwt: name of the service account token's file in dir.", 'token'),
+    tokenFile: say("For kubernetes_jwt: the token's file in dir.", 'token'),
   }),
   grant: seeing('token-requests.md#grants', say('How tokens are granted.', 'client_credentials')),
   ...under('jwtBearer', {
-    '': seeing('token-requests.md#jwt_bearer', say('Settings of the grant jwt_bearer (RFC 7523).')),
+    '': seeing('token-requests.md#jwt_bearer', say('For jwt_bearer (RFC 7523).')),
     kind: say('Whose rules the assertion follows.', 'rfc7523'),
-    keyFile: say(
-      "Name of the private key's file in dir; key.json for google_service_account.",
-      'private_key',
-    ),
+    keyFile: say("Private key's file in dir; key.json for google_service_account.", 'private_key'),
     ...KEY_FILES,
     issuer: say("The assertion's iss; the client id if absent."),
-    subject: say(
-      'In whose name the token is asked for. If absent, the issuer; with google_service_account nobody.',
-    ),
+    subject: say('For whom the token is. If absent, the issuer; with google_service_account nobody.'),
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
     claims: say('Further claims of the assertion, strings.', {}),
-    repositories: say('With github_app: repositories that the token is narrowed to.'),
-    permissions: say('With github_app: permissions that the token is narrowed to.'),
+    repositories: say('For github_app: repositories that the token is narrowed to.'),
+    permissions: say('For github_app: permissions that the token is narrowed to.'),
   }),
   ...under('tokenExchange', {
-    '': seeing('token-requests.md#token_exchange', say('Settings of the grant token_exchange (RFC 8693).')),
-    subjectTokenFrom: say('Which token is exchanged: a mounted one, or the token of each request.', 'file'),
-    subjectTokenFile: say('Name of the file in dir with the token to exchange.', 'subject_token'),
+    '': seeing('token-requests.md#token_exchange', say('For token_exchange (RFC 8693).')),
+    subjectTokenFrom: say('What is exchanged: a mounted token, or that of each request.', 'file'),
+    subjectTokenFile: say('File in dir with the token to exchange.', 'subject_token'),
     subjectTokenType: say('Its type, as a short name or a URI; access_token for tokens of requests.', 'jwt'),
-    actorTokenFile: say("Name of the file in dir with the actor's token."),
-    actorTokenType: say('Its type; jwt if there is an actor token and none is given.'),
+    actorTokenFile: say("File in dir with the actor's token."),
+    actorTokenType: say('Its type; jwt if absent.'),
     requestedTokenType: say('The type of token to ask for.'),
   }),
   ...under('static', {
-    '': seeing(
-      'token-requests.md#static',
-      say('Settings of the grant static: a token or API key that is mounted.'),
-    ),
-    tokenFile: say('Name of its file in dir.', 'token'),
+    '': seeing('token-requests.md#static', say('A mounted token or API key.')),
+    tokenFile: say('Its file in dir.', 'token'),
   }),
   required: say(
-    'The pod is ready once every required credential has its token. With false, only the routes that use it answer 503, and check only warns. The alerts that page, and TokenSidecarTokenUnavailable, leave it out.',
+    'Whether the pod is ready only with its token. If not, only its routes answer 503, check only warns, and alerts that page, and TokenSidecarTokenUnavailable, leave it out.',
     true,
   ),
   ...under('output', {
     '': seeing(
       'token-placement.md#tokens-for-what-cannot-be-proxied',
-      say('Hand the token out: as a file, at an endpoint on loopback, or both.'),
+      say('Hand the token out, in a file or at an endpoint on loopback.'),
     ),
-    file: say('Path of a file that holds the token, whole, while there is one.'),
-    mode: say('Permission bits of the file, in octal; 0640 if absent.'),
-    group: say("Number of the file's group; the process's own if absent."),
+    file: say('File that holds the token while there is one.'),
+    mode: say('Its permission bits, in octal; 0640 if absent.'),
+    group: say("Its group; the process's own if absent."),
     endpoint: say('Give the token to callers on loopback: see tokenEndpoint.', false),
   }),
   tokenType: seeing(
@@ -194,10 +178,7 @@ const CREDENTIAL: Texts = {
   ),
   scope: say('Scopes to ask for, separated by spaces.'),
   audience: say('Audience to ask for.'),
-  parameters: say(
-    'Further parameters of the grant, such as resource; a list is sent as a repeated parameter.',
-    {},
-  ),
+  parameters: say('Further parameters of the grant, such as resource; a list is sent as repeated ones.', {}),
   ...under('tls', {
     '': say('How TLS to the provider is verified.'),
     caFile: CA_FILE,
@@ -208,7 +189,7 @@ const CREDENTIAL: Texts = {
     '': say('How long getting a token may take.'),
     request: say('One request to the token endpoint, from connecting to the last byte.', '10s'),
     wait: say(
-      'How long a request waits without a token, if a grant is in flight or due within a second. Otherwise the answer is 503 token_unavailable at once.',
+      'How long a request waits for a grant that is in flight or due within a second. Otherwise it gets 503 token_unavailable at once.',
       '10s',
     ),
   }),
@@ -216,15 +197,15 @@ const CREDENTIAL: Texts = {
     '': say('When the token is renewed.'),
     at: say('Renew after this part of its life.', 0.75),
     jitter: say(
-      'Renew earlier by up to this part of its life, at random. After an unscheduled grant, at a random moment of the last three quarters of the wait.',
+      'Renew earlier by up to this part of its life, at random; after an unscheduled grant, at random within the last three quarters of the wait.',
       0.1,
     ),
-    startupJitter: say('Wait up to this long before asking for the first one, at random.', '50ms'),
-    minInterval: say('The shortest time between two grants; less than 250ms counts as 250ms.', '1s'),
+    startupJitter: say('Wait up to this long before the first grant, at random.', '50ms'),
+    minInterval: say('Shortest time between two grants; less than 250ms counts as 250ms.', '1s'),
     recovery: seeing(
       '../capacity.md#the-way-back',
       say(
-        'Without a token, the provider is asked at least this often. Rejections (30 s, growing to 10 min) and Retry-After have times of their own. Large fleets raise it.',
+        'Without a token, the provider is asked at least this often, save after rejections (30 s, growing to 10 min) and Retry-After. Large fleets raise it.',
         '30s',
       ),
     ),
@@ -237,10 +218,10 @@ const CREDENTIAL: Texts = {
 };
 
 const LISTED_HOST: Texts = {
-  host: say('A name, or "*.suffix", in quotes, for every name below it. The more specific one comes first.'),
-  port: say('Only this port; the well-known ones, 80 and 443, if absent.'),
+  host: say('A name, or "*.suffix", in quotes, for names below it. The more specific one comes first.'),
+  port: say('Only this port; 80 and 443 if absent.'),
   allowClearText: say(
-    'Let http requests leave in clear text, with the token and a warning at start. Otherwise they leave over TLS, to 443 in place of port 80. Loopback is always allowed.',
+    'Let http requests leave in clear text, with the token. Otherwise they leave over TLS, to 443 in place of port 80. Loopback is always allowed.',
   ),
   upgradeToTls: say('The opposite of allowClearText, and its older name.'),
   ...FORWARDING,
@@ -251,38 +232,33 @@ export const SETTINGS: Texts = {
     'Where the app sends its requests. Beyond loopback whoever reaches it uses the token.',
     '127.0.0.1:15080',
   ),
-  admin: seeing('admin-listener.md', say('The listener for probes, metrics and the status page.')),
+  admin: seeing('admin-listener.md', say('Listener for probes, metrics and the status page.')),
   'admin.listen': say('Its address; [::] stands for every address, of IPv4 too.', '[::]:15081'),
-  'admin.hosts': say(
-    "Public names, such as an Ingress's, by which browsers may come for the status page.",
-    [],
-  ),
+  'admin.hosts': say("Public names of the status page for browsers, such as an Ingress's.", []),
   logLevel: say('The lowest severity that is logged.', 'info'),
-  credentials: say('Clients, each with tokens of its own; if absent, one from the environment variables.'),
+  credentials: say('Clients with tokens; if absent, one from variables.'),
   ...Object.fromEntries(Object.entries(CREDENTIAL).map(([path, text]) => [`credentials[].${path}`, text])),
   routes: say(
-    'Where requests go: the first match wins. If absent, one from the environment variables. A route that an earlier one covers is refused at start.',
+    'Where requests go: the first match wins, and a route that an earlier one covers is refused. If absent, one from variables.',
   ),
   'routes[].name': say('Its name, by the same rules as that of a credential.'),
   'routes[].match': say('Which requests; all of them if absent.'),
-  'routes[].match.host': say(
-    'Host of the request, without port, in any case; a dot at its end counts. Any if absent.',
-  ),
+  'routes[].match.host': say('Host, without port, in any case; a dot at its end counts. Any if absent.'),
   'routes[].match.pathPrefix': say(
-    'Beginning of the path, by whole segments, as in a Kubernetes Ingress of type Prefix: /a matches /a and /a/x, not /ab.',
+    'Beginning of the path, by whole segments: /a matches /a and /a/x, not /ab.',
     '/',
   ),
   'routes[].upstream': seeing(
     'upstreams.md',
     say(
-      'Where they go, with an optional base path. Required, except for the route default if a variable gives it.',
+      'Where they go, with an optional base path. Required, unless a variable gives it to the route default.',
     ),
   ),
   'routes[].stripPrefix': say('Remove the prefix before the base path is added.', false),
   ...Object.fromEntries(Object.entries(FORWARDING).map(([path, text]) => [`routes[].${path}`, text])),
   forwardProxy: seeing(
     'interception.md#the-forward-proxy',
-    say('For apps that set HTTP_PROXY; without it such requests are refused.'),
+    say('For apps with HTTP_PROXY, which are refused without it.'),
   ),
   'forwardProxy.allow': say('Hosts that get the token, the first match first.'),
   ...Object.fromEntries(
@@ -295,21 +271,21 @@ export const SETTINGS: Texts = {
   'forwardProxy.connect': seeing(
     'interception.md',
     say(
-      'CONNECT to a listed host: deny it; tunnel it without a token; or intercept it, so that its TLS ends here and the token goes in.',
+      'CONNECT to a listed host: deny it, tunnel it without a token, or intercept its TLS to add the token.',
       'deny',
     ),
   ),
   capture: seeing(
     'interception.md#without-a-proxy-the-mode-hosts',
-    say('Hosts whose names lead to listeners of the sidecar, by the hosts file of the pod.'),
+    say("Hosts that the pod's hosts file leads to the sidecar."),
   ),
   'capture.hosts': say('Each host once, at most 100.'),
   ...Object.fromEntries(
     Object.entries({
       host: say('An exact name.'),
       address: say('Address of loopback where the sidecar listens in its place.'),
-      ports: say('Ports where TLS is expected; 443 if neither these nor clearPorts are given.'),
-      clearPorts: say('Ports for HTTP in clear text; 80 if neither these nor ports are given.'),
+      ports: say('Ports for TLS; 443 without any ports and clearPorts.'),
+      clearPorts: say('Ports for clear text; 80 without any ports and clearPorts.'),
       allowClearText: say('Let what came in clear text leave in clear text, with the token.', false),
       ...FORWARDING,
     }).map(([path, text]) => [`capture.hosts[].${path}`, text]),
@@ -323,49 +299,40 @@ export const SETTINGS: Texts = {
   ...Object.fromEntries(
     Object.entries(LISTED_HOST).map(([path, text]) => [`redirect.hosts[].${path}`, text]),
   ),
-  gateway: seeing(
-    'gateway.md',
-    say('For the command gateway: how callers from other pods come in, and which may use which route.'),
-  ),
+  gateway: seeing('gateway.md', say('For the command gateway: which callers may use which route.')),
   'gateway.listen': say(
     'Where it listens for TLS; [::] stands for every address, of IPv4 too.',
     '[::]:15443',
   ),
   'gateway.tls': say('What the gateway shows its callers.'),
   'gateway.tls.certFile': say(
-    'PEM certificate with its chain; read again when it changes. If the new pair cannot be used, the last good one stays.',
+    'PEM certificate with its chain, followed when changed. The last good pair stays in use.',
   ),
   'gateway.tls.keyFile': say('PEM private key of it, in the same directory.'),
   'gateway.clientCaFile': say(
-    'PEM authorities whose client certificates prove callers; read again when the file changes.',
+    'PEM authorities whose client certificates prove callers; followed when changed.',
   ),
   'gateway.serviceAccountTokens': say(
-    'Callers may prove themselves by projected service account tokens, which are verified with the Kubernetes API.',
+    'Projected service account tokens prove callers, too, by the Kubernetes API.',
   ),
   'gateway.serviceAccountTokens.audience': say(
     'The one audience that these tokens have.',
     'token-sidecar-gateway',
   ),
-  'gateway.callers': say(
-    'Who may use which routes: the first match decides, and a caller without a match is refused.',
-    [],
-  ),
-  'gateway.callers[].name': say('The name of the entry. It is a metric label.'),
+  'gateway.callers': say('Who may use which routes: the first match decides, and no match is refused.', []),
+  'gateway.callers[].name': say('A metric label.'),
   'gateway.callers[].match': say('Which callers it is for; exactly one of these.'),
   'gateway.callers[].match.serviceAccount': say(
-    'namespace/name of the service account whose token the caller shows; namespace/* for all of the namespace.',
+    "namespace/name of the caller's service account; namespace/* for all.",
   ),
   'gateway.callers[].match.spiffe': say(
     'The SPIFFE id of the certificate, its one URI; with /* at the end, all ids below.',
   ),
   'gateway.callers[].match.certificate': say(
-    'A DNS name, in any case, of a certificate without SPIFFE id; of one without DNS names, its one common name as it is.',
+    'A DNS name, in any case, of a certificate without SPIFFE id; without DNS names, its one common name as it is.',
   ),
-  'gateway.callers[].allowedRoutes': say('Names of routes that these callers may use.', []),
-  'gateway.callers[].allowedCredentials': say(
-    'Names of credentials: every route that uses one of them is allowed.',
-    [],
-  ),
+  'gateway.callers[].allowedRoutes': say('Names of routes that they may use.', []),
+  'gateway.callers[].allowedCredentials': say('Names of credentials whose routes they may use.', []),
   'gateway.callers[].limits': say('Bounds on each caller that matches.'),
   'gateway.callers[].limits.inFlight': say(
     'Requests at once; beyond it 429. A quarter of limits.inFlight if absent.',
@@ -373,14 +340,12 @@ export const SETTINGS: Texts = {
   'gateway.callers[].limits.requestsPerSecond': say(
     'Requests in a second; beyond it 429. No limit if absent.',
   ),
-  'gateway.callers[].limits.burst': say(
-    'Requests that may come at once after a quiet time; requestsPerSecond if absent.',
-  ),
+  'gateway.callers[].limits.burst': say('Requests at once after a quiet time; requestsPerSecond if absent.'),
   'gateway.callers[].limits.connections': say(
     "Connections; beyond it 429. If absent, a quarter of limits.connections, or of what the process's descriptors and memory allow.",
   ),
   'gateway.drainDelay': say(
-    'How long it accepts new connections after SIGTERM; part of shutdown.drainTimeout.',
+    'For how long after SIGTERM it accepts connections, within shutdown.drainTimeout.',
     '5s',
   ),
   interception: seeing(
@@ -393,39 +358,30 @@ export const SETTINGS: Texts = {
   ),
   tokenEndpoint: seeing(
     'token-placement.md#an-endpoint-on-loopback',
-    say('Where programs of the pod ask for tokens; needs output.endpoint on a credential.'),
+    say('Where programs of the pod ask for tokens of credentials with output.endpoint.'),
   ),
   'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
   crossSiteRequests: seeing(
     'http.md#cross-site-requests',
-    say('Whether to serve requests that the page of another site makes a browser send.', 'allow'),
+    say("Whether to serve what another site's page makes a browser send.", 'allow'),
   ),
-  accessLog: seeing(
-    'requests.md#access-log',
-    say('Which requests leave a line in the log when they end.', 'off'),
-  ),
-  accessLogSample: say(
-    'With accessLog: all, the share of requests without an error that leave a line, from 0 to 1.',
-    1,
-  ),
+  accessLog: seeing('requests.md#access-log', say('Which requests are logged.', 'off')),
+  accessLogSample: say('With accessLog: all, the share of requests without an error that are logged.', 1),
   limits: say('Bounds on requests and connections of the app.'),
   'limits.header': say("Bytes of a request's head; beyond it 431.", '64Ki'),
   'limits.headerCount': say('Header fields of a request; beyond it 431.', 200),
   'limits.target': say('Bytes of the target; beyond it 414.', '16Ki'),
   'limits.requestBody': say('Bytes of a body; beyond it 413. No limit if absent.'),
-  'limits.replay': say(
-    'Bytes of a body that are kept so that its request can be sent again; larger ones are sent once.',
-    '64Ki',
-  ),
+  'limits.replay': say('Bytes of a body that are kept to send it again; larger ones are sent once.', '64Ki'),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
     "Connections of the app; beyond it 503 overloaded. By default, and at most, half of the process's descriptors above 384.",
   ),
   'limits.headerTimeout': say(
-    'Time in which a head has to arrive; else 400. Over HTTP/2, for every frame but DATA; else the connection takes no further requests.',
+    'Time for a head to arrive; else 400. Over HTTP/2, for each frame but DATA; else the connection takes no further requests.',
     '30s',
   ),
-  'limits.keepAliveTimeout': say('Time after which an idle connection of the app is closed.', '10m'),
+  'limits.keepAliveTimeout': say('When an idle connection of the app is closed.', '10m'),
   'limits.http2': seeing(
     'http.md#what-one-connection-may-hold',
     say('Bounds on each HTTP/2 connection of the app.'),
@@ -436,11 +392,11 @@ export const SETTINGS: Texts = {
     '64Ki',
   ),
   'limits.http2.connectionWindow': say(
-    'The same for all request bodies together; streams × streamWindow if absent. A smaller one saves memory, but uploads to a slow upstream then hold up others.',
+    'The same for all bodies together; streams × streamWindow if absent. With less, uploads to a slow upstream hold up others.',
   ),
   shutdown: seeing('reloading.md#shutdown', say('How the sidecar shuts down.')),
   'shutdown.drainTimeout': say(
-    "The longest time from SIGTERM to the end; keep it below the pod's grace period.",
+    "Longest time from SIGTERM to the end; keep it below the pod's grace period.",
     '25s',
   ),
 };

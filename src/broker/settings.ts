@@ -43,7 +43,7 @@ export const BROKER_SETTINGS = {
   'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
   'tls-cert-file': {
     argument: 'PATH',
-    description: 'Serving certificate in PEM, with its chain; followed',
+    description: 'Serving certificate in PEM, with its chain; followed when changed',
   },
   'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
   audience: {

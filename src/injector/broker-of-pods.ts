@@ -17,7 +17,7 @@ export const BROKER_OF_PODS_SETTINGS = {
   },
   'broker-ca-file': {
     argument: 'PATH',
-    description: 'CAs in PEM of its certificate, for these pods; followed',
+    description: 'CAs in PEM of its certificate, for these pods; followed when changed',
     default: 'the public CAs',
   },
   'broker-ca-config-map': {

@@ -13,13 +13,13 @@ export const INJECTOR_SETTINGS = {
   'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
   'tls-cert-file': {
     argument: 'PATH',
-    description: 'Serving certificate in PEM, with its chain; followed',
+    description: 'Serving certificate in PEM, with its chain; followed when changed',
   },
   'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
   'client-ca-file': {
     argument: 'PATH',
     description:
-      'CAs in PEM, followed: only API servers with a client certificate of one may call the webhooks',
+      'CAs in PEM: only API servers with a client certificate of one may call the webhooks; followed when changed',
   },
   'client-names': {
     argument: 'NAMES',
