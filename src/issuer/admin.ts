@@ -1,5 +1,6 @@
 import { type AdminEndpoint, json } from '../admin/admin-server.ts';
 import { probes } from '../admin/probes.ts';
+import { DPOP_ALGORITHMS } from './dpop-proof.ts';
 import type { Issuer } from './issuer.ts';
 
 /**
@@ -39,7 +40,7 @@ export function issuerAdminEndpoints(
   }
 }
 
-/** RFC 8414 §2 and OpenID Connect Discovery §3. */
+/** RFC 8414 §2, OpenID Connect Discovery §3 and RFC 9449 §5.1. */
 function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Record<string, unknown> {
   return {
     issuer,
@@ -47,6 +48,7 @@ function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Re
     jwks_uri: jwksUri,
     grant_types_supported: ['client_credentials'],
     token_endpoint_auth_methods_supported: ['client_secret_basic'],
+    dpop_signing_alg_values_supported: DPOP_ALGORITHMS,
     // Required, although there is neither an authorization endpoint nor an ID token.
     response_types_supported: [],
     subject_types_supported: ['public'],

@@ -33,6 +33,7 @@ const FIELDS = [
   'scopes',
   'audience',
   'tokenLifetime',
+  'dpopBoundAccessTokens',
 ] as const;
 
 /** @param key for messages. */
@@ -105,6 +106,12 @@ function readEntry(entry: unknown, key: string, problems: Problem[]): Client | u
     problems.push({ key: keyOf(field), expected: 'a string; quote what looks like something else' });
     return undefined;
   };
+  const truth = (field: ClientField): string | undefined => {
+    const value = entry[field];
+    if (value === undefined || typeof value === 'boolean') return value?.toString();
+    problems.push({ key: keyOf(field), expected: 'true or false' });
+    return undefined;
+  };
   const texts = (field: ClientField): readonly string[] | undefined => {
     const value = entry[field];
     if (value === undefined) return undefined;
@@ -121,6 +128,7 @@ function readEntry(entry: unknown, key: string, problems: Problem[]): Client | u
     scopes: texts('scopes'),
     audience: texts('audience'),
     tokenLifetime: text('tokenLifetime'),
+    dpopBoundAccessTokens: truth('dpopBoundAccessTokens'),
   };
   // A field of the wrong type would be reported as missing, too.
   return problems.length > before ? undefined : defineClient(definition, keyOf, problems);
@@ -175,6 +183,7 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
   scopes: 'scope',
   audience: 'audience',
   tokenLifetime: 'token_lifetime',
+  dpopBoundAccessTokens: 'dpop_bound_access_tokens',
 };
 
 /** The directory may change meanwhile. */
@@ -255,6 +264,7 @@ async function readClient(
       scopes: words(text('scopes')),
       audience: words(text('audience')),
       tokenLifetime: text('tokenLifetime'),
+      dpopBoundAccessTokens: text('dpopBoundAccessTokens'),
     },
     (field) => join(directory, FILE_OF[field]),
     problems,

@@ -14,6 +14,8 @@ export interface Client {
   readonly audience: readonly string[];
   /** Whole seconds; the service's default if absent. */
   readonly tokenLifetimeSeconds?: number;
+  /** Its requests need a proof (RFC 9449 §5.2). */
+  readonly dpopBoundAccessTokens?: true;
 }
 
 /** Comparing digests takes the same time for all lengths. */
@@ -33,6 +35,8 @@ interface ClientDefinition {
   readonly audience?: readonly string[] | undefined;
   /** A duration such as `60s`. */
   readonly tokenLifetime?: string | undefined;
+  /** `true` or `false` */
+  readonly dpopBoundAccessTokens?: string | undefined;
 }
 
 export type ClientField = keyof ClientDefinition;
@@ -89,6 +93,10 @@ export function defineClient(
       expected: tokenLifetime.expected,
     });
   }
+  const bound = definition.dpopBoundAccessTokens;
+  if (bound !== undefined && bound !== 'true' && bound !== 'false') {
+    problems.push({ key: keyOf('dpopBoundAccessTokens'), value: bound, expected: 'true or false' });
+  }
   if (problems.length > before || clientId === undefined) return undefined;
   return {
     clientId,
@@ -96,6 +104,7 @@ export function defineClient(
     scopes: [...new Set(scopes)],
     audience: [...new Set(audience)],
     ...(tokenLifetimeSeconds === undefined ? {} : { tokenLifetimeSeconds }),
+    ...(bound === 'true' ? { dpopBoundAccessTokens: true } : {}),
   };
 }
 

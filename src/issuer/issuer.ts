@@ -5,6 +5,7 @@ import { formatAddress, type ListenAddress, reachableAddress } from '../platform
 import type { Clock } from '../platform/time/clock.ts';
 import { createCallerVerification } from './caller-verification.ts';
 import type { ClientStore } from './clients.ts';
+import { createDpopVerification } from './dpop.ts';
 import type { KeyRing } from './keys.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { createDerivationQueue, deriveScrypt, type ScryptDerivation } from './secret-hashing.ts';
@@ -21,6 +22,8 @@ interface IssuerOptions {
   readonly keys: KeyRing;
   /** For clients without their own. */
   readonly tokenLifetimeSeconds: number;
+  /** In DPoP proofs. Not by default. */
+  readonly demandsNonces?: boolean;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -62,6 +65,13 @@ export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
         realm,
         issuer,
         authenticate: createCallerVerification(options.clients, queue, { clock, log }),
+        verifyDpop: createDpopVerification({
+          tokenUrl: tokenUrlOf(issuer),
+          demandsNonces: options.demandsNonces ?? false,
+          keys,
+          metrics,
+          clock,
+        }),
         keys,
         tokenLifetimeSeconds: options.tokenLifetimeSeconds,
         maxBodyBytes: limits.bodyBytes,

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
+import { PROOF_FAULTS, type ProofFault } from './dpop-proof.ts';
 import type { RefusalCode } from './refusal.ts';
 
 type TokenResult =
@@ -17,6 +18,7 @@ export interface IssuerMetrics {
   requested(result: TokenResult, durationSeconds: number): void;
   reloaded(source: ReloadSource, result: 'success' | 'failure'): void;
   connectionDropped(reason: DropReason): void;
+  proofRefused(reason: ProofFault['reason']): void;
   clients(count: number): void;
 }
 
@@ -45,6 +47,12 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     labelNames: ['reason'],
     registers: [registry],
   });
+  const proofs = new Counter({
+    name: 'token_sidecar_issuer_dpop_proofs_refused_total',
+    help: 'DPoP proofs that were refused, and demanded ones that were missing, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  });
   const reloads = new Counter({
     name: 'token_sidecar_issuer_reload_total',
     help: 'Changes of the registered clients, of the signing key and of the published keys, by whether they could be used.',
@@ -59,6 +67,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
   // So that the first event shows as an increase.
   tokens.inc({ result: 'issued' }, 0);
   for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
+  for (const reason of PROOF_FAULTS) proofs.inc({ reason }, 0);
   return {
     requested(result, durationSeconds) {
       tokens.inc({ result });
@@ -66,6 +75,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     },
     reloaded: (source, result) => reloads.inc({ source, result }),
     connectionDropped: (reason) => dropped.inc({ reason }),
+    proofRefused: (reason) => proofs.inc({ reason }),
     clients: (count) => clients.set(count),
   };
 }

@@ -74,6 +74,7 @@ async function serve(
       clients: clients.store,
       keys: key.keys,
       tokenLifetimeSeconds: config.tokenLifetimeSeconds,
+      demandsNonces: config.demandsNonces,
       metrics,
       clock,
       log,

@@ -52,6 +52,11 @@ export const ISSUER_SETTINGS = {
     description: 'Lifetime of the tokens of clients without their own',
     default: '300s',
   },
+  'dpop-nonces': {
+    argument: 'BOOLEAN',
+    description: 'Demand a nonce in DPoP proofs',
+    default: 'false',
+  },
   'drain-timeout': {
     argument: 'DURATION',
     description: 'How long requests in flight may take when it is stopped',
@@ -72,6 +77,7 @@ export interface IssuerConfig {
   readonly publishedKeysDirectory?: GivenPath;
   readonly signingAlgorithm: SigningAlgorithm;
   readonly tokenLifetimeSeconds: number;
+  readonly demandsNonces: boolean;
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
 }
@@ -113,6 +119,7 @@ export function readIssuerConfig(
       : { publishedKeysDirectory: { path: published.text, key: published.key } }),
     signingAlgorithm: readValue(given['signing-alg'], oneOf(SIGNING_ALGORITHMS), problems) ?? 'ES256',
     tokenLifetimeSeconds: readValue(given['token-lifetime'], tokenLifetime, problems) ?? 300,
+    demandsNonces: readValue(given['dpop-nonces'], oneOf(['true', 'false']), problems) === 'true',
     drainTimeoutMs: readValue(given['drain-timeout'], formats.duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
   };

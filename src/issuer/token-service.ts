@@ -6,6 +6,7 @@ import type { Logger } from '../platform/log/logger.ts';
 import type { Clock } from '../platform/time/clock.ts';
 import type { CallerVerification } from './caller-verification.ts';
 import { type Client, isScopeToken } from './clients.ts';
+import type { DpopVerification, ProvenKey } from './dpop.ts';
 import type { KeyRing, SigningKey } from './keys.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { describeRefusal, Refusal, type TokenAnswer } from './refusal.ts';
@@ -25,6 +26,7 @@ interface TokenServiceOptions {
   /** The `iss` claim, and the default `aud`. */
   readonly issuer: string;
   readonly authenticate: CallerVerification;
+  readonly verifyDpop: DpopVerification;
   readonly keys: KeyRing;
   readonly tokenLifetimeSeconds: number;
   readonly maxBodyBytes: number;
@@ -91,17 +93,24 @@ async function judge(message: TokenMessage, options: TokenServiceOptions): Promi
   });
   if (grant instanceof Refusal) return refused(grant, options, named);
 
+  const proven = await options.verifyDpop(valuesOf(message, 'dpop'), client);
+  if (proven instanceof Refusal) return refused(proven, options, named);
+
   const key = options.keys.keyFor(grant.lifetimeSeconds);
   const facts = {
     issuer: options.issuer,
     issuedAtMs: options.clock.now().wallMs,
     tokenId: options.tokenId(),
   };
-  const token = await signAccessToken(accessTokenClaims(grant, facts), key);
+  const token = await signAccessToken(accessTokenClaims(grant, facts, proven), key);
   return {
     result: 'issued',
     client: client.clientId,
-    answer: { status: 200, headers: {}, body: JSON.stringify(issuedToken(token, grant)) },
+    answer: {
+      status: 200,
+      headers: proven?.nextNonce === undefined ? {} : { 'DPoP-Nonce': proven.nextNonce },
+      body: JSON.stringify(issuedToken(token, grant, proven === undefined ? 'Bearer' : 'DPoP')),
+    },
   };
 }
 
@@ -221,6 +230,9 @@ function readGrantRequest(parameters: ReadonlyMap<string, string>, clientId: str
   };
 }
 
+/** `DPoP` for one with `cnf` (RFC 9449 §5). */
+type TokenType = 'Bearer' | 'DPoP';
+
 /** The 200 answer always has all six members. */
 interface IssuedToken {
   readonly access_token: string;
@@ -228,7 +240,7 @@ interface IssuedToken {
   readonly expires_in: number;
   /** No refresh token (RFC 6749 §4.4.3). */
   readonly refresh_expires_in: 0;
-  readonly token_type: 'Bearer';
+  readonly token_type: TokenType;
   /** No token is revoked by its time of issue. */
   readonly 'not-before-policy': 0;
   readonly scope: string;
@@ -243,7 +255,11 @@ interface TokenFacts {
 }
 
 /** RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself. */
-function accessTokenClaims(grant: TokenClaims, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
+function accessTokenClaims(
+  grant: TokenClaims,
+  { issuer, issuedAtMs, tokenId }: TokenFacts,
+  proven: ProvenKey | undefined,
+): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
   return {
     iss: issuer,
@@ -255,6 +271,7 @@ function accessTokenClaims(grant: TokenClaims, { issuer, issuedAtMs, tokenId }: 
     exp: issuedAt + grant.lifetimeSeconds,
     jti: tokenId,
     scope: grant.scopes.join(' '),
+    ...(proven === undefined ? {} : { cnf: { jkt: proven.thumbprint } }),
   };
 }
 
@@ -265,12 +282,12 @@ async function signAccessToken(claims: JWTPayload, key: SigningKey): Promise<str
     .sign(key.privateKey);
 }
 
-function issuedToken(accessToken: string, grant: TokenClaims): IssuedToken {
+function issuedToken(accessToken: string, grant: TokenClaims, tokenType: TokenType): IssuedToken {
   return {
     access_token: accessToken,
     expires_in: grant.lifetimeSeconds,
     refresh_expires_in: 0,
-    token_type: 'Bearer',
+    token_type: tokenType,
     'not-before-policy': 0,
     scope: grant.scopes.join(' '),
   };

@@ -46,6 +46,11 @@ describe('a definition', () => {
       { ...SHOP, tokenLifetime: '1500ms' },
       { key: 'of.tokenLifetime', value: '1500ms' },
     ],
+    [
+      'neither true nor false',
+      { ...SHOP, dpopBoundAccessTokens: 'yes' },
+      { key: 'of.dpopBoundAccessTokens', value: 'yes', expected: 'true or false' },
+    ],
   ])('with %s is told so, and of nothing else', (_, definition, problem) => {
     expect(problemsOf(definition)).toEqual([{ expected: expect.stringMatching(/./), ...problem }]);
   });
@@ -57,6 +62,15 @@ describe('a definition', () => {
     expect(kinds({ clientSecret: 'x', secondSecretHash: h1 })).toEqual(['sha256', 'scrypt']);
     expect(kinds({ secretHash: h1, secondClientSecret: 'y' })).toEqual(['scrypt', 'sha256']);
     expect(kinds({ secretHash: h1, secondSecretHash: h2 })).toEqual(['scrypt', 'scrypt']);
+  });
+
+  it.each([
+    ['dpopBoundAccessTokens: true', true],
+    ['dpopBoundAccessTokens: false', undefined],
+    ['', undefined],
+  ])('with %j demands a proof: %s', (field, demands) => {
+    const set = parseClients(`clients: [{ clientId: a, clientSecret: x, ${field} }]`);
+    expect(set.find('a')?.dpopBoundAccessTokens).toBe(demands);
   });
 
   it('names each scope and audience once', () => {
@@ -147,6 +161,10 @@ describe('a file of clients', () => {
       { key: 'clients[0].audience', expected: 'a list of strings' },
     ],
     [
+      'clients: [{clientId: a, clientSecret: x, dpopBoundAccessTokens: "true"}]',
+      { key: 'clients[0].dpopBoundAccessTokens', expected: 'true or false' },
+    ],
+    [
       'clients: []\nclient: 1',
       {
         key: 'client',
@@ -198,6 +216,8 @@ it.each<[RefusalCode, number]>([
   ['unsupported_grant_type', 400],
   ['invalid_scope', 400],
   ['invalid_target', 400],
+  ['invalid_dpop_proof', 400],
+  ['use_dpop_nonce', 400],
   ['invalid_client', 401],
   ['too_many_requests', 429],
   ['temporarily_unavailable', 503],

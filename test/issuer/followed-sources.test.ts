@@ -27,7 +27,13 @@ async function setUp() {
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const { log, lines } = captureLog();
   const clock = new ManualClock();
-  const metrics = { requested: vi.fn(), reloaded: vi.fn(), connectionDropped: vi.fn(), clients: vi.fn() };
+  const metrics = {
+    requested: vi.fn(),
+    reloaded: vi.fn(),
+    connectionDropped: vi.fn(),
+    proofRefused: vi.fn(),
+    clients: vi.fn(),
+  };
   /** Whatever the system says of files and when: everything is looked at each minute. */
   const watch = vi.fn(() => {
     throw Object.assign(new Error('no watches'), { code: 'ENOSPC' });
@@ -252,6 +258,7 @@ describe('a directory of clients', () => {
       scope: ' read\n write ',
       audience: 'a b',
       token_lifetime: '9s',
+      dpop_bound_access_tokens: 'true',
       other: 'x',
     });
     await client(root, '.hidden', {});
@@ -262,6 +269,7 @@ describe('a directory of clients', () => {
       scopes: ['read', 'write'],
       audience: ['a', 'b'],
       tokenLifetimeSeconds: 9,
+      dpopBoundAccessTokens: true,
     });
     expect(directories).toEqual([root, join(root, 'shop')]);
   });

@@ -15,6 +15,7 @@ it('an unexpected error is answered with 500, logged, and counted', async () => 
     realm: 'dx',
     issuer: 'https://sso.example.com/realms/dx',
     authenticate: () => Promise.reject(new Error('a bug')),
+    verifyDpop: async () => undefined,
     keys: createKeyRing(await generateSigningKey('EdDSA'), clock),
     tokenLifetimeSeconds: 300,
     maxBodyBytes: 1024,

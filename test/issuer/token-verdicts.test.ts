@@ -31,6 +31,7 @@ function start(refusal?: Refusal, ms = 0) {
       await clock.advance(ms);
       return { client: refusal ?? (SHOP as never), named: 'shop' };
     },
+    verifyDpop: async () => undefined,
     keys: createKeyRing(key, clock),
     tokenLifetimeSeconds: 300,
     maxBodyBytes: 1024,

@@ -79,6 +79,7 @@ describe('discovery', () => {
       jwks_uri: `http://${admin}/realms/dx/protocol/openid-connect/certs`,
       grant_types_supported: ['client_credentials'],
       token_endpoint_auth_methods_supported: ['client_secret_basic'],
+      dpop_signing_alg_values_supported: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256', 'PS256'],
       response_types_supported: [],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['ES256'],
