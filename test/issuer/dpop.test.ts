@@ -1,6 +1,7 @@
 /** Tokens bound to a key (RFC 9449), over sockets. Each proof is made by a library of others. */
 
 import { request } from 'node:http';
+import fc from 'fast-check';
 import {
   base64url,
   createLocalJWKSet,
@@ -12,9 +13,11 @@ import {
   SignJWT,
 } from 'jose';
 import * as oauth from 'oauth4webapi';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { issuerAdminEndpoints } from '../../src/issuer/admin.ts';
+import { ProofFault, readProof } from '../../src/issuer/dpop-proof.ts';
 import { createKeyRing, generateSigningKey } from '../../src/issuer/keys.ts';
+import { UsedProofs } from '../../src/issuer/used-proofs.ts';
 import { askForToken, basic, FORM, runIssuer, SHOP } from '../integration/issuer/running-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -159,7 +162,7 @@ describe('refused is', () => {
     ['the method in lower case', 'method', { claims: { htm: 'post' } }],
     ['another URL', 'url', (url) => proofOf(`${url}2`)],
     ['an old proof', 'time', { claims: { iat: now - 65 } }],
-    ['a proof of the future', 'time', { claims: { iat: now + 60 } }],
+    ['a proof of the future', 'time', { claims: { iat: now + 600 } }],
     ["another key's proof", 'signature', { key: wrong.privateKey }],
     [
       'a changed claim',
@@ -350,6 +353,41 @@ describe('where nonces are demanded', () => {
     }
     expect(lines.join('')).not.toContain(nonce);
   });
+});
+
+it('whatever JSON a proof consists of, it is refused as one', async () => {
+  const names = ['typ', 'alg', 'jwk', 'crit', 'b64', 'htm', 'htu', 'jti', 'iat', 'exp', 'nbf', 'nonce'];
+  const change = fc.record({ name: fc.constantFrom(...names), value: fc.jsonValue() });
+  const right = { typ: 'dpop+jwt', alg: 'ES256', jwk: publicJwk };
+  await fc.assert(
+    fc.asyncProperty(change, fc.boolean(), fc.string(), async ({ name, value }, isHeader, signature) => {
+      const parts = [
+        { ...right, ...(isHeader ? { [name]: value } : {}) },
+        { ...(isHeader ? {} : { [name]: value }) },
+      ];
+      const input = parts.map((part) => base64url.encode(JSON.stringify(part))).join('.');
+      const bytes = await crypto.subtle.sign(
+        { name: 'ECDSA', hash: 'SHA-256' },
+        keys.privateKey,
+        Buffer.from(input),
+      );
+      const signed = `${input}.${base64url.encode(new Uint8Array(bytes))}`;
+      const facts = { tokenUrl: 'https://sso.example.com/token', nowMs: Date.now() };
+      for (const text of [signed, `${input}.${signature}`, signature, JSON.stringify(value)]) {
+        expect(await readProof(text, facts)).toBeInstanceOf(ProofFault);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('a client that has sent too many proofs is asked to come again', async () => {
+  const { tokenUrl, ask } = await run();
+  const use = vi.spyOn(UsedProofs.prototype, 'use').mockReturnValue('full');
+  onTestFinished(() => use.mockRestore());
+  const { status, headers, json } = await ask(await proofOf(tokenUrl));
+  expect([status, headers.get('retry-after')]).toEqual([503, '1']);
+  expect(json['error']).toBe('temporarily_unavailable');
 });
 
 it('the metadata names the algorithms', async () => {
