@@ -171,11 +171,12 @@ function takes(
   if (expected !== undefined)
     return expected
       .replace(/^Expected: (an? )?/, '')
+      .replace('size in bytes', 'size')
       .replace(/,? such as .*$/, '')
       .replace(/( with a port from 0 to 65535)?\.?$/, '');
   if (type === 'object') return 'settings';
   if (type === 'string' || type === 'boolean') return '';
-  if (type === 'array') return items?.type === 'object' ? 'list of settings' : `list of ${items?.type}s`;
+  if (type === 'array') return items?.type === 'integer' ? 'list of integers' : 'list';
   if (type === undefined && anyOf !== undefined) return 'settings, or a list of them';
   const from = minimum === undefined ? '' : ` from ${minimum}`;
   const to = maximum === undefined ? '' : ` to ${maximum}`;

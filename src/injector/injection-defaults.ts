@@ -77,14 +77,13 @@ export const INJECTION_SETTINGS = {
   },
   'default-image-pull-secrets': {
     argument: 'NAMES',
-    description:
-      "Secrets, by commas, that the sidecar's image is pulled with; they have to be in the pod's namespace",
+    description: "Secrets of the pod's namespace, by commas, that the image is pulled with",
     default: 'none',
   },
   'default-run-as-user': {
     argument: 'UID',
     description:
-      "User and group of the sidecar, and group of the pod's volumes; none if the platform assigns them, as OpenShift does",
+      "User and group of the sidecar, and group of the pod's volumes; none if the platform assigns them (OpenShift)",
     default: String(USER.sidecar),
   },
   'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
@@ -103,8 +102,7 @@ export const INJECTION_SETTINGS = {
   },
   'default-ca-config-map': {
     argument: 'NAME',
-    description:
-      "ConfigMap of the pod's namespace with key ca.crt: CAs in PEM that the sidecar trusts besides the public ones",
+    description: "ConfigMap of the pod's namespace, key ca.crt: CAs in PEM trusted besides the public ones",
   },
   'default-mode': { argument: 'MODE', description: `One of ${MODES.default.join(', ')}`, default: 'reverse' },
   'default-native-sidecar': {
@@ -114,7 +112,7 @@ export const INJECTION_SETTINGS = {
   },
   'default-log-level': {
     argument: 'LEVEL',
-    description: `Log level of the sidecar, one of ${LOG_LEVELS.join(', ')}`,
+    description: 'Log level of the sidecar',
     default: 'info',
   },
   'default-cpu-request': { argument: 'QUANTITY', description: 'CPU requested', default: '10m' },

@@ -179,7 +179,7 @@ const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>
     remedy: "Add the host to forwardProxy.allow if the app may go there, or to the app's NO_PROXY.",
   },
   authorization_not_allowed: {
-    text: 'The route has existingAuthorization: reject.',
+    text: 'It has existingAuthorization: reject.',
     remedy: 'Leave Authorization out, or set existingAuthorization: replace.',
   },
   authorization_needs_http1: {
@@ -221,23 +221,23 @@ const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>
     remedy: 'Compare path and Host with match.pathPrefix and match.host of each route.',
   },
   request_timeout: {
-    text: 'Nothing moved for timeouts.idle of the route.',
+    text: "Nothing moved for the route's timeouts.idle.",
     remedy: 'Look for an app that writes or reads slowly or not at all.',
   },
   request_too_large: {
     text: 'The limit is limits.requestBody.',
-    remedy: 'Raise limits.requestBody, or send less at once.',
+    remedy: 'Raise it, or send less at once.',
   },
   uri_too_long: {
     text: 'The limit is limits.target.',
-    remedy: 'Move parameters into the body, or raise limits.target.',
+    remedy: 'Move parameters into the body, or raise it.',
   },
   misdirected_request: {
     text: 'On an intercepted connection its host alone gets the token.',
     remedy: 'Open a connection for each host; HTTP/2 clients do so after this answer.',
   },
   headers_too_large: {
-    text: 'The limits are limits.header and limits.headerCount. Cookies are the usual reason.',
+    text: 'The limits are limits.header and limits.headerCount. Cookies are often why.',
     remedy: 'Send fewer or shorter fields, or raise the limit.',
   },
   upstream_unreachable: {
