@@ -47,13 +47,13 @@ const CHART_README = 'charts/token-sidecar/README.md';
 /** By path from the root. */
 const INJECTOR_PAGE = 'docs/reference/injector.md';
 
-/** The page with its table of annotations written anew. */
+/** The page with its list of annotations written anew. */
 function withAnnotations(page: string): string {
   const rows = Object.entries(ANNOTATION_TABLE).map(([name, row]) => {
     const star = 'default' in row ? '\\*' : '';
-    return `| \`${name}\`${star} | ${row.text} |\n`;
+    return `- \`${name}\`${star}: ${row.text}\n`;
   });
-  return page.replace(/(?<=^\| annotation \| value \|\n\|---\|---\|\n)(?:\|.*\n)*/m, () => rows.join(''));
+  return page.replace(/^(?:- `token-sidecar\.dev\/.*\n)+/m, () => rows.join(''));
 }
 
 export async function generate(): Promise<Readonly<Record<string, string>>> {
