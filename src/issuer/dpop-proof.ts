@@ -60,7 +60,7 @@ export async function readProof(
   if (header.typ !== 'dpop+jwt') {
     return new ProofFault('type', 'the typ of the DPoP proof must be dpop+jwt');
   }
-  if (!DPOP_ALGORITHMS.includes(String(header.alg))) {
+  if (!DPOP_ALGORITHMS.some((name) => name === header.alg)) {
     const names = DPOP_ALGORITHMS.join(', ');
     return new ProofFault('algorithm', `the alg of the DPoP proof must be one of ${names}`);
   }
