@@ -27,7 +27,7 @@ export function checkReference(generated: string, sample: string): string {
     '',
     generated,
     '',
-    '`token-sidecar check` tries each step of the sidecar, and says whether it works and, if not, what to do. It changes nothing and prints no secret. It',
+    '`token-sidecar check` tries each step of the sidecar, and says whether it works and, if not, what to do. It changes nothing, and prints no token or secret. It',
     'asks for one token of each credential (if tokens of requests are exchanged, with a made-up one) and opens connections. An upstream gets a request',
     'only if `--probe` gives a path; one that speaks HTTP/2 may get `OPTIONS *`.',
     'Flags: [command-line.md](command-line.md#check).',

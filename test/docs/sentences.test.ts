@@ -33,6 +33,7 @@ function findingsIn(page: string): string[] {
     'a sentence of over 35 words': sentences.filter((sentence) => wordsIn(sentence) > 35),
     'a paragraph with over 2 semicolons': blocks.filter((block) => block.split(';').length > 3),
     'a cell of over 40 words': cells.filter((cell) => wordsIn(cell) > 40),
+    'a table without a head': plain(page).match(/(?<=\n\n)\|.*\n(?!\|[-:|]+\n)/g) ?? [],
   };
   return Object.entries(tooLong).flatMap(([kind, texts]) =>
     texts.map((text) => `${kind}: ${text.trim().replace(/\s+/g, ' ')}`),
@@ -60,6 +61,9 @@ it('each kind is found, and what is no sentence is not', () => {
   expect(kindsIn(`A ${words(35)}.`)).toEqual(['a sentence of over 35 words']);
   expect(kindsIn('One; two;\nthree; four')).toEqual(['a paragraph with over 2 semicolons']);
   expect(kindsIn(`| One; two; three; four | ${words(41)} |`)).toEqual(['a cell of over 40 words']);
+  expect(kindsIn('| | |\n|---|---|\n| one | two |\n\n| three | four |\n')).toEqual([
+    'a table without a head',
+  ]);
   const short = words(20);
   expect(kindsIn(`- A ${short}.\n- A ${short}. [A](x) \`${words(40)}\`: ${short}.`)).toEqual([]);
   expect(kindsIn(`\n\n    ${words(40)}\n\n\`\`\`\n${words(50)};;;\n\`\`\``)).toEqual([]);
