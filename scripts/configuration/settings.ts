@@ -176,6 +176,23 @@ const CREDENTIAL: Texts = {
     'token-requests.md#answers-of-token-endpoints',
     say("any takes tokens without a token_type, or with the provider's own.", 'bearer'),
   ),
+  proofOfPossession: seeing(
+    '../how-to/bind-tokens.md',
+    say(
+      'Whether tokens are bound to a key (RFC 9449), so that a stolen one is of no use: dpop or none.',
+      'none',
+    ),
+  ),
+  ...under('dpop', {
+    '': say('Settings of proofOfPossession: dpop.'),
+    keyFile: say(
+      "Name of the key's file in dir, PEM or JWK: ES256, ES384, EdDSA, RS256 or PS256. If absent, the process makes a key of its own.",
+    ),
+    allowBearer: say(
+      'Take a token of type Bearer, which the provider has not bound, and send it without a proof.',
+      false,
+    ),
+  }),
   scope: say('Scopes to ask for, separated by spaces.'),
   audience: say('Audience to ask for.'),
   parameters: say('Further parameters of the grant, such as resource; a list is sent as repeated ones.', {}),

@@ -131,6 +131,10 @@ const CREDENTIAL = {
   '.static.tokenFile': 'File of the token; token by default.',
   '.tokenType':
     'any takes tokens whose token_type is missing or a name of the provider of its own; bearer by default.',
+  '.proofOfPossession': 'dpop binds tokens to a key of the sidecar; none by default.',
+  '.dpop': 'Settings of proofOfPossession: dpop.',
+  '.dpop.keyFile': "File of the key, PEM or JWK; a key of the sidecar's own by default.",
+  '.dpop.allowBearer': 'Take a token that the provider has not bound; false by default.',
   '.required': 'The pod starts, and is ready, once every required credential has its token; true by default.',
   '.scope': 'Scopes asked for, by spaces.',
   '.audience': 'Audience asked for.',

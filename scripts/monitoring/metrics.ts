@@ -81,6 +81,30 @@ export const METRICS = {
     labels: ['credential'],
     meaning: '1 while the system tells of changes of the mounted credentials, 0 while they are only polled.',
   },
+  dpop_proofs_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Proofs made for tokens that are bound to a key.',
+  },
+  dpop_nonces_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Nonces that servers gave for the next proofs.',
+  },
+  dpop_nonce_repeats_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Requests sent again because the server wanted its nonce in the proof.',
+  },
+  dpop_refused_proofs_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Answers of upstreams that refuse the proof, and not the token.',
+  },
   credentials_usable: {
     type: 'gauge',
     program: 'proxy',

@@ -23,11 +23,12 @@ import { mistakeInUrl, mistakeOf, refusalIn } from './mistakes.ts';
 import { checkMountedFiles, checkTokenFile } from './mounted-files.ts';
 import { reach } from './reach.ts';
 import { describeClock, describeToken, skewOf } from './token-facts.ts';
+import type { ExaminedToken } from './upstream-request.ts';
 
 interface ExaminedCredential {
   readonly findings: readonly Finding[];
   /** Only in memory. */
-  readonly token: string | undefined;
+  readonly token: ExaminedToken | undefined;
 }
 
 export async function checkCredential(
@@ -131,11 +132,16 @@ async function requestToken(
     const lifetime = Math.round(lifetimeMs / 1000);
     const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
     const assumed = `; it does not say how long it lives, and ${lifetime} s are assumed`;
-    findings.push(of.ok('token', `${source}${isLifetimeAssumed ? assumed : `, ${end}`}`));
+    const bound = outcome.boundToken && `, bound to the key ${outcome.boundToken.thumbprint}`;
+    findings.push(of.ok('token', `${source}${isLifetimeAssumed ? assumed : `, ${end}`}${bound ?? ''}`));
+    if (config.dpop !== undefined && bound === undefined) {
+      const remedy = 'have the provider bind the tokens of this client (DPoP)';
+      findings.push(of.warning('token', 'its type is Bearer: whoever steals it can use it', remedy));
+    }
     const { clientId } = credentials;
     const granted = { token, lifetimeMs, isLifetimeAssumed, answer, clientId };
     findings.push(...describeToken(config, granted, of), ...clockFinding);
-    return { findings, token };
+    return { findings, token: outcome.boundToken ?? token };
   }
   const clientKey = signingKey(credentials);
   const { code, reason, advice } = whyNoToken(config, { lastFailure: outcome, clientKey });
@@ -202,22 +208,29 @@ function grantInQuery({ searchParams }: URL): string | undefined {
   return /^[\w.:-]{1,80}$/.test(grant) ? grant : undefined;
 }
 
+const WITHOUT_DPOP =
+  'the issuer lists no algorithm for proofs (dpop_signing_alg_values_supported), and proofOfPossession is dpop';
+
 function describeDiscovery(
-  { clientAuth }: CredentialConfig,
+  { clientAuth, dpop }: CredentialConfig,
   metadata: IssuerMetadata | undefined,
   of: About,
 ): Finding[] {
   if (metadata === undefined) return [];
   const { method } = clientAuth;
   const { foundAt, tokenUrl, clientAuthentication } = metadata;
-  const found = of.ok('discovery', `${foundAt} names ${redactedUrl(tokenUrl)}`);
+  const isWithoutDpop = dpop !== undefined && !metadata.offersDpop;
+  const found = [
+    of.ok('discovery', `${foundAt} names ${redactedUrl(tokenUrl)}`),
+    ...(isWithoutDpop ? [of.warning('discovery', WITHOUT_DPOP, 'turn DPoP on at the provider')] : []),
+  ];
   if (publishedNames(clientAuth).some((one) => clientAuthentication.includes(one))) {
-    return [found, of.ok('client_authentication', `${method} is offered`)];
+    return [...found, of.ok('client_authentication', `${method} is offered`)];
   }
   const offered = clientAuthentication.filter((one) => /^[\w-]{1,40}$/.test(one)).slice(0, 10);
   const detail = `${method} is not among those that the issuer offers: ${offered.join(', ') || 'none'}`;
   return [
-    found,
+    ...found,
     of.warning('client_authentication', detail, 'set clientAuth to one of them if no token is granted'),
   ];
 }

@@ -3,6 +3,8 @@ import type { Socket } from 'node:net';
 import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts';
 import { http } from '../platform/net/node-http.ts';
 import { VERSION } from '../platform/version.ts';
+import type { BoundToken } from '../token/bearer-source.ts';
+import { RequestProof } from '../token/dpop/request-proof.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import {
   type About,
@@ -19,13 +21,22 @@ interface ProbedUpstream {
   readonly policy: ForwardingPolicy;
   readonly upstream: Upstream;
   readonly path: string;
-  readonly token: string | undefined;
+  readonly token: ExaminedToken | undefined;
 }
 
-interface Answer {
-  readonly status: number;
+/** A token, or one that needs a proof with each request. */
+export type ExaminedToken = string | BoundToken;
+
+interface Answer extends AnswerHead {
   /** RFC 6750 §3.1 */
   readonly error: string | undefined;
+}
+
+interface AnswerHead {
+  readonly status: number;
+  readonly challenges: readonly string[];
+  /** RFC 9449 §9. */
+  readonly nonces: readonly string[];
 }
 
 type Fields = Readonly<Record<string, string>>;
@@ -41,16 +52,19 @@ export async function checkRequests(
   const { upstream, path, token } = probed;
   const shown = `GET ${upstream.protocol}://${upstream.authority}${upstream.basePath}${path.replace(/\?.*$/s, '?…')}`;
   try {
-    const without = await ask(probed, undefined, examination);
+    const without = await ask(probed, NOTHING, examination);
     const findings = [judgeWithout(without, shown, of)];
     if (token === undefined) return findings;
-    return [...findings, judgeWith(await ask(probed, token, examination), shown, of)];
+    return [...findings, judgeWith(await askWith(probed, token, examination), shown, of)];
   } catch (error) {
     const why = wordsFor(error);
     const remedy = connectionRemedy(why) ?? "look at the upstream's log";
     return [of.failure('upstream_request', 'provider_unavailable', `${shown}: ${why}`, remedy)];
   }
 }
+
+const PROOF_REMEDY =
+  'compare the clocks of both, and the URL by which the upstream knows itself with that of this request: the proof names it';
 
 function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
   const detail = `${shown} without a token: ${status}`;
@@ -65,6 +79,9 @@ function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
 
 function judgeWith({ status, error }: Answer, shown: string, of: About): Finding {
   const detail = `${shown} with the token: ${status}${error === undefined ? '' : ` ${error}`}`;
+  if (error === 'invalid_dpop_proof' || error === 'use_dpop_nonce') {
+    return of.failure('upstream_request', 'credentials_rejected', detail, PROOF_REMEDY);
+  }
   if (status === 401) {
     const remedy =
       'compare audience, scope and issuer of the token with what the upstream wants, and the clocks of both';
@@ -77,14 +94,31 @@ function judgeWith({ status, error }: Answer, shown: string, of: About): Finding
   return of.ok('upstream_request', detail);
 }
 
+/** A bound token may be asked for again, with the nonce that the upstream gave. */
+async function askWith(
+  probed: ProbedUpstream,
+  token: ExaminedToken,
+  examination: CheckContext,
+): Promise<Answer> {
+  const { policy, upstream, path } = probed;
+  if (typeof token === 'string') return ask(probed, injected(policy.inject, token), examination);
+  const proof = new RequestProof(upstream);
+  const proved = (): Injected => {
+    const dpop = proof.make(token, 'GET', `${upstream.basePath}${path}`);
+    return { fields: { authorization: token.value, dpop }, query: undefined };
+  };
+  const answer = await ask(probed, proved(), examination);
+  const isRepeated = proof.judge(token, answer, true) === 'nonce_wanted';
+  return isRepeated ? ask(probed, proved(), examination) : answer;
+}
+
 async function ask(
   { to, policy, upstream, path }: ProbedUpstream,
-  token: string | undefined,
+  { fields, query }: Injected,
   examination: CheckContext,
 ): Promise<Answer> {
   const withinMs = Math.min(MAX_ANSWER_MS, policy.timeouts.responseMs);
   const { socket, alpnProtocol, close } = await openConnection(to, examination);
-  const { fields, query } = token === undefined ? NOTHING : injected(policy.inject, token);
   const asked = {
     authority: upstream.authority,
     target: withQuery(`${upstream.basePath}${path}`, query),
@@ -93,7 +127,8 @@ async function ask(
   const isHttp2 = policy.protocol === 'h2c' || alpnProtocol === 'h2';
   try {
     const answer = isHttp2 ? askByHttp2(socket, asked, upstream) : askByHttp1(socket, asked);
-    return await inTime(answer, examination, withinMs, close);
+    const head = await inTime(answer, examination, withinMs, close);
+    return { ...head, error: challengeIn(head.challenges) };
   } finally {
     close();
   }
@@ -160,7 +195,7 @@ async function openConnection(to: Destination, examination: CheckContext): Promi
   }
 }
 
-function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promise<Answer> {
+function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promise<AnswerHead> {
   return new Promise((resolve, reject) => {
     const request = http.request({
       createConnection: () => socket,
@@ -172,7 +207,7 @@ function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promi
     request.once('response', (response: IncomingMessage) => {
       response.on('error', () => undefined);
       const { statusCode = 0, headers } = response;
-      resolve({ status: statusCode, error: challengeIn(headers['www-authenticate']) });
+      resolve(headOf(statusCode, headers['www-authenticate'], headers['dpop-nonce']));
     });
     request.on('error', reject);
     request.end();
@@ -183,7 +218,7 @@ async function askByHttp2(
   socket: Socket,
   { authority, target, fields }: Asked,
   { protocol }: Upstream,
-): Promise<Answer> {
+): Promise<AnswerHead> {
   const http2 = process.getBuiltinModule('node:http2');
   const session = http2.connect(`${protocol}://${authority}`, { createConnection: () => socket });
   try {
@@ -192,8 +227,7 @@ async function askByHttp2(
       const stream = session.request({ ':method': 'GET', ':path': target, ...fields }, { endStream: true });
       stream.on('error', reject);
       stream.once('response', (headers) => {
-        const challenge = headers['www-authenticate'];
-        resolve({ status: Number(headers[':status']), error: challengeIn(challenge) });
+        resolve(headOf(Number(headers[':status']), headers['www-authenticate'], headers['dpop-nonce']));
       });
     });
   } finally {
@@ -201,8 +235,13 @@ async function askByHttp2(
   }
 }
 
+type Field = string | string[] | undefined;
+
+function headOf(status: number, challenge: Field, nonce: Field): AnswerHead {
+  return { status, challenges: [challenge ?? []].flat(), nonces: [nonce ?? []].flat() };
+}
+
 /** Its description may repeat the token. */
-function challengeIn(challenge: string | string[] | undefined): string | undefined {
-  const text = Array.isArray(challenge) ? challenge.join(', ') : challenge;
-  return /\berror="?([a-z_]{1,40})\b/.exec(text ?? '')?.[1];
+function challengeIn(challenges: readonly string[]): string | undefined {
+  return /\berror="?([a-z_]{1,40})\b/.exec(challenges.join(', '))?.[1];
 }

@@ -5,6 +5,7 @@ import { formatAddress, withoutBrackets } from '../platform/net/address.ts';
 import { checkCertificateFiles } from './certificates.ts';
 import { type About, about, type CheckContext, type Destination, type Finding } from './check-context.ts';
 import { reach } from './reach.ts';
+import type { ExaminedToken } from './upstream-request.ts';
 
 interface ExaminedUpstream {
   /** `route payments`, `destination api.example.com`. */
@@ -72,7 +73,7 @@ const UPSTREAM_STEPS = {
 export async function checkUpstream(
   examined: ExaminedUpstream,
   config: Config,
-  token: string | undefined,
+  token: ExaminedToken | undefined,
   examination: CheckContext,
 ): Promise<Finding[]> {
   const { subject, policy, upstream, probe } = examined;

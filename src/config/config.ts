@@ -156,6 +156,8 @@ export interface CredentialSettings {
   readonly output?: OutputConfig;
   /** Accepts missing or non-standard types. */
   readonly tokenType?: 'any';
+  /** Tokens are bound to a key (RFC 9449). */
+  readonly dpop?: DpopConfig;
   readonly scope?: string;
   readonly audience?: string;
   /** An array repeats the parameter. */
@@ -169,6 +171,13 @@ export interface CredentialSettings {
   /** How long a request may wait if no token is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
+}
+
+export interface DpopConfig {
+  /** In the credential's directory, PEM or JWK. By default the process makes a key of its own. */
+  readonly keyFile?: string;
+  /** A token of type Bearer is taken, and sent without a proof. */
+  readonly allowsBearer: boolean;
 }
 
 interface OutputConfig {

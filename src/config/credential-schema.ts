@@ -3,7 +3,7 @@ import { assertionAlgorithm, clientAuthenticationSettings as client } from './cl
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import { renewal } from './renewal.ts';
 import { asWritten, field, formatted, wholeNumber, words } from './value-schemas.ts';
-import { formats } from './values.ts';
+import { formats, PROOFS_OF_POSSESSION } from './values.ts';
 
 function wordsOf<Word extends string>(all: Readonly<Record<Word, true>>) {
   return words(Object.keys(all) as Word[]);
@@ -59,6 +59,11 @@ const tokenExchange = v.strictObject(
 
 const staticToken = v.strictObject({ tokenFile: v.optional(field.fileName) }, 'a mapping');
 
+const dpop = v.strictObject(
+  { keyFile: v.optional(field.fileName), allowBearer: v.optional(field.flag) },
+  'a mapping',
+);
+
 const credentialTls = v.strictObject(
   { caFile: v.optional(field.path), serverName: v.optional(field.text) },
   'a mapping',
@@ -107,6 +112,8 @@ export const credential = v.strictObject(
     required: v.optional(field.flag),
     output: v.optional(output),
     tokenType: v.optional(words(['bearer', 'any'])),
+    proofOfPossession: v.optional(words(PROOFS_OF_POSSESSION)),
+    dpop: v.optional(dpop),
     scope: v.optional(field.text),
     audience: v.optional(field.text),
     parameters: v.optional(

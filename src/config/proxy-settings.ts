@@ -1,6 +1,6 @@
 import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../platform/log/logger.ts';
 import type { GivenValues, Settings } from './settings.ts';
-import { ACCESS_LOGS, UPSTREAM_PROTOCOLS } from './values.ts';
+import { ACCESS_LOGS, PROOFS_OF_POSSESSION, UPSTREAM_PROTOCOLS } from './values.ts';
 
 /** Flags and environment of `proxy`. */
 export const PROXY_SETTINGS = {
@@ -57,6 +57,12 @@ export const PROXY_SETTINGS = {
   },
   scope: { argument: 'SCOPE', description: 'Scope sent with the grant' },
   audience: { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
+  'proof-of-possession': {
+    argument: 'KIND',
+    description: `Bind tokens to a key of the process: one of ${PROOFS_OF_POSSESSION.join(', ')}`,
+    words: PROOFS_OF_POSSESSION,
+    default: 'none',
+  },
   listen: {
     argument: 'HOST:PORT',
     description:

@@ -16,7 +16,7 @@ import { checkUnique, DEFAULT_NAME, isDoubtful, type Keyed, keyed } from './entr
 import type { FileResult } from './file.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
+import { checkCredentials, checkPlaces, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
 import { checkPlaceholders, resolvePolicy, SEEN_BY_PROXY } from './resolve-forwarding.ts';
 import { resolveGateway } from './resolve-gateway.ts';
 import {
@@ -56,6 +56,7 @@ export function resolveConfig(
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(file, credentials, users, problems);
   checkSubjects(credentials, users, problems);
+  checkPlaces(credentials, users, problems);
   checkOutputs(credentials, problems);
   const tokenEndpoint = resolveTokenEndpoint(file.tokenEndpoint, credentials, problems);
   const accessLog = resolveAccessLog(file, given, problems);

@@ -44,6 +44,7 @@ export function resolveCredentials(
         ...SEEN_BY_PROXY,
       });
     }
+    const dpop = resolveDpop(key, entry, overrides['proof-of-possession'], problems);
     const output = resolveOutput(`${key}.output`, entry.output, problems);
     const clientAuth = resolveClientAuthentication(
       key,
@@ -64,6 +65,7 @@ export function resolveCredentials(
       ...(entry.required === false ? { required: false as const } : {}),
       ...(output === undefined ? {} : { output }),
       ...(entry.tokenType === 'any' ? { tokenType: 'any' as const } : {}),
+      ...(dpop === undefined ? {} : { dpop }),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
       parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, provider, problems),
@@ -81,7 +83,14 @@ function isClear(provider: ProviderAddress | undefined): boolean {
   return (provider?.tokenUrl ?? provider?.issuerUrl)?.startsWith('http:') === true;
 }
 
-const OF_DEFAULT = ['auth-url', 'token-url', 'credentials-dir', 'scope', 'audience'] as const;
+const OF_DEFAULT = [
+  'auth-url',
+  'token-url',
+  'credentials-dir',
+  'scope',
+  'audience',
+  'proof-of-possession',
+] as const;
 
 /** A flag or variable without effect is a mistake. */
 function checkEffect(
@@ -163,6 +172,55 @@ export function checkSubjects(
       key: `${key}.existingAuthorization`,
       value: entry.existingAuthorization,
       expected: `replace: credential ${entry.credential} exchanges what the request has there`,
+    });
+  }
+}
+
+/** @param given a flag or variable. */
+function resolveDpop(
+  key: string,
+  entry: CredentialEntry,
+  given: ProxyValues['proof-of-possession'],
+  problems: Problem[],
+): CredentialConfig['dpop'] {
+  const isWanted = (given?.text ?? entry.proofOfPossession) === 'dpop';
+  const { keyFile, allowBearer = false } = entry.dpop ?? {};
+  if (!isWanted) {
+    if (entry.dpop !== undefined) {
+      problems.push({
+        key: `${key}.dpop`,
+        expected: 'nothing without proofOfPossession: dpop',
+        code: 'setting_without_use',
+      });
+    }
+    return undefined;
+  }
+  if (entry.output !== undefined) {
+    problems.push({
+      key: `${key}.output`,
+      expected:
+        'nothing with proofOfPossession: dpop: whoever got the token could not use it without the key',
+      code: 'conflicting_settings',
+    });
+  }
+  return { ...(keyFile === undefined ? {} : { keyFile }), allowsBearer: allowBearer };
+}
+
+/** A proof goes with `Authorization: DPoP` alone (RFC 9449 §7.1). */
+export function checkPlaces(
+  credentials: readonly Keyed<CredentialConfig>[],
+  users: readonly Keyed<Pick<ForwardingPolicy, 'credential' | 'inject'>>[],
+  problems: Problem[],
+): void {
+  const bound = new Set(
+    credentials.filter(({ entry }) => entry.dpop !== undefined).map(({ entry }) => entry.name),
+  );
+  for (const { key, entry } of users) {
+    if (entry.inject === undefined || !bound.has(entry.credential)) continue;
+    problems.push({
+      key: `${key}.inject`,
+      expected: `nothing: tokens of credential ${entry.credential} go into Authorization, with a proof beside them`,
+      code: 'conflicting_settings',
     });
   }
 }

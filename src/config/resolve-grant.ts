@@ -40,8 +40,21 @@ const OF_REQUESTS = [
   'audience',
   'parameters',
   'tokenType',
+  'proofOfPossession',
+  'dpop',
   'tls',
   'egressProxy',
+] as const satisfies readonly (keyof CredentialEntry)[];
+
+/** GitHub's way is not OAuth. */
+const OF_OAUTH = [
+  'scope',
+  'audience',
+  'parameters',
+  'issuerUrl',
+  'tokenType',
+  'proofOfPossession',
+  'dpop',
 ] as const satisfies readonly (keyof CredentialEntry)[];
 
 /** Undefined for client credentials. @param key for messages. */
@@ -165,7 +178,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
       return withoutUndefined(grant);
     }
     case 'github_app': {
-      for (const name of ['scope', 'audience', 'parameters', 'issuerUrl', 'tokenType'] as const) {
+      for (const name of OF_OAUTH) {
         if (entry[name] === undefined) continue;
         problems.push({
           key: `${key}.${name}`,

@@ -207,6 +207,8 @@ export const UPSTREAM_PROTOCOLS = [
   'h2c',
 ] as const satisfies readonly UpstreamProtocol[];
 
+export const PROOFS_OF_POSSESSION = ['none', 'dpop'] as const;
+
 const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
 
 export const formats = {

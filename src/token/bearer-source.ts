@@ -17,21 +17,61 @@ export interface TokenWaiter {
   readonly gone?: AbortSignal | undefined;
 }
 
+/** The field value (`Bearer …`, RFC 6750 §2.1), or a token with its key. */
+export type Authorization = string | BoundToken;
+
+/** Each request that carries it needs a proof of its own (RFC 9449 §7). */
+export interface BoundToken {
+  /** The field value, `DPoP …`. */
+  readonly value: string;
+  /** Of the key (RFC 7638). */
+  readonly thumbprint: string;
+  /** The value of the field `DPoP`. @param nonce by default the last that the origin gave. */
+  prove(request: ProvedRequest, nonce?: string): string;
+  nonceGiven(origin: string, nonce: string): void;
+  /** What became of a proof. */
+  told(outcome: 'nonce_wanted' | 'refused'): void;
+}
+
+/** As the server sees it. */
+export interface ProvedRequest {
+  readonly method: string;
+  /** `https://api.example.com`, in lower case, without the scheme's own port. */
+  readonly origin: string;
+  /** Without query and fragment. */
+  readonly path: string;
+}
+
+export function isSameToken(one: Authorization | undefined, other: Authorization): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object') return one === other;
+  return one.value === other.value && one.thumbprint === other.thumbprint;
+}
+
+export function fieldValueOf(authorization: Authorization): string {
+  return typeof authorization === 'string' ? authorization : authorization.value;
+}
+
+/** Without the scheme. */
+export function accessTokenIn(authorization: Authorization): string {
+  const value = fieldValueOf(authorization);
+  return value.slice(value.indexOf(' ') + 1);
+}
+
 export interface BearerSource {
-  /** The field value (`Bearer …`, RFC 6750 §2.1), or undefined without a token that may be sent now. */
-  current(): string | undefined;
+  /** Undefined without a token that may be sent now. */
+  current(): Authorization | undefined;
 
   /**
    * Waits for a grant, beginning one if need be.
    * @throws {TokenUnavailable} after the credential's wait timeout, or if nobody waits any more.
    */
-  obtain(waiter?: TokenWaiter): Promise<string>;
+  obtain(waiter?: TokenWaiter): Promise<Authorization>;
 
   /** After a 401 to `refused`. Resolves to another value worth one replay, or to undefined. Never rejects. */
-  replace(refused: string, waiter?: TokenWaiter): Promise<string | undefined>;
+  replace(refused: Authorization, waiter?: TokenWaiter): Promise<Authorization | undefined>;
 
   /** Called for each answer with `provesAcceptance`. */
-  accepted(authorization: string): void;
+  accepted(authorization: Authorization): void;
 
   /**
    * For one request whose own token, `subject`, is exchanged.

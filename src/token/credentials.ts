@@ -9,20 +9,25 @@ import {
   readMountedSecret,
 } from '../platform/mounted/mounted-secret.ts';
 import { type ClientCredentials, clientFiles, understandClient } from './client/client-authentication.ts';
+import { type ProofKey, parseProofKey } from './dpop/proof.ts';
 import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants.ts';
 
 export type Credentials = ClientCredentials & {
   readonly material?: GrantMaterial;
+  /** To which tokens are bound; the process's own by default. */
+  readonly proofKey?: ProofKey;
 };
 
 export type CredentialsResult =
   | { readonly state: 'loaded'; readonly credentials: Credentials; readonly detail?: undefined }
   | InvalidSecret;
 
-type Settings = Pick<CredentialSettings, 'directory' | 'clientId' | 'clientAuth' | 'grant'>;
+type Settings = Pick<CredentialSettings, 'directory' | 'clientId' | 'clientAuth' | 'grant' | 'dpop'>;
 
 export function credentialFiles(settings: Settings): readonly string[] {
-  return [...new Set([...clientFiles(settings), ...grantFiles(settings)])];
+  const keyFile = settings.dpop?.keyFile;
+  const proofFiles = keyFile === undefined ? [] : [keyFile];
+  return [...new Set([...clientFiles(settings), ...grantFiles(settings), ...proofFiles])];
 }
 
 /** Never throws. The state names no secret value. */
@@ -39,8 +44,24 @@ export function understandCredentials(
   const client = understandClient(settings, mounted);
   if ('state' in client) return client;
   const material = understandGrant(settings, mounted);
-  if (material === undefined) return { state: 'loaded', credentials: client };
-  return 'state' in material ? material : { state: 'loaded', credentials: { ...client, material } };
+  if (material !== undefined && 'state' in material) return material;
+  const proofKey = understandProofKey(settings.dpop?.keyFile, mounted);
+  if (proofKey !== undefined && 'state' in proofKey) return proofKey;
+  const credentials = {
+    ...client,
+    ...(material === undefined ? {} : { material }),
+    ...(proofKey === undefined ? {} : { proofKey }),
+  };
+  return { state: 'loaded', credentials };
+}
+
+function understandProofKey(
+  keyFile: string | undefined,
+  files: MountedFiles,
+): ProofKey | InvalidSecret | undefined {
+  if (keyFile === undefined) return undefined;
+  const key = parseProofKey(files.content(keyFile));
+  return 'expected' in key ? files.malformed(keyFile, key.expected) : key;
 }
 
 export interface MountedFiles {

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
+import type { ProofCounts } from './dpop/proof-maker.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import type { TokenRequestReason } from './token-state.ts';
 
@@ -25,6 +26,8 @@ interface TokenGauges {
     readonly state: string;
     readonly previousInUse: boolean;
   };
+  /** Absent where tokens are bound to no key. */
+  readonly proofs?: ProofCounts | undefined;
 }
 
 export function createTokenMetrics(registry: Registry): TokenMetrics {
@@ -80,6 +83,39 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
     'credentials_previous_in_use',
     '1 while the held token was granted to the credentials before the newest, because the provider rejects these, 0 otherwise.',
     ({ credentials }) => (credentials.previousInUse ? 1 : 0),
+  );
+
+  function proofCounter(name: string, help: string, read: (counts: ProofCounts) => number): void {
+    new Counter({
+      name: `token_sidecar_dpop_${name}_total`,
+      help,
+      labelNames: ['credential'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [credential, snapshot] of observed) {
+          const { proofs } = snapshot();
+          if (proofs !== undefined) this.inc({ credential }, read(proofs));
+        }
+      },
+    });
+  }
+
+  proofCounter(
+    'proofs',
+    'Proofs made for tokens that are bound to a key, one for each request.',
+    ({ made }) => made,
+  );
+  proofCounter('nonces', 'Nonces that servers gave for the next proofs.', ({ noncesTaken }) => noncesTaken);
+  proofCounter(
+    'nonce_repeats',
+    'Requests sent again because the server wanted its nonce in the proof.',
+    ({ noncesWanted }) => noncesWanted,
+  );
+  proofCounter(
+    'refused_proofs',
+    'Answers of upstreams that refuse the proof, and not the token.',
+    ({ refused }) => refused,
   );
 
   const refreshes = new Counter({

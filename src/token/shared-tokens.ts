@@ -2,6 +2,7 @@
 
 import type { RenewalPolicy } from '../config/renewal.ts';
 import { hasPassed, type Instant, later } from '../platform/time/clock.ts';
+import type { Authorization } from './bearer-source.ts';
 import type { Credentials } from './credentials.ts';
 import type { GrantedToken, TokenResponse } from './provider/token-response.ts';
 import { earliestRenewalMs } from './schedule.ts';
@@ -32,7 +33,7 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
 type SharedTokenCheck = 'taken' | 'old' | 'refused';
 
 interface HeldHere {
-  readonly token: { readonly authorization: string; readonly requestedAt: Instant } | undefined;
+  readonly token: { readonly authorization: Authorization; readonly requestedAt: Instant } | undefined;
   /** By an upstream. */
   readonly isRefused: boolean;
 }

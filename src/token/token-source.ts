@@ -10,6 +10,8 @@ import type { WatchMode } from '../platform/mounted/directory-watch.ts';
 import type { CredentialsMetrics } from '../platform/mounted/metrics.ts';
 import { type Clock, type Instant, remainingMs } from '../platform/time/clock.ts';
 import {
+  type Authorization,
+  accessTokenIn,
   type BearerSource,
   type TokenProvider,
   TokenUnavailable,
@@ -63,7 +65,7 @@ export interface TokenSource extends TokenProvider, Pick<BearerSource, 'current'
  */
 export type RenewalResponse = 'begun' | 'too_soon' | 'impossible';
 
-/** Without `Bearer `. */
+/** Without its scheme. */
 export interface GivenToken {
   readonly token: string;
   readonly sendableUntil: Instant;
@@ -86,8 +88,6 @@ export interface TokenSourceOptions {
 
 /** The longest sleep: a suspended machine's monotonic clock stands still while the token grows old. */
 const MAX_SLEEP_MS = 15_000;
-
-const BEARER = 'Bearer ';
 
 const MAX_LOOK_MS = 1000;
 
@@ -113,8 +113,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
-  /** An Authorization value, until the next grant succeeds. */
-  let refused: string | undefined;
+  /** Until the next grant succeeds. */
+  let refused: Authorization | undefined;
   let takesRefusals = false;
   let span: GrantSpan | undefined;
   let closed = false;
@@ -208,13 +208,13 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   ): Promise<TokenResponse> {
     if (grant.reason === 'upstream_401') refused = state.token?.authorization;
     const isSame = refused !== undefined && refused === state.token?.authorization;
-    const report = isSame && takesRefusals ? refused?.slice(BEARER.length) : undefined;
+    const report = isSame && takesRefusals && refused !== undefined ? accessTokenIn(refused) : undefined;
     const ending = state.token !== undefined && isAboutToEnd(state.token.expiresAt, clock.now());
     const ask = (): Promise<TokenResponse> =>
       endpoint.requestToken(client, signal, {
         answered,
         refused: report,
-        ending: ending ? state.token?.authorization.slice(BEARER.length) : undefined,
+        ending: ending && state.token !== undefined ? accessTokenIn(state.token.authorization) : undefined,
       });
     // Tokens granted to outgoing credentials are not shared.
     if (options.shared === undefined || grant.reason === 'previous_credentials') return ask();
@@ -287,17 +287,17 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${reason}`, retryAfterMs);
   }
 
-  function current(): string | undefined {
+  function current(): Authorization | undefined {
     return validToken(state, clock.now())?.authorization;
   }
 
   /** @throws {TokenUnavailable} */
-  function waitForGrant(waiter: TokenWaiter | undefined): Promise<string> {
+  function waitForGrant(waiter: TokenWaiter | undefined): Promise<Authorization> {
     if (span !== undefined) waiter?.awaits?.(span.trace);
     return callers.wait(waiter);
   }
 
-  async function obtain(waiter?: TokenWaiter): Promise<string> {
+  async function obtain(waiter?: TokenWaiter): Promise<Authorization> {
     apply({ type: 'looked' });
     const authorization = current();
     if (authorization !== undefined) return authorization;
@@ -307,9 +307,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   async function replace(
     upstream: string,
-    refused: string,
+    refused: Authorization,
     waiter?: TokenWaiter,
-  ): Promise<string | undefined> {
+  ): Promise<Authorization | undefined> {
     apply({ type: 'refused_by_upstream', upstream, authorization: refused });
     if (state.token?.authorization !== refused) return current();
     if (state.grant === undefined || closed) return undefined;
@@ -325,7 +325,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function forUpstream(upstream: string): BearerSource {
     /** Acceptance is reported once, until a refusal. */
-    let told: string | undefined;
+    let told: Authorization | undefined;
     return {
       current,
       obtain,
@@ -378,6 +378,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       },
       failingSinceMs: history.failingSinceMs,
       lastAnswerAtMs,
+      proofs: endpoint.proofs?.counts,
     };
   }
 
@@ -404,7 +405,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     held() {
       const valid = validToken(state, clock.now());
       if (valid === undefined) return undefined;
-      return { token: valid.authorization.slice(BEARER.length), sendableUntil: valid.sendableUntil };
+      return { token: accessTokenIn(valid.authorization), sendableUntil: valid.sendableUntil };
     },
     onToken(listener) {
       tokenListeners.add(listener);

@@ -4,6 +4,7 @@
 
 import type { RenewalPolicy } from '../config/renewal.ts';
 import { elapsedMs, hasPassed, type Instant, later, remainingMs } from '../platform/time/clock.ts';
+import { type Authorization, isSameToken } from './bearer-source.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
   ENDED_TOKEN_DELAY_MS,
@@ -54,7 +55,7 @@ export interface TokenState {
 interface HeldToken {
   /** A text obtained again keeps its number. */
   readonly number: number;
-  readonly authorization: string;
+  readonly authorization: Authorization;
   /** Its lifetime counts from here. */
   readonly requestedAt: Instant;
   readonly expiresAt: Instant;
@@ -87,8 +88,12 @@ export type TokenEvent =
   /** With equal content, such as a token that vouches for the client. */
   | { readonly type: 'credentials_rewritten' }
   | { readonly type: 'grant_ended'; readonly id: number; readonly outcome: GrantedToken | RefusedGrant }
-  | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
-  | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
+  | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: Authorization }
+  | {
+      readonly type: 'accepted_by_upstream';
+      readonly upstream: string;
+      readonly authorization: Authorization;
+    }
   | { readonly type: 'refresh_requested' }
   /** Also if a request found no valid token. */
   | { readonly type: 'looked' };
@@ -219,7 +224,7 @@ function conclude(
 function hold(
   state: TokenState,
   grant: TokenRequestInFlight,
-  { accessToken, lifetimeMs, sharedAgeMs }: GrantedToken,
+  { accessToken, boundToken, lifetimeMs, sharedAgeMs }: GrantedToken,
   { now, random, policy }: Circumstances,
 ): TokenState {
   const { reason } = grant;
@@ -237,8 +242,8 @@ function hold(
   if (lifetimeMs === 0) {
     return { ...succeeded, due: state.due ?? { at: later(now, ENDED_TOKEN_DELAY_MS), reason: 'scheduled' } };
   }
-  const authorization = `Bearer ${accessToken}`;
-  const held = state.token?.authorization === authorization ? state.token : undefined;
+  const authorization = boundToken ?? `Bearer ${accessToken}`;
+  const held = isSameToken(state.token?.authorization, authorization) ? state.token : undefined;
   const isShared = sharedAgeMs !== undefined;
   const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
   const expiresAt = later(requestedAt, lifetimeMs);
@@ -254,7 +259,7 @@ function hold(
     ...succeeded,
     token: {
       number: held?.number ?? grant.id,
-      authorization,
+      authorization: held?.authorization ?? authorization,
       requestedAt,
       expiresAt,
       sendableUntil: later(requestedAt, (livesNoLonger ? surelySendableMs : sendableMs)(lifetimeMs)),
@@ -324,7 +329,7 @@ function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
 
 interface SharedTokenCheck {
   readonly upstream: string;
-  readonly authorization: string;
+  readonly authorization: Authorization;
 }
 
 function noteAcceptance(state: TokenState, { upstream, authorization }: SharedTokenCheck): TokenState {

@@ -1,9 +1,15 @@
 import type { Clock } from '../platform/time/clock.ts';
-import type { AwaitsGrant, GrantTrace, TokenUnavailable, TokenWaiter } from './bearer-source.ts';
+import type {
+  Authorization,
+  AwaitsGrant,
+  GrantTrace,
+  TokenUnavailable,
+  TokenWaiter,
+} from './bearer-source.ts';
 
 interface Caller {
   readonly awaits: AwaitsGrant | undefined;
-  resolve(authorization: string): void;
+  resolve(authorization: Authorization): void;
   reject(error: TokenUnavailable): void;
 }
 
@@ -27,7 +33,7 @@ export class WaitingCallers {
   }
 
   /** @throws {TokenUnavailable} */
-  wait({ awaits, gone }: TokenWaiter = {}): Promise<string> {
+  wait({ awaits, gone }: TokenWaiter = {}): Promise<Authorization> {
     const { clock, timeoutMs, unavailable } = this.#options;
     return new Promise((resolve, reject) => {
       const giveUp = () => caller.reject(unavailable());
@@ -58,7 +64,7 @@ export class WaitingCallers {
     for (const { awaits } of this.#callers) awaits?.(grant);
   }
 
-  give(authorization: string): void {
+  give(authorization: Authorization): void {
     for (const caller of [...this.#callers]) caller.resolve(authorization);
   }
 

@@ -49,6 +49,11 @@ const BESIDE: readonly [RegExp, string, unknown][] = [
   [/jwtBearer\./, 'credentials[].grant', 'jwt_bearer'],
   [/tokenExchange\./, 'credentials[].grant', 'token_exchange'],
   [/static\./, 'credentials[]', { name: 'default', grant: 'static' }],
+  [
+    /dpop\.allowBearer$/,
+    'credentials[]',
+    { name: 'default', tokenUrl: 'https://sso.test/token', proofOfPossession: 'dpop' },
+  ],
   [/output\.endpoint$/, 'credentials[].output', { file: '/run/token' }],
   [/egressProxy\./, 'SELF.url', 'http://proxy.test:3128'],
   [/inject(\[\])?\.header$/, 'SELF.scheme', 'Bearer'],

@@ -260,8 +260,6 @@ describe('tokenType: any', () => {
   });
 
   it.each([
-    ['DPoP', 'DPoP'],
-    ['dpop', 'DPoP'],
     ['mac', 'MAC'],
     ['PoP', 'PoP'],
   ])('never accepts %s', async (token_type, name) => {

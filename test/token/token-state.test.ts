@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasPassed, type Instant, later } from '../../src/platform/time/clock.ts';
+import type { Authorization } from '../../src/token/bearer-source.ts';
 import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 import {
   INITIAL_STATE,
@@ -66,7 +67,7 @@ class Engine {
     return this.state.due && this.state.due.at.monotonicMs - this.now.monotonicMs;
   }
 
-  get valid(): string | undefined {
+  get valid(): Authorization | undefined {
     return validToken(this.state, this.now)?.authorization;
   }
 }

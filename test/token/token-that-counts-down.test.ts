@@ -1,6 +1,7 @@
 /** Providers that give one opaque token until its end: WSO2 API Manager, Spring's old server. */
 
 import { describe, expect, it } from 'vitest';
+import type { Authorization } from '../../src/token/bearer-source.ts';
 import { settle } from '../support/manual-clock.ts';
 import { volume } from '../support/volume.ts';
 import { failure, openSource, token } from './opened-source.ts';
@@ -31,10 +32,10 @@ async function openCountdown(lifeSeconds: number, round: (seconds: number) => nu
   }
 
   /** Whether a request finds a token, or gets one within seconds. */
-  async function request(): Promise<string> {
+  async function request(): Promise<Authorization> {
     const held = source.current();
     if (held !== undefined) return held;
-    let outcome: string | undefined;
+    let outcome: Authorization | undefined;
     const waiting = source.obtain().then(
       (authorization) => {
         outcome = authorization;

@@ -6,7 +6,7 @@
  */
 
 import { didYouMean } from '../../config/suggestion.ts';
-import { formats, oneOf, type ValueFormat } from '../../config/values.ts';
+import { formats, oneOf, PROOFS_OF_POSSESSION, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../platform/log/logger.ts';
 import type { Problem } from '../../platform/problems.ts';
 import type { INJECTION_SETTINGS, SidecarResources } from '../injection-defaults.ts';
@@ -102,6 +102,7 @@ export const ANNOTATION = {
   realm: 'token-sidecar.dev/realm',
   scope: 'token-sidecar.dev/scope',
   audience: 'token-sidecar.dev/audience',
+  proofOfPossession: 'token-sidecar.dev/proof-of-possession',
   upstream: 'token-sidecar.dev/upstream',
   protocol: 'token-sidecar.dev/protocol',
   hosts: 'token-sidecar.dev/hosts',
@@ -178,6 +179,12 @@ export const ANNOTATION_TABLE = {
     variable: 'AUDIENCE',
     overrides: 'credential',
     text: 'sent with the grant',
+  },
+  [ANNOTATION.proofOfPossession]: {
+    format: oneOf(PROOFS_OF_POSSESSION),
+    variable: 'PROOF_OF_POSSESSION',
+    overrides: 'credential',
+    text: '`dpop` [binds tokens to a key](../how-to/bind-tokens.md) of the sidecar; `none` is the default',
   },
   [ANNOTATION.upstream]: {
     format: formats.upstream,

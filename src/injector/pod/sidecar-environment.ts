@@ -22,6 +22,7 @@ interface SidecarEnvironment {
   readonly redirected?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
+  readonly proofOfPossession?: string | undefined;
 }
 
 type FurtherVariable =
@@ -54,6 +55,7 @@ export function sidecarEnvironment(
     TRUST_DIR: intercepts ? TRUST.directory : undefined,
     SCOPE: told.scope,
     AUDIENCE: told.audience,
+    PROOF_OF_POSSESSION: told.proofOfPossession,
     LOG_LEVEL: logLevel,
   };
   const own = Object.entries(values).flatMap(([name, value]) =>

@@ -135,6 +135,7 @@ export function resolveSettings(
     hosts,
     scope: read(ANNOTATION.scope) ?? general.scope,
     audience: read(ANNOTATION.audience) ?? general.audience,
+    proofOfPossession: read(ANNOTATION.proofOfPossession),
   };
   const overrides: ProfileOverrides = {
     [ANNOTATION.secret]: secret,
@@ -142,6 +143,7 @@ export function resolveSettings(
     [ANNOTATION.realm]: told.realm,
     [ANNOTATION.scope]: told.scope,
     [ANNOTATION.audience]: told.audience,
+    [ANNOTATION.proofOfPossession]: told.proofOfPossession,
     [ANNOTATION.upstream]: target,
     [ANNOTATION.protocol]: protocol,
     [ANNOTATION.hosts]: hosts,

@@ -101,6 +101,8 @@ const profileCredential = v.strictObject(
     tokenExchange: file.tokenExchange,
     static: file.static,
     tokenType: file.tokenType,
+    proofOfPossession: file.proofOfPossession,
+    dpop: file.dpop,
     required: file.required,
     scope: file.scope,
     audience: file.audience,

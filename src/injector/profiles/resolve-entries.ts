@@ -190,6 +190,7 @@ function withCredential(
     [ANNOTATION.realm]: realm,
     [ANNOTATION.scope]: scope,
     [ANNOTATION.audience]: audience,
+    [ANNOTATION.proofOfPossession]: proofOfPossession,
   }: ProfileOverrides,
   allowInsecureTokenUrl: boolean,
 ): OwnedCredential {
@@ -209,6 +210,7 @@ function withCredential(
       ...(realm === undefined ? {} : { realm }),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
+      ...(proofOfPossession === undefined ? {} : { proofOfPossession }),
     },
     secret: secret === undefined ? owned.secret : { ...owned.secret, name: secret },
   };

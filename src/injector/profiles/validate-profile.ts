@@ -116,7 +116,7 @@ function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): read
     const expected = 'nothing, as no credential is via broker: only the broker knows service accounts';
     problems.push({ key: 'spec.serviceAccounts', value: serviceAccounts.join(', '), expected });
   }
-  for (const [index, { grant, serviceAccountToken }] of viaBroker) {
+  for (const [index, { grant, serviceAccountToken, proofOfPossession }] of viaBroker) {
     const key = `spec.credentials[${index}]`;
     if (identity.kind === 'TokenProfile') {
       const expected = 'sidecar, as the broker serves ClusterTokenProfiles alone';
@@ -125,6 +125,11 @@ function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): read
     if (serviceAccountToken !== undefined) {
       const expected = 'nothing with via: broker, which has no service account of the pod';
       problems.push({ key: `${key}.serviceAccountToken`, expected });
+    }
+    if (proofOfPossession === 'dpop') {
+      const expected =
+        'nothing with via: broker, whose tokens are for every pod: a bound token is for one key';
+      problems.push({ key: `${key}.proofOfPossession`, value: proofOfPossession, expected });
     }
     if (grant === 'static' || grant === 'token_exchange') {
       const expected =

@@ -9,6 +9,7 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   'client_secret',
   'clientSecret',
   'cookie',
+  'dpop',
   'password',
   'secret',
   'token',

@@ -120,6 +120,8 @@ export interface OutgoingRequest {
   readonly authority: string;
   /** The value to inject. */
   readonly authorization: string | undefined;
+  /** For the field `DPoP`, in the place of the app's own. No other request has the same. */
+  readonly proof?: string | undefined;
   /** Passes the client's own Authorization, and injects none. */
   readonly keepClientAuthorization: boolean;
   /** Serves the loop guard. */

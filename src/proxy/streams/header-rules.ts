@@ -28,12 +28,12 @@ const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
 /** Names of these lengths and first letters must be compared, the others not. */
-const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
+const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'dpop', 'trailer']);
 const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
 type UpstreamFieldRules = Pick<
   OutgoingRequest,
-  'authority' | 'authorization' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
+  'authority' | 'authorization' | 'proof' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
 >;
 
 /**
@@ -53,6 +53,8 @@ export function upstreamFields(
   rules: UpstreamFieldRules,
   body: RequestBodyForm,
 ): Fields {
+  // A proof is for one request.
+  if (rules.proof !== undefined) return makeUpstreamFields(section, rules, body);
   const known = REQUESTS.get(section.fields);
   if (known?.body === body && isSameRule(known.rules, rules)) return known.passed;
   const passed = makeUpstreamFields(section, rules, body);
@@ -64,6 +66,7 @@ export function upstreamFields(
 export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
   return (
     one.authorization === other.authorization &&
+    one.proof === other.proof &&
     one.authority === other.authority &&
     one.keepClientAuthorization === other.keepClientAuthorization &&
     one.instanceId === other.instanceId &&
@@ -108,6 +111,10 @@ function makeUpstreamFields(
         if (rules.keepClientAuthorization) passed.push(name, value);
         ownAuthorization = rules.keepClientAuthorization;
         break;
+      case 'dpop':
+        // A server refuses a request with two (RFC 9449 §4.3).
+        if (rules.proof === undefined && nominated?.has(key) !== true) passed.push(name, value);
+        break;
       case 'content-length':
         contentLength = true;
         passed.push(name, value);
@@ -132,6 +139,7 @@ function makeUpstreamFields(
   if (options.length > 0) passed.push('connection', options.join(', '));
   passed.push(HOP_FIELD, joined(hops, rules.instanceId));
   placeAuthorization(passed, rules.authorization, ownAuthorization);
+  if (rules.proof !== undefined) passed.push('dpop', rules.proof);
   return passed;
 }
 

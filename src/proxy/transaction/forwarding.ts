@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { type ProxyErrorCode, SidecarError } from '../../platform/errors.ts';
+import type { Authorization } from '../../token/bearer-source.ts';
 import { authenticatesConnection, type Protocol } from '../http/messages.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute, Destination } from '../routing/routes.ts';
@@ -16,7 +17,7 @@ import { stallError } from '../streams/stall-timeouts.ts';
 import { withToken } from '../streams/token-placement.ts';
 import type { ListenerContext, RequestService } from './listener-context.ts';
 import { type RequestBody, requestBodyOf } from './replayable-body.ts';
-import { grpcHeadVerdict, RequestToken, statusVerdict, TO_OBTAIN } from './request-token.ts';
+import { grpcHeadVerdict, type Repeat, RequestToken, statusVerdict, TO_OBTAIN } from './request-token.ts';
 import { acquireFor, attemptAfter, FIRST, FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './retry.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -120,12 +121,12 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
     this.#transaction.recorder?.onResponse(head.status);
     const verdict = this.#transaction.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
-    const refused = this.#token.refusedBy(verdict);
-    if (refused !== undefined && this.#isComplete()) {
-      void this.#replayOrDeliver(refused, head, body);
+    const judged = this.#token.judge(verdict, head, this.#isComplete());
+    if (judged.repeat !== undefined) {
+      void this.#repeatOrDeliver(judged.repeat, head, body);
       return;
     }
-    this.#token.apply(verdict);
+    this.#token.apply(judged.verdict);
     this.#deliver(head, body);
   }
 
@@ -215,23 +216,23 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  async #replayOrDeliver(refused: string, head: ResponseHead, body: ResponseBody): Promise<void> {
+  async #repeatOrDeliver(repeat: Repeat, head: ResponseHead, body: ResponseBody): Promise<void> {
     this.#upstream?.holdResponse();
     this.#holdApp();
     try {
-      const other = await this.#token.replace(refused);
+      const authorization = await repeat.token();
       if (this.#transaction.over) return;
       // The body may have outgrown the buffer by now.
-      if (other !== undefined && other !== refused && this.#isComplete()) this.#replayWith(other);
+      if (authorization !== undefined && this.#isComplete()) this.#repeat(repeat, authorization);
       else this.#deliverHeld(head, body);
     } catch (error) {
       this.#fail(asProxyError(error));
     }
   }
 
-  #replayWith(authorization: string): void {
-    this.#token.replayed();
-    this.#tell('the token was refused: sending again with another one');
+  #repeat({ why, begun }: Repeat, authorization: Authorization): void {
+    begun();
+    this.#tell(why);
     this.#transaction.recorder?.onResponseEnd();
     this.#attempt = FIRST;
     this.body?.detach();
@@ -247,7 +248,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   /** If there is no connection yet, `onConnected` asks for the token again. */
-  #send(authorization: string | undefined): void {
+  #send(authorization: Authorization | undefined): void {
     if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
   }
 
@@ -260,7 +261,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  #writeHeldUp(authorization: string | undefined): void {
+  #writeHeldUp(authorization: Authorization | undefined): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
     try {
@@ -281,14 +282,13 @@ export class Forwarding implements RequestService, UpstreamUser {
     return upstream;
   }
 
-  #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
-    this.#token.sentWith(authorization);
+  #write(upstream: UpstreamStream, authorization: Authorization | undefined, nowMs: number): void {
     const { request: asked, recorder } = this.#transaction;
     const request: OutgoingRequest = {
       from: recorder === undefined ? asked : recorder.sending(asked, this.#target),
       target: this.#target,
       authority: this.#route.config.upstream.authority,
-      authorization,
+      ...this.#token.send(authorization, asked.method, this.#target),
       keepClientAuthorization: this.#token.keepsOwnCredentials,
       instanceId: this.#context.instanceId,
       upgrade: this.#upgrade,

@@ -1,17 +1,19 @@
 import { SidecarError } from '../../platform/errors.ts';
 import { GRPC_STATUS, type GrpcStatus } from '../../platform/grpc-status.ts';
 import {
+  type Authorization,
   type BearerSource,
   grpcProvesAcceptance,
   provesAcceptance,
   TokenUnavailable,
   type TokenWaiter,
 } from '../../token/bearer-source.ts';
+import { RequestProof } from '../../token/dpop/request-proof.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
 import { isGrpc } from '../http/messages.ts';
 import type { ReplayResult, RequestRecorder } from '../observer.ts';
 import type { ActiveRoute } from '../routing/routes.ts';
-import type { IncomingRequest, ResponseBody, ResponseHead } from '../streams/contract.ts';
+import type { IncomingRequest, OutgoingRequest, ResponseBody, ResponseHead } from '../streams/contract.ts';
 import { keepsOwnCredentials } from './admission.ts';
 import { grpcStatusOf } from './local-reply.ts';
 import type { Transaction } from './transaction.ts';
@@ -20,6 +22,14 @@ import type { Transaction } from './transaction.ts';
 export const TO_OBTAIN = Symbol('no token is held');
 
 type Replay = 'none' | 'unanswered' | 'counted';
+
+/** How a request is sent again. */
+export interface Repeat {
+  readonly why: string;
+  /** Resolves to undefined if there is nothing to send. */
+  token(): Promise<Authorization | undefined>;
+  begun(): void;
+}
 
 type TokenUser = Pick<Transaction, 'request' | 'recorder' | 'caller'>;
 
@@ -30,7 +40,9 @@ export class RequestToken {
   readonly #bearer: BearerSource | undefined;
   readonly #recorder: RequestRecorder | undefined;
   #leaving: AbortController | undefined;
-  #sent: string | undefined;
+  #sent: Authorization | undefined;
+  /** For tokens that need one. */
+  #proof: RequestProof | undefined;
   /** The route lets the request go without an unavailable token. */
   #goesWithout = false;
   #replay: Replay = 'none';
@@ -53,13 +65,13 @@ export class RequestToken {
   }
 
   /** Undefined where nothing is injected. */
-  current(): string | undefined | typeof TO_OBTAIN {
+  current(): Authorization | undefined | typeof TO_OBTAIN {
     if (this.#bearer === undefined) return undefined;
     return this.#bearer.current() ?? (this.#goesWithout ? undefined : TO_OBTAIN);
   }
 
   /** @throws {TokenUnavailable} unless the route lets the request go without. */
-  async obtain(): Promise<string | undefined> {
+  async obtain(): Promise<Authorization | undefined> {
     try {
       return await this.#bearer?.obtain(this.#waiter());
     } catch (error) {
@@ -70,26 +82,56 @@ export class RequestToken {
     }
   }
 
-  sentWith(authorization: string | undefined): void {
+  /** @returns what goes into the request. @param target as it is sent. */
+  send(
+    authorization: Authorization | undefined,
+    method: string,
+    target: string,
+  ): Pick<OutgoingRequest, 'authorization' | 'proof'> {
     this.#sent = authorization;
+    if (typeof authorization !== 'object') return { authorization, proof: undefined };
+    this.#proof ??= new RequestProof(this.#route.config.upstream);
+    return { authorization: authorization.value, proof: this.#proof.make(authorization, method, target) };
   }
 
-  /** Undefined if no replacement may be asked for. */
-  refusedBy(verdict: TokenAcceptance | 'in-trailers'): string | undefined {
-    return verdict === 'refused' && this.#mayRenew() ? this.#sent : undefined;
+  /**
+   * @param verdict what the answer says of the token, if it is no Bearer's.
+   * @param isWhole all of the request can be sent again.
+   */
+  judge(verdict: Verdict, head: ResponseHead, isWhole: boolean): { verdict: Verdict; repeat?: Repeat } {
+    const sent = this.#sent;
+    if (typeof sent === 'object' && this.#proof !== undefined) {
+      const { status, fields } = head;
+      const [nonces, challenges] = [
+        fieldValues(fields, 'dpop-nonce'),
+        fieldValues(fields, 'www-authenticate'),
+      ];
+      const ofProof = this.#proof.judge(sent, { status, nonces, challenges }, isWhole);
+      if (ofProof === 'nonce_wanted') {
+        const why = 'the upstream wants its nonce in the proof: sending again with it';
+        return { verdict: 'none', repeat: { why, token: async () => sent, begun: () => undefined } };
+      }
+      if (ofProof === 'refused') return { verdict: 'none' };
+    }
+    const isReplaced = verdict === 'refused' && sent !== undefined && isWhole && this.#mayRenew();
+    return isReplaced ? { verdict, repeat: this.#replacement(sent) } : { verdict };
   }
 
-  /** Undefined, or the refused token, if there is no replacement. */
-  async replace(refused: string): Promise<string | undefined> {
-    this.#route.observer.upstreamUnauthorized();
-    return this.#bearer?.replace(refused, this.#waiter());
+  #replacement(refused: Authorization): Repeat {
+    return {
+      why: 'the token was refused: sending again with another one',
+      token: async () => {
+        this.#route.observer.upstreamUnauthorized();
+        const other = await this.#bearer?.replace(refused, this.#waiter());
+        return other === refused ? undefined : other;
+      },
+      begun: () => {
+        this.#replay = 'unanswered';
+      },
+    };
   }
 
-  replayed(): void {
-    this.#replay = 'unanswered';
-  }
-
-  apply(verdict: TokenAcceptance | 'in-trailers'): void {
+  apply(verdict: Verdict): void {
     if (verdict === 'in-trailers') {
       this.#awaitsTrailers = true;
       return;
@@ -157,6 +199,8 @@ function bearerFor(
   return bearer.bySubject(subject, caller);
 }
 
+type Verdict = TokenAcceptance | 'in-trailers';
+
 type TokenAcceptance =
   | 'accepted'
   | 'refused'
@@ -173,7 +217,7 @@ export function statusVerdict(status: number): TokenAcceptance {
  * A service that refuses before its first message answers with trailers only, in the head. Where messages may follow,
  * the verdict is `in-trailers`, since the 200 says nothing.
  */
-export function grpcHeadVerdict(head: ResponseHead, body: ResponseBody): TokenAcceptance | 'in-trailers' {
+export function grpcHeadVerdict(head: ResponseHead, body: ResponseBody): Verdict {
   if (head.status !== 200 || !isGrpc(head.fields)) return statusVerdict(head.status);
   return body === 'none' ? grpcVerdict(grpcStatusOf(head.fields)) : 'in-trailers';
 }

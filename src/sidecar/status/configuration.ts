@@ -36,6 +36,8 @@ const SHOWN: ReadonlySet<string> = new Set([
     'group',
     'endpoint',
     'tokenType',
+    'dpop',
+    'allowsBearer',
     'scope',
     'audience',
     'tls',

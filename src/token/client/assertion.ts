@@ -194,7 +194,10 @@ export function signAssertion(key: AssertionKey, facts: AssertionFacts): string 
   return `${input}.${signature(key, Buffer.from(input)).toString('base64url')}`;
 }
 
-function signature({ algorithm, privateKey }: AssertionKey, input: Buffer): Buffer {
+export function signature(
+  { algorithm, privateKey }: Pick<AssertionKey, 'algorithm' | 'privateKey'>,
+  input: Buffer,
+): Buffer {
   if (algorithm === 'EdDSA') return sign(null, input, privateKey);
   const digest = `sha${algorithm.slice(2)}`;
   switch (algorithm.slice(0, 2)) {

@@ -137,6 +137,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       },
       failingSinceMs: history.failingSinceMs,
       lastAnswerAtMs,
+      proofs: endpoint.proofs?.counts,
     };
   }
 

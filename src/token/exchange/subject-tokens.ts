@@ -5,7 +5,15 @@ import { SidecarError } from '../../platform/errors.ts';
 import { FairQueue, type Place, type Turn } from '../../platform/limits/fair-queue.ts';
 import { LruMap } from '../../platform/limits/lru-map.ts';
 import { type Clock, hasPassed, type Instant, later } from '../../platform/time/clock.ts';
-import { type AwaitsGrant, type GrantTrace, TokenUnavailable, type TokenWaiter } from '../bearer-source.ts';
+import {
+  type Authorization,
+  type AwaitsGrant,
+  accessTokenIn,
+  fieldValueOf,
+  type GrantTrace,
+  TokenUnavailable,
+  type TokenWaiter,
+} from '../bearer-source.ts';
 import { ownLifetime, type RefusedGrant, type TokenResponse } from '../provider/token-response.ts';
 import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
 import { abortable } from '../waiters.ts';
@@ -17,8 +25,6 @@ const MAX_FAILED = 1000;
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Under way or in line. Beyond that the caller with the most in line is turned away. */
 const MAX_EXCHANGES = 256;
-
-const BEARER = 'Bearer ';
 
 const REFUSED_FOR_MS = 5000;
 /** After no answer, the provider is asked for no subject; if it said that it cannot answer now, only not for that subject. */
@@ -61,7 +67,7 @@ interface Asker extends TokenWaiter {
 }
 
 interface Exchanging {
-  token: Promise<string>;
+  token: Promise<Authorization>;
   readonly place: Place;
   readonly askers: Set<Asker>;
   trace: GrantTrace | undefined;
@@ -75,7 +81,7 @@ interface Wanted {
 }
 
 interface Held {
-  readonly authorization: string;
+  readonly authorization: Authorization;
   readonly requestedAtMs: number;
   readonly sendableUntil: Instant;
 }
@@ -111,7 +117,7 @@ export class SubjectTokens {
   readonly #held = new LruMap<string, Held>({
     max: MAX_SUBJECTS,
     maxWeight: MAX_BYTES,
-    weigh: ({ authorization }) => authorization.length,
+    weigh: ({ authorization }) => fieldValueOf(authorization).length,
   });
   readonly #failed = new LruMap<string, Failed>({ max: MAX_FAILED });
   readonly #line: FairQueue;
@@ -152,7 +158,7 @@ export class SubjectTokens {
     for (const [key, { kind }] of this.#failed.entries()) if (kind === 'failed') this.#failed.delete(key);
   }
 
-  current(subject: string): string | undefined {
+  current(subject: string): Authorization | undefined {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
     if (held === undefined || hasPassed(held.sendableUntil, this.#options.clock.now())) return undefined;
@@ -164,7 +170,7 @@ export class SubjectTokens {
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
-  async obtain(subject: string, asker: Asker = {}): Promise<string> {
+  async obtain(subject: string, asker: Asker = {}): Promise<Authorization> {
     const current = this.current(subject);
     if (current !== undefined) return current;
     const key = keyOf(subject);
@@ -176,7 +182,7 @@ export class SubjectTokens {
   }
 
   /** Another value than `refused`; undefined if there is none, or if it was exchanged too lately. */
-  async replace(subject: string, refused: string, asker?: Asker): Promise<string | undefined> {
+  async replace(subject: string, refused: Authorization, asker?: Asker): Promise<Authorization | undefined> {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
     if (held?.authorization === refused) {
@@ -193,7 +199,7 @@ export class SubjectTokens {
     }
   }
 
-  #begin(key: string, subject: string, asker: Asker): Promise<string> {
+  #begin(key: string, subject: string, asker: Asker): Promise<Authorization> {
     this.#assertThere(asker.caller);
     const place = this.#line.enter(asker.caller);
     const askers = new Set<Asker>();
@@ -210,7 +216,7 @@ export class SubjectTokens {
     return this.#join(key, exchanging, asker);
   }
 
-  #join(key: string, exchanging: Exchanging, asker: Asker): Promise<string> {
+  #join(key: string, exchanging: Exchanging, asker: Asker): Promise<Authorization> {
     const { token, askers, place, trace } = exchanging;
     if (trace !== undefined) asker.awaits?.(trace);
     askers.add(asker);
@@ -249,7 +255,7 @@ export class SubjectTokens {
     }
   }
 
-  async #inTurn(wanted: Wanted, place: Place): Promise<string> {
+  async #inTurn(wanted: Wanted, place: Place): Promise<Authorization> {
     const turn = await place.turn;
     if (turn !== 'come') {
       throw this.#ownDoing(this.#whyNot(turn));
@@ -258,13 +264,13 @@ export class SubjectTokens {
     return this.#exchange(wanted);
   }
 
-  async #exchange({ key, subject, caller, begun }: Wanted): Promise<string> {
+  async #exchange({ key, subject, caller, begun }: Wanted): Promise<Authorization> {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
     const held = this.#held.peek(key);
     const ending =
       held !== undefined && isAboutToEnd(held.sendableUntil, requestedAt)
-        ? held.authorization.slice(BEARER.length)
+        ? accessTokenIn(held.authorization)
         : undefined;
     const outcome = await exchange(subject, begun, ending);
     if (outcome.result === 'success' && outcome.lifetimeMs === 0) {
@@ -275,7 +281,7 @@ export class SubjectTokens {
     this.#away = undefined;
     this.#refusesAll = false;
     this.#suspected = undefined;
-    const authorization = `${BEARER}${outcome.accessToken}`;
+    const authorization = outcome.boundToken ?? `Bearer ${outcome.accessToken}`;
     this.#failed.delete(key);
     this.#held.set(key, {
       authorization,

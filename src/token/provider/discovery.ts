@@ -91,6 +91,8 @@ export interface IssuerMetadata {
   readonly tokenUrl: string;
   /** `token_endpoint_auth_methods_supported`, or what its absence means (RFC 8414 §2). */
   readonly clientAuthentication: readonly string[];
+  /** RFC 9449 §5.1. */
+  readonly offersDpop: boolean;
 }
 
 interface IssuerExpectation {
@@ -132,7 +134,12 @@ function readIssuerMetadata(
   if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
   const wrong = wrongEndpoint(tokenUrl, expected);
   if (wrong !== undefined) return { wrong: `names the token_endpoint ${urlForMessage(tokenUrl)}: ${wrong}` };
-  return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
+  return {
+    foundAt,
+    tokenUrl: tokenUrl as string,
+    clientAuthentication: methodsOf(fields),
+    offersDpop: 'dpop_signing_alg_values_supported' in fields,
+  };
 }
 
 const MAX_URL_LENGTH = 2048;

@@ -11,6 +11,8 @@ interface ProviderRequest {
   readonly agent: Agent;
   readonly body?: { readonly type: string; readonly text: string };
   readonly authorization?: string | undefined;
+  /** RFC 9449 §5. */
+  readonly dpop?: string | undefined;
   readonly accept?: string | undefined;
 }
 
@@ -19,6 +21,8 @@ export interface ProviderResponse {
   readonly contentType: string;
   readonly retryAfter: string | undefined;
   readonly date: string | undefined;
+  /** RFC 9449 §8. */
+  readonly dpopNonce?: string | undefined;
   readonly body: string;
 }
 
@@ -55,7 +59,7 @@ const USER_AGENT = `token-sidecar/${VERSION}`;
  * @throws {StaleConnection}
  */
 export function sendProviderRequest(
-  { url, agent, authorization, body, accept = 'application/json' }: ProviderRequest,
+  { url, agent, authorization, dpop, body, accept = 'application/json' }: ProviderRequest,
   signal: AbortSignal,
 ): Promise<ProviderResponse> {
   return new Promise((resolve, reject) => {
@@ -70,6 +74,7 @@ export function sendProviderRequest(
         accept,
         'user-agent': USER_AGENT,
         ...(authorization === undefined ? {} : { authorization }),
+        ...(dpop === undefined ? {} : { dpop }),
       },
     });
     let connection: { readonly socket: Socket; readonly bytesBefore: number } | undefined;
@@ -85,6 +90,7 @@ export function sendProviderRequest(
             contentType,
             retryAfter: headers['retry-after'],
             date: headers.date,
+            dpopNonce: headers['dpop-nonce'] as string | undefined,
             body: decoded,
           }),
         reject,

@@ -2,12 +2,14 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import type { CredentialConfig } from '../../config/config.ts';
 import { systemCodeOf } from '../../platform/errors.ts';
+import { parseObject } from '../../platform/json-object.ts';
 import { redactedUrl } from '../../platform/log/redacted-text.ts';
 import { InvalidFile } from '../../platform/mounted/mounted-secret.ts';
 import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
 import { authenticateClient, certificateFile, repeatedParts } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
+import { ProofMaker } from '../dpop/proof-maker.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import {
   exchangesForRequests,
@@ -17,6 +19,7 @@ import {
 } from '../grants/grants.ts';
 import { discovery, type IssuerMetadata, UndiscoveredProvider } from './discovery.ts';
 import { providerConnections } from './provider-connections.ts';
+import { readProviderError } from './provider-error.ts';
 import {
   GarbledResponse,
   OverlongResponse,
@@ -47,6 +50,8 @@ export interface TokenEndpoint {
   /** Undefined until the issuer has named one. */
   tokenUrl(): string | undefined;
   metadata(): IssuerMetadata | undefined;
+  /** Absent where tokens are bound to no key. */
+  readonly proofs?: Pick<ProofMaker, 'counts'> | undefined;
   close(): Promise<void>;
 }
 
@@ -71,6 +76,7 @@ export function createTokenEndpoint(
 ): TokenEndpoint {
   const most = exchangesForRequests(config) ? CONNECTIONS_FOR_REQUESTS : 1;
   const connections = providerConnections(config, clock, lookup, most, certificates);
+  const proofs = config.dpop === undefined ? undefined : new ProofMaker(clock);
   const closing = new AbortController();
   const issuer =
     config.issuerUrl === undefined
@@ -107,10 +113,12 @@ export function createTokenEndpoint(
     return tokenUrl;
   }
 
+  /** @throws {NonceDemanded} if the answer gave one, and the request `mayRepeat`. */
   async function post(
     credentials: Credentials,
     signal: AbortSignal,
     { subject, refused, ending, answered }: TokenRequest,
+    mayRepeat: boolean,
   ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
@@ -118,13 +126,23 @@ export function createTokenEndpoint(
     const proof = await authenticateClient(credentials, tokenUrl, clock);
     const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject, refused };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
-    const received = await send({ url, agent, ...asked }, signal);
+    const key = proofs?.keyOf(credentials.proofKey);
+    const dpop = key && proofs?.prove(key, { method: 'POST', origin: url.origin, path: url.pathname });
+    const received = await send({ url, agent, dpop, ...asked }, signal);
     answered?.(received.status);
+    if (proofs?.answered(url.origin, received) && mayRepeat && demandsNonce(received)) {
+      proofs.told('nonce_wanted');
+      throw new NonceDemanded();
+    }
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       zeroIsEndless: config.renewal.zeroLifetime === 'endless',
       ending,
       tokenType: config.tokenType,
+      dpop:
+        proofs && key && config.dpop
+          ? { ...config.dpop, bind: (token: string) => proofs.bind(token, key) }
+          : undefined,
       translate,
     };
     const confidential = [...confidentialParts(credentials), ...valuesIn(url)];
@@ -132,17 +150,19 @@ export function createTokenEndpoint(
     return readTokenResponse(received, expected, mayNotBeShown);
   }
 
-  async function postAgainIfStale(
+  /** Each makes a new assertion, since one must not be used twice (RFC 7523 §3, `jti`). */
+  async function postAgainIfNeedBe(
     credentials: Credentials,
     signal: AbortSignal,
     request: TokenRequest,
   ): Promise<TokenResponse> {
-    try {
-      return await post(credentials, signal, request);
-    } catch (error) {
-      if (!(error instanceof StaleConnection)) throw error;
-      // Makes a new assertion, since one must not be used twice (RFC 7523 §3, `jti`).
-      return await post(credentials, signal, request);
+    const repeats = new Set<unknown>([StaleConnection, NonceDemanded]);
+    for (;;) {
+      try {
+        return await post(credentials, signal, request, repeats.has(NonceDemanded));
+      } catch (error) {
+        if (!(error instanceof Error) || !repeats.delete(error.constructor)) throw error;
+      }
     }
   }
 
@@ -155,7 +175,7 @@ export function createTokenEndpoint(
       const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
         const givenUp = AbortSignal.any([timeout.signal, signal, closing.signal]);
-        const outcome = await postAgainIfStale(credentials, givenUp, request);
+        const outcome = await postAgainIfNeedBe(credentials, givenUp, request);
         if (outcome.result === 'unavailable' || outcome.result === 'invalid_response') issuer?.doubt();
         return outcome;
       } catch (error) {
@@ -170,11 +190,20 @@ export function createTokenEndpoint(
       return url === undefined ? undefined : redactedUrl(url);
     },
     metadata: () => issuer?.known(),
+    proofs,
     async close() {
       closing.abort();
       connections.close();
     },
   };
+}
+
+/** The authorization server wants its nonce in the proof (RFC 9449 §8), and has given one. */
+class NonceDemanded extends Error {}
+
+function demandsNonce({ status, body }: ProviderResponse): boolean {
+  if (status !== 400 && status !== 401) return false;
+  return readProviderError(parseObject(body))?.code === 'use_dpop_nonce';
 }
 
 /** Characters. Where shorter ones were withheld would be seen. */

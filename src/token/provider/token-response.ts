@@ -1,6 +1,8 @@
 /** What a token endpoint's answer means (RFC 6749 §5), and how long its token lives. */
 
+import type { DpopConfig } from '../../config/config.ts';
 import { parseObject } from '../../platform/json-object.ts';
+import type { BoundToken } from '../bearer-source.ts';
 import { REFUSED_TOKEN } from '../broker-protocol.ts';
 import type { TranslateResponse } from '../grants/grants.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
@@ -11,6 +13,8 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
+  /** Present if every request with it needs a proof. */
+  readonly boundToken?: BoundToken;
   /** From the sending of the request; infinite without an end; 0 for the `ending` token in its last second. */
   readonly lifetimeMs: number;
   /** Neither the answer nor the token says how long it lives. */
@@ -80,6 +84,8 @@ interface ExpectedResponse {
   readonly ending?: string | undefined;
   /** Accept a missing type, or a provider's own. */
   readonly tokenType?: 'any' | undefined;
+  /** The request had a proof. */
+  readonly dpop?: (Pick<DpopConfig, 'allowsBearer'> & { bind(accessToken: string): BoundToken }) | undefined;
   readonly translate?: TranslateResponse | undefined;
 }
 
@@ -141,6 +147,7 @@ function readGrant(
   const wrong = wrongToken(accessToken) ?? wrongType(tokenType, expected);
   if (wrong !== undefined) return invalid(wrong);
   const token = accessToken as string;
+  const boundToken = isOfType('dpop', tokenType) ? expected.dpop?.bind(token) : undefined;
   const lifetime = lifetimeOf(token, expiresIn, answer, {
     defaultMs: expected.defaultLifetimeMs,
     zeroIsEndless: expected.zeroIsEndless === true,
@@ -150,6 +157,7 @@ function readGrant(
   return {
     result: 'success',
     accessToken: token,
+    ...(boundToken === undefined ? {} : { boundToken }),
     lifetimeMs: lifetime.lifetimeMs,
     ...(lifetime.isAssumed === true ? { isLifetimeAssumed: true } : {}),
     ...(fields[REFUSED_TOKEN.announcement] === true ? { takesRefusals: true } : {}),
@@ -170,19 +178,22 @@ export function wrongToken(accessToken: unknown): string | undefined {
 
 /** They need a signature or proof beside the token. Lower-case. */
 const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
-  ['dpop', 'DPoP'],
   ['mac', 'MAC'],
   ['pop', 'PoP'],
 ]);
 
 /** RFC 6749 §5.1: required, case-insensitive. */
-function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedResponse): string | undefined {
+function wrongType(tokenType: unknown, { tokenType: accepted, dpop }: ExpectedResponse): string | undefined {
   const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
+  if (dpop !== undefined) {
+    if (isOfType('dpop', tokenType)) return undefined;
+    if (!dpop.allowsBearer && isOfType('bearer', tokenType)) return UNBOUND;
+  } else if (isOfType('dpop', tokenType)) return BOUND_UNASKED;
   const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());
   if (proof !== undefined) {
     return `token_type is ${proof}: every request with such a token needs a proof, which the sidecar does not make`;
   }
-  if (accepted === 'any' || name?.toLowerCase() === 'bearer') return undefined;
+  if ((accepted === 'any' && dpop?.allowsBearer !== false) || isOfType('bearer', tokenType)) return undefined;
   const shown =
     tokenType === undefined || tokenType === null
       ? 'missing'
@@ -190,6 +201,16 @@ function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedResponse
         ? name
         : 'no plain name';
   return `token_type is ${shown}, not Bearer; if the token is used like one, set tokenType: any`;
+}
+
+const UNBOUND =
+  'token_type is Bearer, not DPoP: the provider has not bound the token to the key; have it bind the tokens of this client, or take them as they are by dpop.allowBearer: true';
+
+const BOUND_UNASKED =
+  'token_type is DPoP: every request with such a token needs a proof; set proofOfPossession: dpop';
+
+function isOfType(type: 'bearer' | 'dpop', tokenType: unknown): boolean {
+  return typeof tokenType === 'string' && tokenType.trim().toLowerCase() === type;
 }
 
 function invalid(detail: string): RefusedGrant {

@@ -27,6 +27,8 @@ export interface ProviderOptions {
   /** Client metadata (RFC 7591 §2). */
   readonly clients: readonly Readonly<Record<string, unknown>>[];
   readonly tokenLifetimeSeconds: number;
+  /** Whether a proof at the token endpoint must hold a nonce of the provider. */
+  readonly requiresNonce?: boolean;
 }
 
 /** oidc-provider with the client credentials grant and signed access tokens for `API`; gone after the test. */
@@ -67,7 +69,10 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
   };
 }
 
-function configuration({ clients, tokenLifetimeSeconds }: ProviderOptions, signingKey: object): object {
+function configuration(
+  { clients, tokenLifetimeSeconds, requiresNonce = false }: ProviderOptions,
+  signingKey: object,
+): object {
   return {
     clients: clients.map((client) => ({
       grant_types: ['client_credentials'],
@@ -78,6 +83,7 @@ function configuration({ clients, tokenLifetimeSeconds }: ProviderOptions, signi
       ...client,
     })),
     jwks: { keys: [signingKey] },
+    enabledJWA: { dPoPSigningAlgValues: ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] },
     scopes: ['read', 'write'],
     ttl: { ClientCredentials: tokenLifetimeSeconds },
     clientAuthMethods: [
@@ -90,6 +96,7 @@ function configuration({ clients, tokenLifetimeSeconds }: ProviderOptions, signi
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
+      dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => requiresNonce },
       mTLS: {
         enabled: true,
         tlsClientAuth: true,

@@ -28,6 +28,7 @@ const OTHERS: Readonly<Record<OverridingAnnotation, string>> = {
   'token-sidecar.dev/auth-url': 'https://other.example.com',
   'token-sidecar.dev/realm': 'other',
   'token-sidecar.dev/scope': 'other',
+  'token-sidecar.dev/proof-of-possession': 'dpop',
   'token-sidecar.dev/audience': 'other',
   'token-sidecar.dev/upstream': 'https://other.example.com',
   'token-sidecar.dev/protocol': 'http1',

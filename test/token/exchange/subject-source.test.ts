@@ -2,6 +2,7 @@ import { Registry } from '@prometheus-io/client';
 import { expect, it, onTestFinished } from 'vitest';
 import { createCredentialsMetrics } from '../../../src/platform/mounted/metrics.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
+import type { Authorization } from '../../../src/token/bearer-source.ts';
 import { openLiveCredentials } from '../../../src/token/credentials.ts';
 import { openSubjectSource } from '../../../src/token/exchange/subject-source.ts';
 import { createTokenMetrics } from '../../../src/token/metrics.ts';
@@ -48,7 +49,7 @@ async function open(files: Readonly<Record<string, string>> = FILES, required?: 
     source,
     lines,
     metrics: () => registry.metrics(),
-    async ask(subject: string): Promise<string> {
+    async ask(subject: string): Promise<Authorization> {
       const own = source.forUpstream('api').bySubject?.(subject);
       if (own === undefined) throw new Error('tokens are the same for all');
       return await own.obtain();

@@ -315,7 +315,7 @@ it('a remembered refusal holds no reference to the refused request', async () =>
   class Request {
     readonly head = 'x'.repeat(1000);
 
-    async send(): Promise<string> {
+    async send(): Promise<unknown> {
       return await tokens.obtain('eve').catch((error: Error) => `${error.message} ${this.head}`);
     }
   }

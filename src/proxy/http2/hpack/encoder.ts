@@ -19,7 +19,7 @@ const INTEGER_BYTES = 6;
 const NONE: readonly string[] = [];
 
 /** No table may hold what could be guessed from it (§7.1.3). */
-const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'dpop', 'proxy-authorization']);
 
 /** Up to here the system's copying is no faster. */
 const SHORT_CHARS = 32;

@@ -220,6 +220,8 @@ const SECTIONS = new MadeOf<{
  * @throws {SidecarError} `upstream_protocol_error` for a WebSocket, which needs HTTP/1.1.
  */
 export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
+  // A proof is for one request.
+  if (request.proof !== undefined) return make(request, scheme);
   const { fields } = request.from;
   const known = SECTIONS.get(fields);
   if (known?.scheme === scheme && isSame(known.request, request)) return known.section;
