@@ -221,7 +221,9 @@ async function metricRows(registry: Registry, told: Set<string>): Promise<string
       throw new Error(`${name} is no ${typeByName(name)}, as the page says`);
     const { labelNames } = registry.getSingleMetric(name) as unknown as { labelNames: readonly string[] };
     const labels = labelNames.length === 0 ? '' : `{${labelNames.join(',')}}`;
-    return [`- \`${name}${labels}\`: ${help}`];
+    return [
+      `- \`${name}${labels}\`: ${help.replace('Unix time at which', 'When').replace(/Unix time from which( on)?/, 'From when')}`,
+    ];
   });
   return rows;
 }
