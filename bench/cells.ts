@@ -34,6 +34,8 @@ export interface Http1Cell extends CellBase {
   readonly payload: Payload;
   /** Whether the app keeps its connections. */
   readonly keepAlive: boolean;
+  /** The sidecar's token is bound to a key, and each request has a proof. The others have the usual token. */
+  readonly bound?: true;
   /** How much longer than others latency is measured. */
   readonly latencyWeight: number;
 }
@@ -73,6 +75,7 @@ export const REFERENCE = cell('tls', 'small', 32);
 export const PLAIN = cell('plain', 'small', 32);
 export const LARGE = cell('tls', 'large', 32);
 export const MANY = cell('tls', 'small', 256);
+export const BOUND: Http1Cell = { ...REFERENCE, name: `${REFERENCE.name}-dpop`, bound: true };
 /** A connection for each request. */
 export const CLOSING = UPSTREAMS.map((upstream) => cell(upstream, 'small', 32, SMALL_TOKEN, false));
 export const UPLOADS = UPSTREAMS.map((upstream) => cell(upstream, 'upload', 32));
@@ -83,6 +86,7 @@ export const MANY_STREAMS = http2Cell('tls', 'unary', 256, 4);
 /** Every value of every dimension at least once, each beside the reference cell, and every cell that has a target. */
 export const DEFAULT_CELLS: readonly Cell[] = [
   REFERENCE,
+  BOUND,
   PLAIN,
   cell('tls', 'small', 1),
   MANY,
@@ -99,6 +103,7 @@ export const DEFAULT_CELLS: readonly Cell[] = [
 ];
 
 export const ALL_CELLS: readonly Cell[] = [
+  BOUND,
   ...DIMENSIONS.upstream.flatMap((upstream) =>
     DIMENSIONS.payload.flatMap((payload) =>
       DIMENSIONS.connections.flatMap((connections) =>
@@ -150,7 +155,8 @@ export function protocolOf(cell: { readonly protocol?: Cell['protocol'] }): 'htt
 export function describeCell(cell: Cell): string {
   const { upstream, connections, tokenBytes } = cell;
   const plural = connections === 1 ? '' : 's';
-  const token = `${tokenBytes}-byte token`;
+  const isBound = cell.protocol !== 'http2' && cell.bound === true;
+  const token = `${tokenBytes}-byte token${isBound ? ', bound to a key at the sidecar' : ''}`;
   if (cell.protocol === 'http2') {
     const towards = upstream === 'tls' ? 'HTTP/2 over TLS' : 'h2c';
     return `${CALLS[cell.call].label}, ${towards} upstream, ${connections} connection${plural} × ${cell.streams}, ${token}`;

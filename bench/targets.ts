@@ -1,6 +1,7 @@
 /** What the sidecar is to reach, judged by figures of one and the same run. */
 
 import {
+  BOUND,
   CLOSING,
   DEFAULT_CELLS,
   type Http1Cell,
@@ -34,6 +35,7 @@ const CHURN_BYTES = 40 * MEGABYTE;
 const MANY_STREAMS_BYTES = 50 * MEGABYTE;
 const START_MS = 120;
 const LATENCY_MARGIN_US = 500;
+const PROOF_US = 60;
 
 export function judge(result: BenchmarkResult): readonly Verdict[] {
   const figures = (cell: { readonly name: string }, proxy: string): Summary | undefined => {
@@ -64,7 +66,26 @@ export function judge(result: BenchmarkResult): readonly Verdict[] {
   const starts = Math.max(start?.toFirstConnectionMs ?? Number.NaN, start?.toLogLineMs ?? 0);
   const idle = median(result.cells.flatMap((each) => each.proxies['sidecar']?.idle.anonymousBytes ?? []));
   return [
-    ...DEFAULT_CELLS.map((cell) => cpu(cell, `CPU, ${cell.name}`, 'envoy', 1)),
+    ...DEFAULT_CELLS.filter((cell) => cell !== BOUND).map((cell) =>
+      cpu(cell, `CPU, ${cell.name}`, 'envoy', 1),
+    ),
+    compare(
+      'CPU of a proof, TLS upstream, 32 connections',
+      '≤ 60 µs more than without',
+      figures(BOUND, 'sidecar')?.cpuUsPerRequest,
+      figures(REFERENCE, 'sidecar')?.cpuUsPerRequest,
+      (a, b) => ({
+        figure: `${(a - b).toFixed(1)} µs (${a.toFixed(1)} µs, ${b.toFixed(1)} µs)`,
+        isMet: a - b <= PROOF_US,
+      }),
+    ),
+    compare(
+      'added p99 with proofs, at 1,000 requests/s',
+      '≤ 3 × without',
+      figures(BOUND, 'sidecar')?.addedP99Us,
+      figures(REFERENCE, 'sidecar')?.addedP99Us,
+      (a, b) => ({ figure: `${milliseconds(a)} ms, without ${milliseconds(b)} ms`, isMet: a <= 3 * b }),
+    ),
     cpu(REFERENCE, CPU_TLS, 'nginx', 1.3),
     cpu(REFERENCE, CPU_TLS, 'http-proxy', 0.25),
     cpu(REFERENCE, CPU_TLS, 'envoy', 0.6),

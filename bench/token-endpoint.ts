@@ -30,8 +30,9 @@ export async function startTokenEndpoint(): Promise<TokenEndpoint> {
         return;
       }
       response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+      const tokenType = request.headers['dpop'] === undefined ? 'Bearer' : 'DPoP';
       response.end(
-        JSON.stringify({ access_token: tokenOf(bytes), token_type: 'Bearer', expires_in: 86_400 }),
+        JSON.stringify({ access_token: tokenOf(bytes), token_type: tokenType, expires_in: 86_400 }),
       );
     });
   }).listen(0, '127.0.0.1');

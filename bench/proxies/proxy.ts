@@ -12,6 +12,8 @@ export interface ProxySetup {
   readonly protocol: 'http1' | 'http2';
   readonly caFile: string;
   readonly token: string;
+  /** Where the program can, each request has a proof that it holds the token's key. */
+  readonly bound: boolean;
   /** Grants `token`, for those that ask for one. */
   readonly tokenUrl: { readonly port: number; readonly path: string };
 }
@@ -28,6 +30,7 @@ export interface ProxyKind {
   readonly token: 'obtained' | 'static';
   /** What it is measured at. */
   readonly protocols: readonly ('http1' | 'http2')[];
+  readonly bindsTokens?: true;
   /** Of the program, or undefined where it cannot be had. */
   version(): Promise<string | undefined>;
   /** Writes what configuration there is, and says how to start the program in the foreground. */

@@ -1,7 +1,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cell, protocolOf } from '../cells.ts';
+import { type Cell, type Http1Cell, protocolOf } from '../cells.ts';
 import type { Cores } from '../cores.ts';
 import { freePort, whenListening } from '../free-port.ts';
 import { startPinned } from '../pinned-process.ts';
@@ -30,13 +30,19 @@ export interface RunningProxy {
   stop(): Promise<void>;
 }
 
+type LaunchedCell = Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'> & Pick<Http1Cell, 'bound'>;
+
+function isBound(kind: ProxyKind, { bound }: LaunchedCell): boolean {
+  return bound === true && kind.bindsTokens === true;
+}
+
 const READY_BOUND_MS = 15_000;
 const LISTENING = '"msg":"listening"';
 
 /** Starts a proxy and waits until it listens. It need not have its token yet. */
 export async function launchProxy(
   kind: ProxyKind,
-  cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
+  cell: LaunchedCell,
   { directory, cores, upstream, tokenEndpoint }: Dependencies,
 ): Promise<RunningProxy> {
   const port = await freePort();
@@ -48,6 +54,7 @@ export async function launchProxy(
     protocol: protocolOf(cell),
     caFile: upstream.caFile,
     token: tokenOf(cell.tokenBytes),
+    bound: isBound(kind, cell),
     tokenUrl: { port: tokenEndpoint.port, path: tokenEndpoint.path(cell.tokenBytes) },
   });
   const startedAtMs = performance.now();
@@ -83,12 +90,12 @@ export async function launchProxy(
  */
 export async function startProxy(
   kind: ProxyKind,
-  cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
+  cell: LaunchedCell,
   surroundings: Dependencies,
 ): Promise<RunningProxy> {
   const proxy = await launchProxy(kind, cell, surroundings);
   const fetchText = protocolOf(cell) === 'http2' ? fetchOverHttp2 : fetchOverHttp1;
-  const expected = `Bearer ${tokenOf(cell.tokenBytes)}`;
+  const expected = `${isBound(kind, cell) ? 'DPoP' : 'Bearer'} ${tokenOf(cell.tokenBytes)}`;
   const end = performance.now() + READY_BOUND_MS;
   for (;;) {
     const answer = await fetchText(proxy.port, '/authorization').catch((error: Error) => error.message);

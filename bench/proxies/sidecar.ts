@@ -12,11 +12,12 @@ export const sidecar: ProxyKind = {
   name: 'sidecar',
   token: 'obtained',
   protocols: ['http1', 'http2'],
+  bindsTokens: true,
   async version() {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     return `${version} (Node ${process.versions.node})`;
   },
-  async prepare({ directory, port, upstreamPort, tls, protocol, caFile, tokenUrl }) {
+  async prepare({ directory, port, upstreamPort, tls, protocol, caFile, tokenUrl, bound }) {
     const secret = join(directory, 'secret');
     await mkdir(secret);
     await writeFile(join(secret, 'client_id'), CLIENT_ID);
@@ -28,7 +29,12 @@ export const sidecar: ProxyKind = {
         listen: `127.0.0.1:${port}`,
         admin: { listen: '127.0.0.1:0' },
         credentials: [
-          { name: 'default', tokenUrl: `http://127.0.0.1:${tokenUrl.port}${tokenUrl.path}`, dir: secret },
+          {
+            name: 'default',
+            tokenUrl: `http://127.0.0.1:${tokenUrl.port}${tokenUrl.path}`,
+            dir: secret,
+            ...(bound ? { proofOfPossession: 'dpop' } : {}),
+          },
         ],
         routes: [
           {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   ALL_CELLS,
+  BOUND,
   type Cell,
   CLOSING,
   DEFAULT_CELLS,
@@ -37,7 +38,7 @@ describe('the cells that the benchmark measures by default', () => {
   it('take longer over latency where a target is about it, and nowhere else', () => {
     const longer = http1(ALL_CELLS).filter(({ latencyWeight }) => latencyWeight > 1);
     const names = (cells: readonly Cell[]) => cells.map(({ name }) => name).toSorted();
-    expect(names(longer)).toEqual(names([REFERENCE, ...CLOSING]));
+    expect(names(longer)).toEqual(names([REFERENCE, BOUND, ...CLOSING]));
   });
 
   it('hold every cell that a target is about', () => {
