@@ -8,6 +8,7 @@ import {
 } from '../platform/errors.ts';
 import type { GrpcStatus } from '../platform/grpc-status.ts';
 import type { Logger } from '../platform/log/logger.ts';
+import type { RefusedProof } from '../token/dpop/request-proof.ts';
 
 /** An unforeseen error shows none of its details. */
 export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {
@@ -55,9 +56,38 @@ export function logFailedRequest(
 export const REFUSED_TOKEN_ADVICE =
   "look in the upstream's log for the check that fails: usually audience or scope of the credential, or a clock";
 
-export function logRefusedToken(log: Logger, { name, upstream, credential }: RouteConfig): void {
+export function logRefusal(
+  log: Logger,
+  { name, upstream, credential }: RouteConfig,
+  refused: 'token' | RefusedProof,
+): void {
   const where = { route: name, upstream: upstream.authority, credential };
-  log.warn({ ...where, advice: REFUSED_TOKEN_ADVICE }, 'the upstream refuses the token');
+  if (refused === 'token') {
+    log.warn({ ...where, advice: REFUSED_TOKEN_ADVICE }, 'the upstream refuses the token');
+    return;
+  }
+  const url = `${upstream.protocol}://${upstream.authority}${upstream.basePath}`;
+  log.warn({ ...where, ...refusedProof(refused, url) }, 'the upstream refuses the proof of the token');
+}
+
+/** @param url the upstream's, as the sidecar calls it. */
+function refusedProof(
+  refused: RefusedProof,
+  url: string,
+): { readonly reason: string; readonly advice: string } {
+  switch (refused) {
+    case 'proof_refused':
+      return {
+        reason: 'it answers 401 invalid_dpop_proof',
+        advice: `compare the clocks of both, and the URL by which the upstream knows itself with ${url}, which the proof names: a gateway between them may rewrite it`,
+      };
+    case 'nonce_refused':
+      return {
+        reason: 'it answers 401 use_dpop_nonce, and the request cannot be sent again with another nonce',
+        advice:
+          'see whether the answer has one field DPoP-Nonce, whether the next request with it is taken, and whether bodies exceed limits.replay',
+      };
+  }
 }
 
 function reasonOf(error: SidecarError<CountedErrorCode>): Readonly<Record<string, string | undefined>> {

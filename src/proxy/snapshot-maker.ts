@@ -13,7 +13,7 @@ import { mostConnections, processLimits } from './downstream/connection-limit.ts
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { UpstreamObserver } from './observer.ts';
-import { logRefusedToken } from './proxy-error.ts';
+import { logRefusal } from './proxy-error.ts';
 import { AccessLog, recordingOf, type Tracer } from './recording/request-recorder.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy, HOST_LISTS, type HostList } from './routing/forward-proxy.ts';
@@ -134,7 +134,7 @@ export class SnapshotMaker {
       bearer,
       placement: config.inject && new TokenPlacement(config.inject),
       observer: this.#surroundings.metrics.forRoute(config.name),
-      reportRefusal: () => logRefusedToken(this.#surroundings.log, config),
+      reportRefusal: (refused) => logRefusal(this.#surroundings.log, config, refused),
     };
   }
 

@@ -123,11 +123,17 @@ export class FaultProvider {
 
 /** Every grant takes a connection of its own, so that each meets what connecting meets. */
 export function grantTokenAndHangUp(response: ServerResponse, provider: FaultProvider): void {
-  answer(200, JSON.stringify(provider.issue()), { connection: 'close' })(response, provider);
+  answer(200, issued(response, provider), { connection: 'close' })(response, provider);
 }
 
 export function grantToken(response: ServerResponse, provider: FaultProvider): void {
-  answer(200, JSON.stringify(provider.issue()))(response, provider);
+  answer(200, issued(response, provider))(response, provider);
+}
+
+/** Bound to the key of the proof, where the request has one. */
+function issued({ req }: ServerResponse, provider: FaultProvider): string {
+  const bound = req.headers['dpop'] === undefined ? {} : { token_type: 'DPoP' };
+  return JSON.stringify({ ...provider.issue(), ...bound });
 }
 
 /** A token whose answer has other fields, or lacks some (`undefined`). */

@@ -18,6 +18,8 @@ export class FaultUpstream {
   served = 0;
   /** Answers 401 whatever the token. */
   refusesAll = false;
+  /** What it says with a 401. */
+  challenge: string | undefined;
   /** Answers 401 to these. */
   readonly revoked = new Set<string>();
   readonly #server: Server | SecureServer;
@@ -28,13 +30,14 @@ export class FaultUpstream {
     this.#server = certificate === undefined ? createServer() : createSecureServer(certificate);
     this.#server.on('request', (request, response) => {
       request.resume();
-      const token = /^Bearer ([\w.~+/-]+=*)$/.exec(request.headers.authorization ?? '')?.[1];
+      const token = /^(?:Bearer|DPoP) ([\w.~+/-]+=*)$/.exec(request.headers.authorization ?? '')?.[1];
       const endsAtMs = token === undefined ? undefined : endOf(token);
       if (token === undefined) this.violations.push('no token');
       else if (endsAtMs === undefined) this.violations.push('a token that was never given');
       else if (nowMs() >= endsAtMs) this.violations.push(`a token ${nowMs() - endsAtMs} ms after its end`);
       this.served += 1;
       const refused = this.refusesAll || (token !== undefined && this.revoked.has(token));
+      if (refused && this.challenge !== undefined) response.setHeader('www-authenticate', this.challenge);
       response.writeHead(refused ? 401 : 200).end('{}');
     });
   }

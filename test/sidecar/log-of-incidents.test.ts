@@ -10,8 +10,9 @@ const TOKEN_MARK = 'token-1';
 type Line = Readonly<Record<string, unknown>>;
 
 /** A sidecar that is ready, and its lines since then, or since they were read last: none of detail. */
-async function start() {
-  const world = await World.start({ seed: 1 });
+async function start(credential: Readonly<Record<string, unknown>> = {}) {
+  const grant = { name: 'client_credentials', type: 'client_credentials', credential, files: {} };
+  const world = await World.start({ seed: 1, grant });
   await world.until(() => world.token.ready, 1000, 10);
   let read = world.logLines.length;
   const lines = (): Line[] => {
@@ -86,6 +87,36 @@ it('an upstream that answers 401 to everything: one warning, reminders, and when
   ]);
   expect(world.logLines.join('')).not.toContain(TOKEN_MARK);
 });
+
+it.each([
+  [
+    'invalid_dpop_proof',
+    /invalid_dpop_proof/,
+    (url: string) => `knows itself with ${url}, which the proof names`,
+  ],
+  ['use_dpop_nonce', /use_dpop_nonce/, () => 'one field DPoP-Nonce'],
+])(
+  'an upstream that refuses proofs with %s: one warning, reminders, and no other token is asked for',
+  async (error, reason, advice) => {
+    const { world, lines } = await start({ proofOfPossession: 'dpop' });
+    world.upstream.refusesAll = true;
+    world.upstream.challenge = `DPoP error="${error}", algs="ES256"`;
+    await world.live(9 * MINUTE_MS);
+
+    const said = lines().filter(({ level }) => level === 'warn');
+    const msg = 'the upstream refuses the proof of the token';
+    const url = world.upstream.url;
+    const where = { msg, route: 'api', credential: 'default', upstream: new URL(url).host };
+    expect(said).toMatchObject([
+      { ...where, reason: expect.stringMatching(reason), advice: expect.stringContaining(advice(url)) },
+      { ...where, failures: 13 },
+      { ...where, failures: 61, lastedMs: 5 * MINUTE_MS },
+    ]);
+    // No more than without refusals.
+    expect(world.attempts.length).toBeLessThanOrEqual(4);
+    expect(world.logLines.join('')).not.toMatch(new RegExp(`${TOKEN_MARK}|eyJ`));
+  },
+);
 
 it('an upstream that refuses a revoked token leaves no warning: the next one is taken', async () => {
   const { world, lines } = await start();

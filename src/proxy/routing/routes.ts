@@ -1,5 +1,6 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
+import type { RefusedProof } from '../../token/dpop/request-proof.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { UpstreamStreams } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
@@ -14,8 +15,8 @@ export interface ActiveRoute {
   /** Absent for `Authorization: Bearer …`. */
   readonly placement: TokenPlacement | undefined;
   readonly observer: RouteObserver;
-  /** Logs that an app gets the upstream's refusal of the token. */
-  readonly reportRefusal: () => void;
+  /** Logs that an app gets the upstream's refusal. */
+  readonly reportRefusal: (refused: 'token' | RefusedProof) => void;
 }
 
 export type ActivateRoute = (config: RouteConfig, bearer: BearerSource | undefined) => ActiveRoute;

@@ -241,7 +241,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #deliverHeld(head: ResponseHead, body: ResponseBody): void {
-    this.#route.reportRefusal();
+    this.#route.reportRefusal('token');
     this.#deliver(head, body);
     this.#upstream?.releaseResponse();
     this.#transaction.stream.resume();

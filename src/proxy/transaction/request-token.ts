@@ -111,7 +111,10 @@ export class RequestToken {
         const why = 'the upstream wants its nonce in the proof: sending again with it';
         return { verdict: 'none', repeat: { why, token: async () => sent, begun: () => undefined } };
       }
-      if (ofProof === 'refused') return { verdict: 'none' };
+      if (ofProof !== 'none') {
+        this.#route.reportRefusal(ofProof);
+        return { verdict: 'none' };
+      }
     }
     const isReplaced = verdict === 'refused' && sent !== undefined && isWhole && this.#mayRenew();
     return isReplaced ? { verdict, repeat: this.#replacement(sent) } : { verdict };
@@ -140,7 +143,7 @@ export class RequestToken {
     if (sent !== undefined && verdict === 'accepted') this.#bearer?.accepted(sent);
     if (sent !== undefined && verdict === 'refused') {
       this.#route.observer.upstreamUnauthorized();
-      this.#route.reportRefusal();
+      this.#route.reportRefusal('token');
       // Renewed for the next request.
       if (this.#mayRenew()) void this.#bearer?.replace(sent);
     }

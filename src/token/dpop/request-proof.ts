@@ -19,10 +19,15 @@ interface Answer {
 
 /**
  * - `nonce_wanted`: the request may be sent again, with the nonce that the answer gave.
- * - `refused`: another token would not help.
  * - `none`: the answer says nothing of the proof.
  */
-type ProofVerdict = 'nonce_wanted' | 'refused' | 'none';
+type ProofVerdict = 'nonce_wanted' | RefusedProof | 'none';
+
+/**
+ * Another token would not help.
+ * - `nonce_refused`: the nonce is not right, and the request is not sent again with another.
+ */
+export type RefusedProof = 'proof_refused' | 'nonce_refused';
 
 export class RequestProof {
   readonly #upstream: Upstream;
@@ -56,7 +61,7 @@ export class RequestProof {
     if (this.#nonce !== undefined) this.#nonce = nonce;
     if (error !== 'use_dpop_nonce' && error !== 'invalid_dpop_proof') return 'none';
     token.told('refused');
-    return 'refused';
+    return error === 'use_dpop_nonce' ? 'nonce_refused' : 'proof_refused';
   }
 }
 

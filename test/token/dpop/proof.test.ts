@@ -111,13 +111,15 @@ describe('an answer to a request with a proof', () => {
     expect(nonceIn(request.make(token, 'GET', '/'))).toBeUndefined();
     expect(request.judge(token, refusal('use_dpop_nonce', 'n1'), true)).toBe('nonce_wanted');
     expect(nonceIn(request.make(token, 'GET', '/'))).toBe('n1');
-    expect(request.judge(token, refusal('use_dpop_nonce', 'n2'), true)).toBe('refused');
+    expect(request.judge(token, refusal('use_dpop_nonce', 'n2'), true)).toBe('nonce_refused');
     expect(nonceIn(new RequestProof(ORIGIN).make(token, 'GET', '/'))).toBe('n2');
   });
 
   it('gives its nonce to the next request if its own cannot be sent again', () => {
     const { token } = bound();
-    expect(new RequestProof(ORIGIN).judge(token, refusal('use_dpop_nonce', 'n1'), false)).toBe('refused');
+    expect(new RequestProof(ORIGIN).judge(token, refusal('use_dpop_nonce', 'n1'), false)).toBe(
+      'nonce_refused',
+    );
     expect(nonceIn(new RequestProof(ORIGIN).make(token, 'GET', '/'))).toBe('n1');
   });
 
@@ -136,16 +138,16 @@ describe('an answer to a request with a proof', () => {
   ])('that wants a nonce, and gives %s, is passed on', (_, nonces) => {
     const { token } = bound();
     const request = new RequestProof(ORIGIN);
-    expect(request.judge(token, refusal('use_dpop_nonce', ...nonces), true)).toBe('refused');
+    expect(request.judge(token, refusal('use_dpop_nonce', ...nonces), true)).toBe('nonce_refused');
     expect(nonceIn(request.make(token, 'GET', '/'))).toBeUndefined();
   });
 
   it.each([
     ['DPoP error="invalid_token"', 'none'],
-    ['DPoP error="invalid_dpop_proof"', 'refused'],
+    ['DPoP error="invalid_dpop_proof"', 'proof_refused'],
     ['Bearer error="invalid_dpop_proof"', 'none'],
-    ['DPoP error_description="error=use_dpop_nonce", error="invalid_dpop_proof"', 'refused'],
-    ['Basic realm="DPoP error=", dpop error=invalid_dpop_proof', 'refused'],
+    ['DPoP error_description="error=use_dpop_nonce", error="invalid_dpop_proof"', 'proof_refused'],
+    ['Basic realm="DPoP error=", dpop error=invalid_dpop_proof', 'proof_refused'],
   ])('with the challenge %s: %s', (challenge, verdict) => {
     const answer = { status: 401, nonces: [], challenges: [challenge] };
     expect(new RequestProof(ORIGIN).judge(bound().token, answer, true)).toBe(verdict);
