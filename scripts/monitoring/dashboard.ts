@@ -719,8 +719,8 @@ const issuer: Row = {
     ),
     about(
       lines(
-        'Clients, reloads, connections ended',
-        'Registered clients, changes of the mounted Secrets, and connections that were ended because of a bound.',
+        'Clients, reloads, connections ended, DPoP',
+        'Registered clients, changes of the mounted Secrets, connections that were ended because of a bound, and DPoP proofs that were refused.',
         'short',
         [
           { expr: series('issuer_clients'), legend: '{{pod}} clients' },
@@ -731,6 +731,10 @@ const issuer: Row = {
           {
             expr: `sum by (reason) (increase(${series('issuer_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
             legend: 'connection {{reason}}',
+          },
+          {
+            expr: `sum by (reason) (increase(${series('issuer_dpop_proofs_refused_total')}[$__rate_interval])) > 0 or on () vector(0)`,
+            legend: 'proof {{reason}}',
           },
         ],
         { width: 8 },

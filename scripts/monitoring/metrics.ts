@@ -445,6 +445,12 @@ export const METRICS = {
     labels: ['reason'],
     meaning: 'Connections to the token listener that were ended because of a bound.',
   },
+  issuer_dpop_proofs_refused_total: {
+    type: 'counter',
+    program: 'issuer',
+    labels: ['reason'],
+    meaning: 'DPoP proofs that were refused, and demanded ones that were missing.',
+  },
   issuer_reload_total: {
     type: 'counter',
     program: 'issuer',

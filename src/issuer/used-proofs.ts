@@ -16,7 +16,7 @@ interface UsedProof {
   readonly untilMs: number;
 }
 
-/** In 7 MB. In 70 s, 468 tokens a second. */
+/** In 7 MB. They last for 468 tokens a second, with nonces for 273. */
 export const MAX_USED_PROOFS = 32_768;
 
 export class UsedProofs {
