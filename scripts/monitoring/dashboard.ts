@@ -409,6 +409,25 @@ const proxy: Row = {
       ),
       'TokenSidecarUpstreamUnauthorized',
     ),
+    about(
+      lines(
+        'DPoP proofs',
+        'Proofs made and refused, nonces that servers gave, and requests sent again with one.',
+        'ops',
+        (
+          [
+            { name: 'dpop_proofs_total', what: 'made' },
+            { name: 'dpop_refused_proofs_total', what: 'refused' },
+            { name: 'dpop_nonces_total', what: 'nonces' },
+            { name: 'dpop_nonce_repeats_total', what: 'repeats' },
+          ] as const
+        ).map(({ name, what }) => ({
+          expr: orZero(`sum(rate(${series(name, FLEET)}[$__rate_interval]))`),
+          legend: what,
+        })),
+      ),
+      'TokenSidecarProofsRefused',
+    ),
     lines(
       'Requests by version of HTTP',
       'By which version requests came, and by which they left; none where they did not leave.',

@@ -292,6 +292,15 @@ unless on (namespace, pod) (
         description:
           '{{ $value | humanizePercentage }} of the requests on route {{ $labels.route }} in namespace {{ $labels.namespace }} are answered 401 by the upstream although they carry a token.',
       }),
+      alert('TokenSidecarProofsRefused', {
+        severity: 'warning',
+        expr: `sum by (namespace, credential) (rate(${series('dpop_refused_proofs_total')}[5m]))
+/ sum by (namespace, credential) (rate(${series('dpop_proofs_total')}[5m])) > 0.05`,
+        for: '10m',
+        summary: 'An upstream refuses the proofs of DPoP-bound tokens.',
+        description:
+          '{{ $value | humanizePercentage }} of the proofs for tokens of credential {{ $labels.credential }} in namespace {{ $labels.namespace }} are refused by an upstream. It refuses the proof, not the token: clock, URL or nonce.',
+      }),
       alert('TokenSidecarProxyErrors', {
         severity: 'warning',
         expr: `${RECORDED.errorRatio.record} > 0.05`,

@@ -94,6 +94,18 @@ function previousInUse(untilSeconds: number, value: (seconds: number) => number)
   return series(`token_sidecar_credentials_previous_in_use{${CREDENTIAL}}`, untilSeconds, value);
 }
 
+function proofs(untilSeconds: number, perSecond: number): InputSeries {
+  return series(`token_sidecar_dpop_proofs_total{${CREDENTIAL}}`, untilSeconds, (at) => at * perSecond);
+}
+
+function refusedProofs(untilSeconds: number, perSecond: number): InputSeries {
+  return series(
+    `token_sidecar_dpop_refused_proofs_total{${CREDENTIAL}}`,
+    untilSeconds,
+    (at) => at * perSecond,
+  );
+}
+
 const holding = (pods: number): readonly number[] => Array.from({ length: pods }, () => 1);
 
 /** By namespace, whether each of its pods holds a token. */
@@ -741,6 +753,29 @@ export const ALERT_CASES: readonly AlertCase[] = [
       proxied(1800, 10),
       series(`token_sidecar_proxy_upstream_unauthorized_total{${ROUTE}}`, 1800, (at) => at / 10),
     ],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarProofsRefused',
+    when: 'one of two upstreams of a credential refuses every proof',
+    input: [proofs(1800, 10), refusedProofs(1800, 5)],
+    atSeconds: 1200,
+    fires: {
+      labels: { namespace: 'shop', credential: 'default' },
+      description:
+        '50% of the proofs for tokens of credential default in namespace shop are refused by an upstream. It refuses the proof, not the token: clock, URL or nonce.',
+    },
+  },
+  {
+    alert: 'TokenSidecarProofsRefused',
+    when: 'a hundredth of the proofs is refused',
+    input: [proofs(1800, 10), refusedProofs(1800, 0.1)],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarProofsRefused',
+    when: 'no request is sent',
+    input: [proofs(1800, 0), refusedProofs(1800, 0)],
     atSeconds: 1800,
   },
   {
