@@ -127,6 +127,7 @@ const FORBIDDEN_TRAILERS = new Set([
   // Authentication and state
   'authorization',
   'cookie',
+  'dpop',
   'set-cookie',
   'www-authenticate',
   // Response handling and request modifiers

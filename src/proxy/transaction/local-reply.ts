@@ -147,7 +147,12 @@ function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefi
 const COUNT = /^[0-9]{1,15}$/;
 
 /** TRACE must not reflect credentials (RFC 9110 §9.3.8). */
-const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
+const NOT_REFLECTED: ReadonlySet<string> = new Set([
+  'authorization',
+  'cookie',
+  'dpop',
+  'proxy-authorization',
+]);
 
 /**
  * With Max-Forwards of an OPTIONS or TRACE counted down (RFC 9110 §7.6.2). Undefined if it is used up: the request must

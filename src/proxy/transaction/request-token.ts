@@ -101,7 +101,9 @@ export class RequestToken {
   judge(verdict: Verdict, head: ResponseHead, isWhole: boolean): { verdict: Verdict; repeat?: Repeat } {
     const sent = this.#sent;
     if (typeof sent === 'object' && this.#proof !== undefined) {
-      const { status, fields } = head;
+      const { fields } = head;
+      // Gateways that refuse a gRPC call say UNAUTHENTICATED for 401, beside the same fields.
+      const status = verdict === 'refused' ? 401 : head.status;
       const [nonces, challenges] = [
         fieldValues(fields, 'dpop-nonce'),
         fieldValues(fields, 'www-authenticate'),

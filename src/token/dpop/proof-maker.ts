@@ -4,7 +4,7 @@
  */
 
 import { LruMap } from '../../platform/limits/lru-map.ts';
-import type { Clock } from '../../platform/time/clock.ts';
+import type { Clock, Instant } from '../../platform/time/clock.ts';
 import type { BoundToken, ProvedRequest } from '../bearer-source.ts';
 import { parseHttpDate } from '../provider/token-response.ts';
 import { makeProof, makeProofKey, type ProofKey, tokenHash } from './proof.ts';
@@ -45,8 +45,8 @@ export class ProofMaker {
   /** Of this process. */
   readonly #ownKey = makeProofKey();
   readonly #nonces = new LruMap<string, string>({ max: MAX_NONCES });
-  /** What the provider's clock shows beyond ours. */
-  #offsetMs = 0;
+  /** Where the provider's clock differs, its time at a moment of ours. Our wall clock may be set right after it. */
+  #providerTime: Instant | undefined;
   readonly #counts = { made: 0, noncesTaken: 0, noncesWanted: 0, refused: 0 };
 
   constructor(clock: Clock) {
@@ -83,7 +83,7 @@ export class ProofMaker {
     return makeProof(key, {
       method,
       uri: origin + path,
-      nowMs: this.#clock.now().wallMs + this.#offsetMs,
+      nowMs: this.#nowMs(),
       nonce: nonce ?? this.#nonces.get(origin),
       tokenHash: ath,
     });
@@ -105,10 +105,18 @@ export class ProofMaker {
     if (dateMs !== undefined) {
       // A Date of 12:00:00 is any moment until 12:00:01.
       const offsetMs = dateMs + 500 - (requestedAtMs + receivedAtMs) / 2;
-      this.#offsetMs = Math.abs(offsetMs) > CLOCK_TOLERANCE_MS ? offsetMs : 0;
+      const { wallMs, monotonicMs } = this.#clock.now();
+      const differs = Math.abs(offsetMs) > CLOCK_TOLERANCE_MS;
+      this.#providerTime = differs ? { wallMs: wallMs + offsetMs, monotonicMs } : undefined;
     }
     const nonce = nonceIn(dpopNonce);
     if (nonce !== undefined) this.nonceGiven(origin, nonce);
     return nonce !== undefined;
+  }
+
+  #nowMs(): number {
+    const { wallMs, monotonicMs } = this.#clock.now();
+    const theirs = this.#providerTime;
+    return theirs === undefined ? wallMs : theirs.wallMs + monotonicMs - theirs.monotonicMs;
   }
 }

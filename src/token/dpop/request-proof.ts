@@ -65,10 +65,14 @@ export class RequestProof {
   }
 }
 
+/** Characters. The search takes time by the square of it. */
+const MAX_CHALLENGE = 2048;
+
 /** Of the scheme `DPoP` (RFC 9449 §7.1). */
 function errorIn(challenges: readonly string[]): string | undefined {
   for (const challenge of challenges) {
-    const [, error] = /(?:^|,)\s*DPoP\s(?:.*?[\s,])??error\s*=\s*"?([a-z_]+)/is.exec(challenge) ?? [];
+    const read = challenge.slice(0, MAX_CHALLENGE);
+    const [, error] = /(?:^|,)\s*DPoP\s(?:.*?[\s,])??error\s*=\s*"?([a-z_]+)/is.exec(read) ?? [];
     if (error !== undefined) return error;
   }
   return undefined;

@@ -38,6 +38,8 @@ it('the last hop answers TRACE with the received request without credentials', (
     'y',
     'Proxy-Authorization',
     'z',
+    'DPoP',
+    'p',
     'cookies',
     '1',
   ];

@@ -102,6 +102,17 @@ describe('a proof', () => {
   });
 });
 
+it('a proof is dated by that clock still, once our own is set right', () => {
+  const { token, proofs, clock } = bound();
+  const nowMs = clock.now().wallMs;
+  const date = new Date(nowMs + 3600_000).toUTCString();
+  proofs.answered('https://sso.test', { date, requestedAtMs: nowMs, receivedAtMs: nowMs });
+  const iat = () => decodeJwt(new RequestProof(ORIGIN).make(token, 'GET', '/')).iat;
+  const before = iat();
+  clock.stepWall(3600_000);
+  expect(iat()).toBe(before);
+});
+
 describe('an answer to a request with a proof', () => {
   const nonceIn = (proof: string): unknown => decodeJwt(proof)['nonce'];
 
@@ -140,6 +151,13 @@ describe('an answer to a request with a proof', () => {
     const request = new RequestProof(ORIGIN);
     expect(request.judge(token, refusal('use_dpop_nonce', ...nonces), true)).toBe('nonce_refused');
     expect(nonceIn(request.make(token, 'GET', '/'))).toBeUndefined();
+  });
+
+  it('with 128 KiB of challenges is judged in no time', () => {
+    const answer = { status: 401, nonces: [], challenges: [', DPoP error'.repeat(12_000)] };
+    const beforeMs = performance.now();
+    expect(new RequestProof(ORIGIN).judge(bound().token, answer, true)).toBe('none');
+    expect(performance.now() - beforeMs).toBeLessThan(100);
   });
 
   it.each([
