@@ -5,7 +5,7 @@ import { type Instant, remainingMs } from '../platform/time/clock.ts';
 import type { GrantTrace } from './bearer-source.ts';
 import type { ClientKey } from './client/client-authentication.ts';
 import type { CredentialsResult } from './credentials.ts';
-import type { ProofCounts } from './dpop/proof-maker.ts';
+import type { ProofReport } from './dpop/proof-maker.ts';
 import type { GrantedToken, TokenResponse } from './provider/token-response.ts';
 import {
   type FailedTokenRequest,
@@ -118,7 +118,7 @@ export interface TokenSnapshot {
   readonly failingSinceMs: number | undefined;
   readonly lastAnswerAtMs?: number | undefined;
   /** Absent where tokens are bound to no key. */
-  readonly proofs?: ProofCounts | undefined;
+  readonly proofs?: ProofReport | undefined;
 }
 
 /** `refusesAll`: every request would meet the last failure. */

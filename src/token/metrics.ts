@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../platform/prometheus.ts';
-import type { ProofCounts } from './dpop/proof-maker.ts';
+import type { ProofReport } from './dpop/proof-maker.ts';
 import type { TokenResponse } from './provider/token-response.ts';
 import type { TokenRequestReason } from './token-state.ts';
 
@@ -27,7 +27,7 @@ interface TokenGauges {
     readonly previousInUse: boolean;
   };
   /** Absent where tokens are bound to no key. */
-  readonly proofs?: ProofCounts | undefined;
+  readonly proofs?: ProofReport | undefined;
 }
 
 export function createTokenMetrics(registry: Registry): TokenMetrics {
@@ -85,7 +85,7 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
     ({ credentials }) => (credentials.previousInUse ? 1 : 0),
   );
 
-  function proofCounter(name: string, help: string, read: (counts: ProofCounts) => number): void {
+  function proofCounter(name: string, help: string, read: (proofs: ProofReport) => number): void {
     new Counter({
       name: `token_sidecar_dpop_${name}_total`,
       help,

@@ -378,7 +378,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       },
       failingSinceMs: history.failingSinceMs,
       lastAnswerAtMs,
-      proofs: endpoint.proofs?.counts,
+      proofs: endpoint.proofs?.report(state.token?.authorization, credentials),
     };
   }
 

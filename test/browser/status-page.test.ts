@@ -161,6 +161,31 @@ describe('states', () => {
     await picture(page, 'tokens-refused');
   });
 
+  it('an upstream that refuses the proofs of bound tokens', async () => {
+    const world = await startWorld(
+      {},
+      ({ payments }) => {
+        payments.script = answerToken({ token_type: 'DPoP' });
+      },
+      { proofOfPossession: 'dpop' },
+    );
+    world.upstreamAnswers((_, response) => {
+      response.writeHead(401, { 'www-authenticate': 'DPoP error="invalid_dpop_proof"' }).end();
+    });
+    await world.pass(MINUTE_MS, callBoth(world));
+    const { page, complaints } = await openPage(world.url, { viewport: { width: 360, height: 800 } });
+    expect(await page.locator('#verdict').innerText()).toMatch(
+      /An upstream refuses the proofs of credential payments\.[\s\S]*TokenSidecarProofsRefused/,
+    );
+    const card = page.locator('#credential-payments');
+    expect(await card.innerText()).toMatch(
+      /Proof of possession \(DPoP\)\s+own key of this process, [\w-]{43}\s+Proofs made\s+13\s+Proofs refused\s+12/,
+    );
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+
   it('hosts of the forward proxy, and those that are refused', async () => {
     const world = await startWorld({
       forwardProxy: {

@@ -31,10 +31,12 @@ const POD = { name: 'shop-7d4b9c8f5-x2x9p', namespace: 'payments', node: 'node-1
 /**
  * A real sidecar with two credentials and two routes, on a clock that the test moves.
  * @param before what providers are told before the sidecar asks them.
+ * @param ofPayments further settings of the credential.
  */
 export async function startWorld(
   extra: Readonly<Record<string, unknown>> = {},
   before: (providers: World['providers']) => void = () => undefined,
+  ofPayments: Readonly<Record<string, unknown>> = {},
 ): Promise<World> {
   let answer: RequestListener = (_, response) => response.end('ok');
   let tookMs = 0;
@@ -54,7 +56,7 @@ export async function startWorld(
     listen: '127.0.0.1:0',
     admin: { listen: '127.0.0.1:0' },
     credentials: [
-      { name: 'payments', tokenUrl: payments.url, dir, scope: 'read write' },
+      { name: 'payments', tokenUrl: payments.url, dir, scope: 'read write', ...ofPayments },
       { name: 'mail', tokenUrl: mail.url, dir, required: false },
     ],
     routes: [

@@ -4,6 +4,7 @@ import { formatAddress } from '../../platform/net/address.ts';
 import { REVISION, VERSION } from '../../platform/version.ts';
 import type { RouteStats } from '../../proxy/metrics.ts';
 import { credentialCondition } from '../../token/condition.ts';
+import type { ProofReport } from '../../token/dpop/proof-maker.ts';
 import type { PastGrants, TokenSnapshot } from '../../token/grant-report.ts';
 import type { TokenFileTrouble } from '../../token/output/token-file.ts';
 import type { TokenSource } from '../../token/token-source.ts';
@@ -75,7 +76,11 @@ export function readStatus(sources: StatusSources): StatusReport {
     draining: sources.draining(),
     credentials: found,
     routes,
-    others: [...problemsOfConfiguration(configuration), ...sources.fileTroubles().map(problemOfFile)],
+    others: [
+      ...problemsOfConfiguration(configuration),
+      ...sources.fileTroubles().map(problemOfFile),
+      ...credentials.flatMap(({ report }) => problemOfProofs(report, nowMs)),
+    ],
   });
   const standings = new Map(
     routes.map((route) => [route.name, routeStanding(route, { verdict, credentials: found })]),
@@ -124,6 +129,26 @@ function problemOfFile({ credential, path, code, sinceMs }: TokenFileTrouble): P
     next: 'its readers get the token before until that ends, and then none; it is tried again every 5 s',
     runbook: 'TokenSidecarTokenFileFailing',
   };
+}
+
+const RECENTLY_MS = 60_000;
+
+function problemOfProofs(
+  { name, proofOfPossession }: Omit<CredentialReport, 'level'>,
+  nowMs: number,
+): readonly Problem[] {
+  const { lastRefusedAt, refusedProofs } = proofOfPossession ?? {};
+  if (lastRefusedAt === undefined || nowMs - Date.parse(lastRefusedAt) >= RECENTLY_MS) return [];
+  return [
+    {
+      level: 'warning',
+      about: { kind: 'credential', name },
+      what: `an upstream refuses the proofs of credential ${name}`,
+      reason: `it answered 401 to a proof within the last minute, and ${refusedProofs} times since the start`,
+      advice: 'look in the log for the route, and compare its URL and clock with those of the upstream',
+      runbook: 'TokenSidecarProofsRefused',
+    },
+  ];
 }
 
 function examine(
@@ -175,6 +200,7 @@ function describeCredential(
       previousInUse: credentials.previousInUse,
       watchedBy: credentials.watchedBy,
     },
+    ...(token.proofs === undefined ? {} : { proofOfPossession: describeProofs(token.proofs, config) }),
     history: latest.map(({ atMs, reason, result, durationMs }) => ({
       at: toIso(atMs),
       reason,
@@ -182,6 +208,23 @@ function describeCredential(
       durationMs: Math.round(durationMs),
     })),
     timeline: minutes.map(({ atMs, succeeded, failed }) => ({ at: toIso(atMs), succeeded, failed })),
+  };
+}
+
+function describeProofs(
+  proofs: ProofReport,
+  { dpop }: CredentialConfig,
+): CredentialReport['proofOfPossession'] {
+  return {
+    method: 'dpop',
+    key: dpop?.keyFile === undefined ? 'own' : 'mounted',
+    thumbprint: proofs.thumbprint,
+    holdsBearer: proofs.holdsBearer,
+    proofs: proofs.made,
+    nonces: proofs.noncesTaken,
+    nonceRepeats: proofs.noncesWanted,
+    refusedProofs: proofs.refused,
+    lastRefusedAt: isoTime(proofs.lastRefusedAtMs),
   };
 }
 

@@ -115,10 +115,28 @@ export interface CredentialReport {
     readonly previousInUse: boolean;
     readonly watchedBy: string;
   };
+  /** Absent where tokens are bound to no key. */
+  readonly proofOfPossession?: ProofOfPossession | undefined;
   /** Oldest first. */
   readonly history: readonly GrantReport[];
   /** Of the last two hours; only minutes in which grants ended. */
   readonly timeline: readonly MinuteReport[];
+}
+
+/** Never a proof or a nonce. Counts since the start, or since the reload that brought the credential. */
+interface ProofOfPossession {
+  readonly method: 'dpop';
+  /** Of this process, or mounted. */
+  readonly key: 'own' | 'mounted';
+  /** RFC 7638; absent while the mounted key cannot be used. */
+  readonly thumbprint: string | undefined;
+  /** The provider gave a Bearer token, which `allowBearer` lets pass. */
+  readonly holdsBearer: boolean;
+  readonly proofs: number;
+  readonly nonces: number;
+  readonly nonceRepeats: number;
+  readonly refusedProofs: number;
+  readonly lastRefusedAt: string | undefined;
 }
 
 interface GrantReport {

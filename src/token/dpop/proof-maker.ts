@@ -5,7 +5,7 @@
 
 import { LruMap } from '../../platform/limits/lru-map.ts';
 import type { Clock, Instant } from '../../platform/time/clock.ts';
-import type { BoundToken, ProvedRequest } from '../bearer-source.ts';
+import type { Authorization, BoundToken, ProvedRequest } from '../bearer-source.ts';
 import { parseHttpDate } from '../provider/token-response.ts';
 import { makeProof, makeProofKey, type ProofKey, tokenHash } from './proof.ts';
 
@@ -31,13 +31,20 @@ interface ProviderAnswer {
   readonly receivedAtMs: number;
 }
 
-export interface ProofCounts {
+/** What may be shown. */
+export interface ProofReport {
   readonly made: number;
   readonly noncesTaken: number;
   /** Requests that were sent again with the nonce of the answer. */
   readonly noncesWanted: number;
   /** By upstreams. */
   readonly refused: number;
+  /** Wall time. */
+  readonly lastRefusedAtMs: number | undefined;
+  /** Of the held token's key, or else of the one that the next token is bound to; undefined if neither is known. */
+  readonly thumbprint: string | undefined;
+  /** The provider has given a token that is bound to no key. */
+  readonly holdsBearer: boolean;
 }
 
 export class ProofMaker {
@@ -48,13 +55,24 @@ export class ProofMaker {
   /** Where the provider's clock differs, its time at a moment of ours. Our wall clock may be set right after it. */
   #providerTime: Instant | undefined;
   readonly #counts = { made: 0, noncesTaken: 0, noncesWanted: 0, refused: 0 };
+  #lastRefusedAtMs: number | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  get counts(): ProofCounts {
-    return this.#counts;
+  /** @param credentials undefined while none could be read. */
+  report(
+    held: Authorization | undefined,
+    credentials: { readonly proofKey?: ProofKey } | undefined,
+  ): ProofReport {
+    const next = credentials && this.keyOf(credentials.proofKey).thumbprint;
+    return {
+      ...this.#counts,
+      lastRefusedAtMs: this.#lastRefusedAtMs,
+      thumbprint: typeof held === 'object' ? held.thumbprint : next,
+      holdsBearer: typeof held === 'string',
+    };
   }
 
   /** @param mounted by default the key of this process. */
@@ -91,6 +109,7 @@ export class ProofMaker {
 
   told(outcome: 'nonce_wanted' | 'refused'): void {
     this.#counts[outcome === 'refused' ? 'refused' : 'noncesWanted'] += 1;
+    if (outcome === 'refused') this.#lastRefusedAtMs = this.#clock.now().wallMs;
   }
 
   nonceGiven(origin: string, nonce: string): void {

@@ -137,7 +137,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       },
       failingSinceMs: history.failingSinceMs,
       lastAnswerAtMs,
-      proofs: endpoint.proofs?.counts,
+      proofs: endpoint.proofs?.report(undefined, credentials),
     };
   }
 

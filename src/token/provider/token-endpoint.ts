@@ -51,7 +51,7 @@ export interface TokenEndpoint {
   tokenUrl(): string | undefined;
   metadata(): IssuerMetadata | undefined;
   /** Absent where tokens are bound to no key. */
-  readonly proofs?: Pick<ProofMaker, 'counts'> | undefined;
+  readonly proofs?: Pick<ProofMaker, 'report'> | undefined;
   close(): Promise<void>;
 }
 

@@ -187,6 +187,7 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
     credential.tokenUrl === undefined ? undefined : ['Token endpoint', credential.tokenUrl],
     credential.issuerUrl === undefined ? undefined : ['Issuer', credential.issuerUrl],
     ['Mounted Secret', `${mountedCredentials.state}, changes seen by ${mountedCredentials.watchedBy}`],
+    ...factsOfProofs(credential),
     credential.consecutiveFailures === 0 ? undefined : ['Failures in a row', credential.consecutiveFailures],
   ];
   const failure =
@@ -200,6 +201,23 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
   const standing = tokens === 'exchanged' && state === 'ready' ? 'exchanges tokens' : OF_CREDENTIALS[state];
   const shown = `${standing}${required ? '' : ' (the pod does not wait for it)'}`;
   return html`<article class="${level}" id="credential-${name}"><h3>${name} <b>${sign(level)} ${shown}</b></h3>${list(facts)}${failure}${timeline(credential.timeline, now)}${grants(credential, now)}${wish}</article>`;
+}
+
+function factsOfProofs({
+  proofOfPossession: found,
+}: CredentialReport): readonly (readonly [string, Part] | undefined)[] {
+  if (found === undefined) return [];
+  const { key, thumbprint, holdsBearer, proofs, nonces, nonceRepeats, refusedProofs } = found;
+  const whose = key === 'own' ? 'own key of this process' : 'mounted key';
+  const bound = thumbprint === undefined ? whose : `${whose}, ${thumbprint}`;
+  const shown = holdsBearer ? 'none: the provider gave a Bearer token' : bound;
+  return [
+    ['Proof of possession (DPoP)', shown],
+    ['Proofs made', proofs],
+    ['Proofs refused', refusedProofs],
+    nonces === 0 ? undefined : ['Nonces taken', nonces],
+    nonceRepeats === 0 ? undefined : ['Requests repeated for a nonce', nonceRepeats],
+  ];
 }
 
 function whyAsked(reason: string | undefined): string {
