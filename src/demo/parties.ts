@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import type { ListenAddress } from '../platform/net/address.ts';
+import { DPOP_ALGORITHMS } from '../issuer/dpop-proof.ts';
+import { formatAddress, type ListenAddress } from '../platform/net/address.ts';
 import { closeAtOnce, listenOn } from '../platform/net/listen.ts';
 import { http } from '../platform/net/node-http.ts';
 import type { Clock } from '../platform/time/clock.ts';
+import { type ProofCheck, thumbprintIn } from './bound-tokens.ts';
 
 interface CallingApp {
   summary(): string;
@@ -72,17 +74,25 @@ interface ProtectedApiOptions {
   readonly audience: string;
   /** While it returns true, no token is accepted. */
   readonly refuses?: () => boolean;
+  /** With it, only bound tokens are accepted, each with a proof. */
+  readonly checkProof?: ProofCheck;
+}
+
+interface Answer {
+  readonly status: 200 | 401;
+  readonly body: unknown;
+  /** RFC 6750 §3.1 and RFC 9449 §7.1. */
+  readonly error?: 'invalid_token' | 'invalid_dpop_proof';
 }
 
 /** Verifies each request's token, and tells callers who they are. */
 export async function startProtectedApi(options: ProtectedApiOptions): Promise<ProtectedApi> {
   const server = http.createServer(async (request, response) => {
     request.resume();
-    const [status, body] = await answer(request, options);
+    const { status, body, error } = await answer(request, options, () => address);
     response.writeHead(status, {
       'Content-Type': 'application/json',
-      // RFC 6750 §3
-      ...(status === 401 ? { 'WWW-Authenticate': 'Bearer realm="demo"' } : {}),
+      ...(status === 401 ? { 'WWW-Authenticate': challenge(options, error) } : {}),
     });
     response.end(`${JSON.stringify(body, null, 2)}\n`);
   });
@@ -93,19 +103,48 @@ export async function startProtectedApi(options: ProtectedApiOptions): Promise<P
   };
 }
 
-async function answer(request: IncomingMessage, options: ProtectedApiOptions): Promise<[number, unknown]> {
-  const token = /^Bearer ([^ ]+)$/i.exec(request.headers.authorization ?? '')?.[1];
-  if (token === undefined) return [401, { error: 'no bearer token came with the request' }];
-  if (options.refuses?.() === true) return [401, { error: 'every token is refused at present' }];
+/** RFC 6750 §3; RFC 9449 §7.1 */
+function challenge({ checkProof }: ProtectedApiOptions, error: Answer['error']): string {
+  if (checkProof === undefined) return 'Bearer realm="demo"';
+  const why = error === undefined ? '' : `, error="${error}"`;
+  return `DPoP realm="demo", algs="${DPOP_ALGORITHMS.join(' ')}"${why}`;
+}
+
+async function answer(
+  request: IncomingMessage,
+  options: ProtectedApiOptions,
+  address: () => ListenAddress,
+): Promise<Answer> {
+  const { issuer, audience, keys, checkProof } = options;
+  const [, scheme = '', token = ''] =
+    /^(Bearer|DPoP) ([^ ]+)$/i.exec(request.headers.authorization ?? '') ?? [];
+  const takes = checkProof === undefined ? 'bearer' : 'dpop';
+  if (scheme.toLowerCase() !== takes) {
+    const kind = takes === 'bearer' ? 'bearer' : 'DPoP';
+    return { status: 401, body: { error: `no ${kind} token came with the request` } };
+  }
+  if (options.refuses?.() === true) {
+    return { status: 401, body: { error: 'every token is refused at present' }, error: 'invalid_token' };
+  }
   try {
-    const { issuer, audience, keys } = options;
     const { payload } = await jwtVerify(token, keys, { issuer, audience, requiredClaims: ['exp', 'jti'] });
-    return [200, { method: request.method, path: request.url, caller: describeCaller(payload) }];
+    const fault = await checkProof?.({
+      method: request.method,
+      // Not by its field Host, which whoever relays a proof may choose.
+      url: new URL(`http://${formatAddress(address())}`).origin + (request.url ?? '').replace(/\?.*$/s, ''),
+      token,
+      claims: payload,
+      proof: String(request.headers['dpop'] ?? ''),
+    });
+    if (fault !== undefined) {
+      const body = { error: 'invalid DPoP proof', reason: fault };
+      return { status: 401, body, error: 'invalid_dpop_proof' };
+    }
+    const caller = describeCaller(payload);
+    return { status: 200, body: { method: request.method, path: request.url, caller } };
   } catch (error) {
-    return [
-      401,
-      { error: 'invalid token', code: error instanceof errors.JOSEError ? error.code : 'unknown' },
-    ];
+    const code = error instanceof errors.JOSEError ? error.code : 'unknown';
+    return { status: 401, body: { error: 'invalid token', code }, error: 'invalid_token' };
   }
 }
 
@@ -116,6 +155,7 @@ function describeCaller(claims: JWTPayload): unknown {
     audience: claims.aud,
     tokenId: claims.jti,
     tokenEndsInSeconds: claims.exp === undefined ? undefined : claims.exp - Math.floor(Date.now() / 1000),
+    tokenIsBoundTo: thumbprintIn(claims),
   };
 }
 

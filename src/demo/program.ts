@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRemoteJWKSet } from 'jose';
+import { createRemoteJWKSet, decodeJwt } from 'jose';
 import { startAdminServer } from '../admin/admin-server.ts';
 import type { Command } from '../config/command.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { readFlags, readValue, type Settings, unknownVariables } from '../config/settings.ts';
-import { formats } from '../config/values.ts';
+import { formats, oneOf } from '../config/values.ts';
 import { issuerAdminEndpoints } from '../issuer/admin.ts';
 import { createClientStore, defineClients } from '../issuer/clients.ts';
 import { startIssuer } from '../issuer/issuer.ts';
@@ -21,7 +21,8 @@ import { ConfigurationError, type Problem } from '../platform/problems.ts';
 import { whenAborted } from '../platform/process/shutdown.ts';
 import { Registry } from '../platform/prometheus.ts';
 import { systemClock } from '../platform/time/clock.ts';
-import { startSidecar } from '../sidecar/sidecar.ts';
+import { type Sidecar, startSidecar } from '../sidecar/sidecar.ts';
+import { createProofCheck, sendWithoutProof, thumbprintIn } from './bound-tokens.ts';
 import { narrate, seconds } from './narration.ts';
 import { keepCalling, openProviderLine, startProtectedApi } from './parties.ts';
 import { takeKeys, whenStarterGone } from './terminal.ts';
@@ -45,6 +46,7 @@ const SETTINGS = {
     argument: 'DURATION',
     description: 'Change the client secret once, while requests go on',
   },
+  dpop: { description: 'Bind tokens to a key of the sidecar: the API refuses stolen ones', default: 'false' },
 } as const satisfies Settings;
 
 const LISTENERS = [
@@ -67,6 +69,7 @@ export const demo: Command = {
   examples: [
     ['token-sidecar demo', 'until Ctrl-C'],
     ['token-sidecar demo --rotate-after 10s', 'with a changed client secret on the way'],
+    ['token-sidecar demo --dpop', 'with tokens that are of no use to a thief'],
   ],
   async run({ args, env, logOutput, shutdown, stdin }) {
     const given = readFlags(SETTINGS, args, env);
@@ -83,6 +86,7 @@ export const demo: Command = {
     };
     const tokenLifetimeMs = readValue(given['token-lifetime'], formats.duration, problems) ?? 20_000;
     const rotateAfterMs = readValue(given['rotate-after'], formats.duration, problems);
+    const bindsTokens = readValue(given.dpop, oneOf(['true', 'false']), problems) === 'true';
     if (tokenLifetimeMs < 2000) {
       problems.push({ key: '--token-lifetime', value: `${tokenLifetimeMs}ms`, expected: 'at least 2s' });
     }
@@ -101,7 +105,18 @@ export const demo: Command = {
         client_secret: clientSecret,
       });
 
-      const clients = createClientStore(clientsWith(clientSecret, tokenLifetimeMs));
+      const clientsWith = (clientSecret: string) =>
+        defineClients([
+          {
+            clientId: CLIENT_ID,
+            clientSecret,
+            scopes: ['read', 'write'],
+            audience: [AUDIENCE],
+            tokenLifetime: `${Math.round(tokenLifetimeMs / 1000)}s`,
+            dpopBoundAccessTokens: String(bindsTokens),
+          },
+        ]);
+      const clients = createClientStore(clientsWith(clientSecret));
       const line = await openProviderLine(listen.issuer, systemClock);
       closers.push(() => line.cut());
       const issuer = await startIssuer({
@@ -135,10 +150,11 @@ export const demo: Command = {
         issuer: issuer.issuer,
         audience: AUDIENCE,
         refuses: () => refusesTokens,
+        ...(bindsTokens ? { checkProof: createProofCheck(systemClock) } : {}),
       });
       closers.push(() => api.close());
 
-      const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
+      const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory, bindsTokens);
       const narration = narrate((line) => {
         logOutput.write(`${line}\n`);
         // Nobody watches the demo any more.
@@ -161,6 +177,7 @@ export const demo: Command = {
           },
           tokenLifetimeMs,
           secretDirectory,
+          bindsTokens,
         ),
       );
 
@@ -175,14 +192,13 @@ export const demo: Command = {
             !refused,
           ),
       );
-      narration.add(() => app.summary());
       closers.push(() => app.stop());
       const controls = createControls(
         {
           async changeSecret() {
             const next = newSecret();
             // As Keycloak does without a rotation policy.
-            clients.replace(clientsWith(next, tokenLifetimeMs));
+            clients.replace(clientsWith(next));
             return next;
           },
           mountSecret: (next) => secret.update({ client_id: CLIENT_ID, client_secret: next }),
@@ -213,6 +229,8 @@ export const demo: Command = {
         closers.push(async () => leaveKeys());
         logOutput.write(`${KEYS}\n`);
       }
+      if (bindsTokens) await tellOfTheft(sidecar, api.address, narration.say);
+      narration.add(() => app.summary());
       await whenAborted(shutdown.signal);
       narration.say('The demo ends.');
       return 0;
@@ -235,23 +253,12 @@ function newSecret(): string {
   return randomBytes(24).toString('base64');
 }
 
-function clientsWith(clientSecret: string, tokenLifetimeMs: number) {
-  return defineClients([
-    {
-      clientId: CLIENT_ID,
-      clientSecret,
-      scopes: ['read', 'write'],
-      audience: [AUDIENCE],
-      tokenLifetime: `${Math.round(tokenLifetimeMs / 1000)}s`,
-    },
-  ]);
-}
-
 function sidecarConfig(
   listen: { readonly proxy: ListenAddress; readonly admin: ListenAddress },
   tokenUrl: string,
   api: ListenAddress,
   secretDirectory: string,
+  bindsTokens: boolean,
 ): Promise<Config> {
   const setting = (text: string) => ({ key: 'demo', text });
   return loadConfig({
@@ -260,6 +267,7 @@ function sidecarConfig(
     'credentials-dir': setting(secretDirectory),
     listen: setting(formatAddress(listen.proxy)),
     'admin-listen': setting(formatAddress(listen.admin)),
+    ...(bindsTokens ? { 'proof-of-possession': setting('dpop') } : {}),
   });
 }
 
@@ -267,6 +275,7 @@ function introduction(
   addresses: Readonly<Record<'proxy' | 'admin' | 'api' | 'issuer', ListenAddress>>,
   tokenLifetimeMs: number,
   secretDirectory: string,
+  bindsTokens: boolean,
 ): string {
   const [proxy, admin, api, issuer] = [addresses.proxy, addresses.admin, addresses.api, addresses.issuer].map(
     (address) => `http://${formatAddress(address)}`,
@@ -285,7 +294,7 @@ To practise with check and the runbooks, in another terminal:
   export TOKEN_SIDECAR_AUTH_URL=${issuer}
   export TOKEN_SIDECAR_UPSTREAM=${api}
   export TOKEN_SIDECAR_ADMIN_LISTEN=${formatAddress(addresses.admin)}
-  export TOKEN_SIDECAR_CREDENTIALS_DIR=${secretDirectory}
+  export TOKEN_SIDECAR_CREDENTIALS_DIR=${secretDirectory}${bindsTokens ? '\n  export TOKEN_SIDECAR_PROOF_OF_POSSESSION=dpop' : ''}
   token-sidecar check --status     # npm run token-sidecar -- check --status
   token-sidecar check
   token-sidecar explain TokenSidecarTokenUnavailable
@@ -293,6 +302,18 @@ To practise with check and the runbooks, in another terminal:
 Status page: ${admin}/    Ctrl-C ends. What the sidecar does:
 
 `;
+}
+
+async function tellOfTheft(
+  { tokens }: Sidecar,
+  api: ListenAddress,
+  say: (sentence: string) => void,
+): Promise<void> {
+  const token = tokens[0]?.held()?.token;
+  if (token === undefined) return;
+  say(`The token is bound to the sidecar's key (thumbprint ${thumbprintIn(decodeJwt(token))}).`);
+  const status = await sendWithoutProof(`http://${formatAddress(api)}/whoami`, token);
+  say(`A thief tries the token as Bearer, without the key: the API says ${status}.`);
 }
 
 interface Stage {
