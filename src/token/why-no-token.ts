@@ -28,7 +28,7 @@ interface WhatHappened {
   readonly lastAnswer?: { readonly atMs: number; readonly nowMs: number } | undefined;
 }
 
-type Source = Pick<CredentialSettings, 'directory' | 'scope'> & ProviderAddress;
+type Source = Pick<CredentialSettings, 'directory' | 'scope' | 'dpop'> & ProviderAddress;
 
 export function whyNoToken(source: Source, happened: WhatHappened): NoToken {
   const { directory, tokenUrl, issuerUrl } = source;
@@ -83,9 +83,17 @@ function whyNoMountedToken(directory: string, { unusable, lastFailure }: WhatHap
 function whyRefused(
   where: string,
   detail: string,
-  { directory, scope }: Source,
+  { directory, scope, dpop }: Source,
   { clientKey }: WhatHappened,
 ): NoToken {
+  if (dpop === undefined && WANTS_PROOF.test(detail)) {
+    return {
+      code: 'credentials_rejected',
+      reason: `${where} binds the client's tokens to a key (${detail})`,
+      advice: 'set proofOfPossession: dpop',
+      clientRejected: false,
+    };
+  }
   const found = REFUSED.find(([pattern]) => pattern.test(detail));
   if (found !== undefined) {
     const [, what, advice] = found;
@@ -114,6 +122,9 @@ function nameOfKey({ keyId, thumbprint }: ClientKey): string {
   if (keyId === undefined) return `thumbprint ${thumbprint}`;
   return keyId === thumbprint ? `kid and thumbprint ${keyId}` : `kid ${keyId} and thumbprint ${thumbprint}`;
 }
+
+/** RFC 9449 §5; Keycloak says `invalid_request: DPoP proof is missing`. */
+const WANTS_PROOF = /^status \d+ (?:invalid_dpop_proof|use_dpop_nonce|invalid_request: .*DPoP)/;
 
 const SCOPE = 'refused the scope';
 const GRANT = 'does not allow the client this grant';

@@ -152,6 +152,23 @@ it.each([
   expect(clientRejected).toBe(what === 'rejected the client');
 });
 
+it.each([
+  // Keycloak.
+  'status 400 invalid_request: DPoP proof is missing',
+  'status 400 invalid_dpop_proof',
+  'status 400 use_dpop_nonce: nonce is required',
+])('a provider that wants a proof is met by a setting, which is not said if it is set: %s', (detail) => {
+  const happened = { lastFailure: { result: 'rejected', detail } } as const;
+  expect(whyNoToken(CONFIG, happened)).toEqual({
+    code: 'credentials_rejected',
+    reason: `${SSO} binds the client's tokens to a key (${detail})`,
+    advice: 'set proofOfPossession: dpop',
+    clientRejected: false,
+  });
+  const { advice: told } = whyNoToken({ ...CONFIG, dpop: { allowsBearer: false } }, happened);
+  expect(told).toBeUndefined();
+});
+
 it('a key that the provider does not know is shown by what it may be known by', () => {
   const clientKey = { keyId: 'orders-2030', thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' };
   expect(refused('status 401 invalid_client', { clientKey })).toMatchObject({

@@ -9,6 +9,7 @@ import { describeProvider } from '../support/describe-provider.ts';
 import { runSidecar } from '../support/sidecar.ts';
 import { trafficUntilNewToken } from '../support/traffic.ts';
 import { startUpstream, verifyByKeys } from '../support/upstream.ts';
+import { dpopTests } from './dpop.ts';
 import { type Keycloak, startKeycloak, type Transport } from './keycloak.ts';
 import { tokenExchangeTests } from './token-exchange.ts';
 
@@ -59,6 +60,7 @@ describeProvider(KEYCLOAK, () => {
 
   // Beside the others because a Keycloak takes long to start.
   tokenExchangeTests(() => keycloak);
+  dpopTests(() => keycloak);
 
   describe('private_key_jwt', () => {
     const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
