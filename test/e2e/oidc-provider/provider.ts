@@ -29,6 +29,8 @@ export interface ProviderOptions {
   readonly tokenLifetimeSeconds: number;
   /** Whether a proof at the token endpoint must hold a nonce of the provider. */
   readonly requiresNonce?: boolean;
+  /** FAPI 2.0 Security Profile. */
+  readonly fapi?: boolean;
 }
 
 /** oidc-provider with the client credentials grant and signed access tokens for `API`; gone after the test. */
@@ -70,7 +72,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
 }
 
 function configuration(
-  { clients, tokenLifetimeSeconds, requiresNonce = false }: ProviderOptions,
+  { clients, tokenLifetimeSeconds, requiresNonce = false, fapi = false }: ProviderOptions,
   signingKey: object,
 ): object {
   return {
@@ -96,6 +98,7 @@ function configuration(
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
+      fapi: { enabled: fapi, profile: '2.0' },
       dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => requiresNonce },
       mTLS: {
         enabled: true,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { JSONWebKeySet } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { onTestFinished } from 'vitest';
 import type { Verdict, VerifyingUpstream } from './upstream.ts';
@@ -15,13 +16,15 @@ export type Nonces = 'none' | 'lasting' | 'once';
 interface ProvingOptions {
   readonly issuer: string;
   readonly jwksUri: string;
+  /** By default they are fetched from `jwksUri`. */
+  readonly keys?: JSONWebKeySet;
   readonly audience: string;
   readonly nonces?: Nonces;
 }
 
 /** An API that takes bound tokens alone. oauth4webapi judges token and proof; a `jti` that comes again is refused. */
 export async function startProvingUpstream(options: ProvingOptions): Promise<VerifyingUpstream> {
-  const { issuer, jwksUri, audience, nonces = 'none' } = options;
+  const { issuer, jwksUri, keys, audience, nonces = 'none' } = options;
   const verdicts: Verdict[] = [];
   const tokens = new Set<string>();
   const seen = new Set<string>();
@@ -40,7 +43,8 @@ export async function startProvingUpstream(options: ProvingOptions): Promise<Ver
     const asked = new Request(`http://${headers.host}${url}`, { method, headers: fields });
     tokens.add(headers.authorization?.replace(/^DPoP /, '') ?? '');
     try {
-      const settings = { requireDPoP: true, [oauth.allowInsecureRequests]: true };
+      const cache = keys && { [oauth.jwksCache]: { jwks: keys, uat: Math.floor(Date.now() / 1000) } };
+      const settings = { requireDPoP: true, [oauth.allowInsecureRequests]: true, ...cache };
       const server = { issuer, jwks_uri: jwksUri };
       return { claims: (await oauth.validateJwtAccessToken(server, asked, audience, settings)) as never };
     } catch (error) {
