@@ -55,7 +55,7 @@ export async function checkRequests(
     const without = await ask(probed, NOTHING, examination);
     const findings = [judgeWithout(without, shown, of)];
     if (token === undefined) return findings;
-    return [...findings, judgeWith(await askWith(probed, token, examination), shown, of)];
+    return [...findings, judgeWith(await askWith(probed, token, examination), token, shown, of)];
   } catch (error) {
     const why = wordsFor(error);
     const remedy = connectionRemedy(why) ?? "look at the upstream's log";
@@ -65,6 +65,8 @@ export async function checkRequests(
 
 const PROOF_REMEDY =
   'compare the clocks of both, and the URL by which the upstream knows itself with that of this request: the proof names it';
+
+const DPOP_SCHEME = /(?:^|,)\s*DPoP(?:\s|,|$)/i;
 
 function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
   const detail = `${shown} without a token: ${status}`;
@@ -77,14 +79,21 @@ function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
     : of.ok('upstream_request', detail);
 }
 
-function judgeWith({ status, error }: Answer, shown: string, of: About): Finding {
+function judgeWith(
+  { status, error, challenges }: Answer,
+  token: ExaminedToken,
+  shown: string,
+  of: About,
+): Finding {
   const detail = `${shown} with the token: ${status}${error === undefined ? '' : ` ${error}`}`;
   if (error === 'invalid_dpop_proof' || error === 'use_dpop_nonce') {
     return of.failure('upstream_request', 'credentials_rejected', detail, PROOF_REMEDY);
   }
   if (status === 401) {
-    const remedy =
-      'compare audience, scope and issuer of the token with what the upstream wants, and the clocks of both';
+    const isUnknown = typeof token === 'object' && !challenges.some((one) => DPOP_SCHEME.test(one));
+    const remedy = isUnknown
+      ? 'make sure that the upstream takes DPoP-bound tokens: its WWW-Authenticate has no scheme DPoP'
+      : 'compare audience, scope and issuer of the token with what the upstream wants, and the clocks of both';
     return of.failure('upstream_request', 'credentials_rejected', detail, remedy);
   }
   if (status === 403) {

@@ -138,8 +138,12 @@ function readIssuerMetadata(
     foundAt,
     tokenUrl: tokenUrl as string,
     clientAuthentication: methodsOf(fields),
-    offersDpop: 'dpop_signing_alg_values_supported' in fields,
+    offersDpop: lists(fields['dpop_signing_alg_values_supported']),
   };
+}
+
+function lists(values: unknown): boolean {
+  return Array.isArray(values) && values.length > 0;
 }
 
 const MAX_URL_LENGTH = 2048;
