@@ -14,7 +14,7 @@ export interface JudgedProof {
   /** RFC 7638. */
   readonly thumbprint: string;
   readonly nonce: string | undefined;
-  /** Undefined at a token endpoint. */
+  /** Undefined without `Authorization: DPoP`, as at a token endpoint. */
   readonly token: string | undefined;
 }
 
@@ -36,10 +36,11 @@ export class ProofJudge {
 
   /** @throws {Error} that says what is wrong. */
   judge({ method, uri, raw }: ProvedRequest): JudgedProof {
-    const token = raw.some((part, at) => at % 2 === 0 && part.toLowerCase() === 'authorization')
-      ? only(raw, 'authorization').replace(/^DPoP (?=\S+$)/, '')
-      : undefined;
-    const [header = '', claims = '', signature = ''] = only(raw, 'dpop').split('.');
+    const [authorization, ...others] = values(raw, 'authorization');
+    const [, token] = /^DPoP (\S+)$/.exec(authorization ?? '') ?? [];
+    const [proof = '', ...further] = values(raw, 'dpop');
+    expected('further fields', others.length + further.length, 0);
+    const [header = '', claims = '', signature = ''] = proof.split('.');
     const { typ, alg, jwk } = decoded(header);
     const { key, thumbprint } = this.#keyOf(header, jwk);
     const signed = Buffer.from(`${header}.${claims}`);
@@ -71,10 +72,8 @@ export class ProofJudge {
   }
 }
 
-function only(raw: readonly string[], name: string): string {
-  const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
-  expected(`fields ${name}`, values.length, 1);
-  return values[0] as string;
+function values(raw: readonly string[], name: string): string[] {
+  return raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
 }
 
 function expected(what: string, found: unknown, right: unknown): void {
