@@ -115,7 +115,8 @@ async function copyLibraries(project: string, directory: string): Promise<void> 
 async function installSpring(directory: string): Promise<void> {
   const project = join(import.meta.dirname, 'spring-authorization-server');
   await copyLibraries(project, directory);
-  await run('javac', ['-cp', `${directory}/*`, '-d', directory, join(project, 'Server.java')]);
+  const programs = ['Server.java', 'Api.java'].map((name) => join(project, name));
+  await run('javac', ['-cp', `${directory}/*`, '-d', directory, ...programs]);
 }
 
 async function installDjango(directory: string): Promise<void> {

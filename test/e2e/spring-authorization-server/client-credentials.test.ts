@@ -4,8 +4,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SPRING } from '../providers.ts';
 import { basic, clientCredentialsTests, post, runFor } from '../support/client-credentials.ts';
 import { describeProvider } from '../support/describe-provider.ts';
+import { runSidecar } from '../support/sidecar.ts';
 import { type SigningKey, signingKey } from '../support/signing-keys.ts';
-import { type Spring, startSpring } from './spring.ts';
+import { startTraffic } from '../support/traffic.ts';
+import { type Spring, startSpring, startSpringApi } from './spring.ts';
 
 const SECRET = 'p+w %41:/=&?#"\\ äöü €';
 
@@ -54,5 +56,23 @@ describeProvider(SPRING, () => {
       status: 200,
       body: { claims: { sub: 'shop-signing' } },
     });
+  });
+
+  it("bound tokens (DPoP): Spring Security's resource server takes token and proof, renewed under traffic", async () => {
+    const { credential, files } = basic('shop-short', `${SECRET}-short`, { proofOfPossession: 'dpop' });
+    const upstream = { url: await startSpringApi(spring) };
+    const sidecar = await runSidecar({
+      credential: { tokenUrl: spring.tokenUrl, ...credential },
+      files,
+      upstream,
+    });
+    expect(await sidecar.request()).toMatchObject({
+      status: 200,
+      body: { claims: { sub: 'shop-short', cnf: { jkt: expect.stringMatching(/^[\w-]{43}$/) } } },
+    });
+    const traffic = startTraffic(sidecar);
+    await traffic.until(() => sidecar.grants().includes('scheduled success'));
+    await traffic.until(({ status }) => status === 200);
+    expect(new Set((await traffic.stop()).map(({ status }) => status))).toEqual(new Set([200]));
   });
 });

@@ -1,8 +1,9 @@
 import type { JSONWebKeySet } from 'jose';
+import { onTestFinished } from 'vitest';
 import { freePort } from '../../support/free-port.ts';
 import { SPRING } from '../providers.ts';
 import type { RunningProvider } from '../support/client-credentials.ts';
-import { startServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts';
 import { verifyByKeys } from '../support/upstream.ts';
 
 export interface Spring extends RunningProvider {
@@ -36,16 +37,7 @@ export async function startSpring(clients: Readonly<Record<string, SpringClient>
       },
     },
   };
-  const heap = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
-  const server = await startServerProcess(
-    'java',
-    [...heap, '-cp', `${SPRING.directory}:${SPRING.directory}/*`, 'Server'],
-    {
-      env: { LC_ALL: 'C.UTF-8', SPRING_APPLICATION_JSON: JSON.stringify(settings) },
-      ready: /Started Server in/,
-      ports: [port],
-    },
-  );
+  const server = await startProgram('Server', port, settings);
   const keys = (await (await fetch(`${issuerUrl}/oauth2/jwks`)).json()) as JSONWebKeySet;
   return {
     issuerUrl,
@@ -54,6 +46,28 @@ export async function startSpring(clients: Readonly<Record<string, SpringClient>
     clientOf: ({ sub }) => sub,
     close: () => server.stop(),
   };
+}
+
+/** An API behind Spring Security's resource server. @returns its URL; gone after the test. */
+export async function startSpringApi({ issuerUrl }: Pick<Spring, 'issuerUrl'>): Promise<string> {
+  const port = await freePort();
+  const jwt = { 'issuer-uri': issuerUrl };
+  const settings = {
+    server: { port, address: '127.0.0.1' },
+    spring: { security: { oauth2: { resourceserver: { jwt } } } },
+  };
+  const api = await startProgram('Api', port, settings);
+  onTestFinished(() => api.stop());
+  return `http://127.0.0.1:${port}`;
+}
+
+function startProgram(name: 'Server' | 'Api', port: number, settings: object): Promise<ServerProcess> {
+  const heap = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
+  return startServerProcess('java', [...heap, '-cp', `${SPRING.directory}:${SPRING.directory}/*`, name], {
+    env: { LC_ALL: 'C.UTF-8', SPRING_APPLICATION_JSON: JSON.stringify(settings) },
+    ready: new RegExp(`Started ${name} in`),
+    ports: [port],
+  });
 }
 
 function registered(id: string, { method, secret, seconds = 60, keys }: SpringClient): object {
