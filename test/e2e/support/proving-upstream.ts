@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createH2c, createSecureServer } from 'node:http2';
+import type { AddressInfo, Server } from 'node:net';
 import type { JSONWebKeySet } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { onTestFinished } from 'vitest';
+import type { Certificate } from '../../support/certificate-authority.ts';
 import type { Verdict, VerifyingUpstream } from './upstream.ts';
 
 /**
@@ -20,11 +22,14 @@ interface ProvingOptions {
   readonly keys?: JSONWebKeySet;
   readonly audience: string;
   readonly nonces?: Nonces;
+  /** HTTP/1.1 by default; with a certificate HTTP/2, too. */
+  readonly serves?: 'h2c' | Certificate;
 }
 
 /** An API that takes bound tokens alone. oauth4webapi judges token and proof; a `jti` that comes again is refused. */
 export async function startProvingUpstream(options: ProvingOptions): Promise<VerifyingUpstream> {
-  const { issuer, jwksUri, keys, audience, nonces = 'none' } = options;
+  const { issuer, jwksUri, keys, audience, nonces = 'none', serves } = options;
+  const scheme = typeof serves === 'object' ? 'https' : 'http';
   const verdicts: Verdict[] = [];
   const tokens = new Set<string>();
   const seen = new Set<string>();
@@ -39,8 +44,13 @@ export async function startProvingUpstream(options: ProvingOptions): Promise<Ver
     if (nonces === 'once') usable.delete(nonce);
     if (seen.has(jti)) return { refused: 'jti' };
     seen.add(jti);
-    const fields = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string]);
-    const asked = new Request(`http://${headers.host}${url}`, { method, headers: fields });
+    const fields = Object.entries(headers)
+      .filter(([name]) => !name.startsWith(':'))
+      .map(([name, value]) => [name, String(value)] as [string, string]);
+    const asked = new Request(`${scheme}://${headers[':authority'] ?? headers.host}${url}`, {
+      method,
+      headers: fields,
+    });
     tokens.add(headers.authorization?.replace(/^DPoP /, '') ?? '');
     try {
       const cache = keys && { [oauth.jwksCache]: { jwks: keys, uat: Math.floor(Date.now() / 1000) } };
@@ -68,11 +78,23 @@ export async function startProvingUpstream(options: ProvingOptions): Promise<Ver
     response.end(JSON.stringify(verdict));
   }
 
-  const server = createServer((request, response) => void answer(request, response));
+  const listener = (request: unknown, response: unknown) =>
+    void answer(request as IncomingMessage, response as ServerResponse);
+  const server: Server =
+    typeof serves === 'object'
+      ? createSecureServer({ ...serves, allowHTTP1: true }, listener)
+      : serves === 'h2c'
+        ? createH2c(listener)
+        : createServer(listener);
+  // The handshake of a WebSocket, and no more of it.
+  server.on('upgrade', async (request, socket) => {
+    verdicts.push(await judge(request));
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n');
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
-    server.closeAllConnections();
+    if ('closeAllConnections' in server) (server.closeAllConnections as () => void)();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, verdicts, tokens };
+  return { url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`, verdicts, tokens };
 }
