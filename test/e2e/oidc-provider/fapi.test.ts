@@ -1,9 +1,11 @@
 /** FAPI 2.0 Security Profile: a provider that enforces it, and the settings that meet it. */
 
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { startProvingUpstream } from '../support/proving-upstream.ts';
@@ -76,4 +78,28 @@ describe('oidc-provider with its FAPI 2.0 profile', () => {
     expect(await sidecar.request()).toMatchObject({ status: 503, error: 'token_unavailable' });
     expect(sidecar.snapshot().lastFailure?.detail).toMatch(/^status 401 invalid_client/);
   });
+});
+
+it('a provider with TLS 1.1 gets no request', async () => {
+  let requests = 0;
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+  const server = createServer({ ...authority.issue('old', '127.0.0.1'), ...old }, () => {
+    requests += 1;
+  });
+  const refusals: unknown[] = [];
+  server.on('tlsClientError', (error: NodeJS.ErrnoException) => refusals.push(error.code));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const trust = await mountSecret({ 'ca.crt': authority.cert });
+  const sidecar = await runSidecar({
+    credential: {
+      tokenUrl: `https://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
+      tls: { caFile: join(trust.directory, 'ca.crt') },
+    },
+    files: { client_id: 'shop', client_secret: 's3cret-of-shop' },
+    upstream: { url: 'http://127.0.0.1:9' },
+  });
+  await expect.poll(() => sidecar.snapshot().lastFailure?.detail).toBe('EPROTO');
+  expect(new Set(refusals)).toEqual(new Set(['ERR_SSL_UNSUPPORTED_PROTOCOL']));
+  expect(requests).toBe(0);
 });
