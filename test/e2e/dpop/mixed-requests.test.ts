@@ -5,14 +5,14 @@
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, Agent as Http1Agent, request as http1Request } from 'node:http';
 import {
-  type ClientHttp2Session,
-  connect,
-  createServer as createH2c,
-  createSecureServer,
-  type ServerHttp2Stream,
-} from 'node:http2';
+  createServer,
+  Agent as Http1Agent,
+  request as http1Request,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import { type ClientHttp2Session, connect, createServer as createH2c, createSecureServer } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
 import { setTimeout as passes } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -108,33 +108,20 @@ async function startProvider(world: World): Promise<string> {
   return url;
 }
 
-async function startHttp1(world: World): Promise<string> {
+async function startApi(world: World, kind: 'http1' | 'h2c' | Certificate): Promise<string> {
   const nonces = new Nonces();
-  const server = createServer((request, response) => {
+  const scheme = typeof kind === 'object' ? 'https' : 'http';
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
     const { method = '', url = '', rawHeaders, headers } = request;
     request.resume();
-    const uri = `http://${headers.host}${withoutQuery(url)}`;
+    const uri = `${scheme}://${headers[':authority'] ?? headers.host}${url.replace(/\?.*/, '')}`;
     const { status, fields } = world.serve(method, uri, rawHeaders, nonces);
     response.writeHead(status, fields).end();
-  });
-  return `http://127.0.0.1:${await portOf(server)}/base`;
-}
-
-async function startHttp2(world: World, tls?: Certificate): Promise<string> {
-  const nonces = new Nonces();
-  const server = tls === undefined ? createH2c() : createSecureServer(tls);
-  server.on('stream', (stream: ServerHttp2Stream, headers, _flags, raw) => {
-    stream.resume().on('error', () => undefined);
-    const uri = `${headers[':scheme']}://${headers[':authority']}${withoutQuery(headers[':path'] ?? '')}`;
-    const method = headers[':method'] ?? '';
-    const { status, fields } = world.serve(method, uri, raw as unknown as string[], nonces);
-    stream.respond({ ':status': status, ...fields }, { endStream: true });
-  });
-  return `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${await portOf(server)}`;
-}
-
-function withoutQuery(target: string): string {
-  return target.replace(/\?.*/, '');
+  };
+  const server =
+    kind === 'http1' ? createServer(listener) : kind === 'h2c' ? createH2c() : createSecureServer(kind);
+  if (kind !== 'http1') server.on('request', listener);
+  return `${scheme}://127.0.0.1:${await portOf(server)}`;
 }
 
 interface Asked {
@@ -188,9 +175,9 @@ it(`${REQUESTS} mixed requests`, { timeout: 600_000 }, async () => {
   const authority = createCertificateAuthority('test');
   const caFile = await temporaryFile('ca.pem', authority.cert);
   const upstreams = [
-    await startHttp1(world),
-    await startHttp2(world),
-    await startHttp2(world, authority.issue('api', '127.0.0.1')),
+    `${await startApi(world, 'http1')}/base`,
+    await startApi(world, 'h2c'),
+    await startApi(world, authority.issue('api', '127.0.0.1')),
   ];
   const sidecar = await runSidecar({
     credential: { tokenUrl: await startProvider(world), proofOfPossession: 'dpop', dpop: { keyFile: 'key' } },
