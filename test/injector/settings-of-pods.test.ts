@@ -71,6 +71,21 @@ it('only a clear-text provider that the operator allows is passed on as intended
   expect(fromFile).not.toHaveProperty('env.ALLOW_INSECURE_TOKEN_URL');
 });
 
+describe('proof of possession', () => {
+  const PROOF = 'token-sidecar.dev/proof-of-possession';
+
+  it('is the one of the annotation, and unset without one', () => {
+    expect(sidecar({ ...ASKING, [PROOF]: 'dpop' })).toMatchObject({ env: { PROOF_OF_POSSESSION: 'dpop' } });
+    expect(sidecar(ASKING)).not.toHaveProperty('env.PROOF_OF_POSSESSION');
+  });
+
+  it.each(['DPoP', 'mtls', ''])('of %j is refused with its place', (value) => {
+    expect(sidecar({ ...ASKING, [PROOF]: value })).toMatch(
+      /proof-of-possession: [^;]*expected one of none, dpop/,
+    );
+  });
+});
+
 describe('the protocol to the upstream', () => {
   const PROTOCOL = 'token-sidecar.dev/protocol';
 

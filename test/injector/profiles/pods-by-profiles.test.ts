@@ -52,6 +52,23 @@ describe('a pod that names a profile', () => {
     expect(injection.patch).not.toEqual(without.injection.patch);
   });
 
+  it('has its tokens bound to a key as the profile says, unless the annotation says otherwise', () => {
+    const dpop = { keyFile: 'key' };
+    const bound = { ...CREDENTIAL, proofOfPossession: 'dpop', dpop };
+    const profile = { name: 'payments', spec: { credentials: [bound], routes: [ROUTE] } };
+    const said = { proofOfPossession: 'dpop', dpop };
+    expect(injectedBy([profile])).toMatchObject({ configuration: { credentials: [said] } });
+    const annotations = { 'token-sidecar.dev/proof-of-possession': 'dpop' };
+    expect(injectedBy([PAYMENTS], { annotations })).toMatchObject({
+      configuration: { credentials: [{ proofOfPossession: 'dpop' }] },
+    });
+    const none = { 'token-sidecar.dev/proof-of-possession': 'none' };
+    const plain = { ...profile.spec, credentials: [{ ...CREDENTIAL, proofOfPossession: 'dpop' }] };
+    expect(injectedBy([{ name: 'payments', spec: plain }], { annotations: none })).toMatchObject({
+      configuration: { credentials: [{ proofOfPossession: 'none' }] },
+    });
+  });
+
   it('needs no other annotation, and gets none of the default settings', () => {
     const defaults = {
       authUrl: 'https://default',

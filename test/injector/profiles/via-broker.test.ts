@@ -35,3 +35,21 @@ it('comes to credentials of the broker, whose paths are all below their root', (
   expect(objects).not.toContain('not-the-brokers');
   for (const { mountPath } of mounts) expect(mountPath).toMatch(/^\/root\/orders\//);
 });
+
+it('binds no token to a key, since its tokens are for every pod', () => {
+  const verdict = judged({
+    credentials: [{ ...CREDENTIAL, via: 'broker', proofOfPossession: 'dpop' }],
+    routes: [ROUTE],
+  });
+  expect(verdict).toMatchObject({
+    state: 'invalid',
+    problems: [
+      {
+        key: 'spec.credentials[0].proofOfPossession',
+        value: 'dpop',
+        expected: expect.stringContaining('nothing with via: broker'),
+      },
+    ],
+  });
+  expect(judged({ credentials: [{ ...CREDENTIAL, via: 'broker' }], routes: [ROUTE] }).state).toBe('valid');
+});
