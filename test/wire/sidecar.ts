@@ -20,6 +20,7 @@ import type { Tracer } from '../../src/proxy/recording/request-recorder.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
 import type { LeafCertificates } from '../../src/proxy/tls/interception-ca.ts';
 import type { TokenProvider } from '../../src/token/bearer-source.ts';
+import { leakedIn } from '../support/leaked.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';
 import { until } from '../support/until.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
@@ -231,7 +232,7 @@ function serving(settings: SidecarSettings): ServingOptions {
   };
 }
 
-/** Starts the real data path on loopback; it is cut off when the test is over, and no log line may hold a token. */
+/** Starts the real data path on loopback; it is cut off when the test is over, and no log line may hold a token or proof. */
 export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> {
   const logLines: string[] = [];
   const registry = new Registry();
@@ -251,7 +252,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
   });
   onTestFinished(async () => {
     await proxy.drain(0);
-    expect(logLines.join('')).not.toContain(TOKEN_MARK);
+    expect(leakedIn(logLines.join(''), [TOKEN_MARK])).toEqual([]);
   });
   return new Sidecar(proxy, registry, logLines, metrics.exemplars);
 }
