@@ -187,7 +187,7 @@ export const STEPS = {
     looks: 'With `--probe`: what the upstream answers to GET without a token, and then with one',
     warns:
       'It answers without a token as well; it forbids the path to this token; it answers an error of its own',
-    fails: 'It refuses the token, or does not answer',
+    fails: 'It refuses the token or its proof, or does not answer',
   },
   authority: {
     title: 'authority',
