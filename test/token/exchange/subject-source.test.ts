@@ -1,9 +1,12 @@
 import { Registry } from '@prometheus-io/client';
+import { decodeJwt } from 'jose';
 import { expect, it, onTestFinished } from 'vitest';
+import type { CredentialConfig } from '../../../src/config/config.ts';
 import { createCredentialsMetrics } from '../../../src/platform/mounted/metrics.ts';
 import { systemClock } from '../../../src/platform/time/clock.ts';
 import type { Authorization } from '../../../src/token/bearer-source.ts';
 import { openLiveCredentials } from '../../../src/token/credentials.ts';
+import { tokenHash } from '../../../src/token/dpop/proof.ts';
 import { openSubjectSource } from '../../../src/token/exchange/subject-source.ts';
 import { createTokenMetrics } from '../../../src/token/metrics.ts';
 import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
@@ -17,10 +20,15 @@ const INVALID_CLIENT = answer(401, JSON.stringify({ error: 'invalid_client' }));
 const INVALID_SUBJECT = answer(400, JSON.stringify({ error: 'invalid_grant' }));
 
 /** Mounted files, a provider that grants `for-SUBJECT` until the test says otherwise, and the source between them. */
-async function open(files: Readonly<Record<string, string>> = FILES, required?: false) {
+async function open(
+  files: Readonly<Record<string, string>> = FILES,
+  required?: false,
+  dpop?: CredentialConfig['dpop'],
+) {
   const provider = await ScriptedTokenEndpoint.start((response, request) => {
     const subject = provider.received.at(-1)?.form.get('subject_token');
-    const granted = { access_token: `for-${subject}`, token_type: 'Bearer', expires_in: 300 };
+    const tokenType = request.headers['dpop'] === undefined ? 'Bearer' : 'DPoP';
+    const granted = { access_token: `for-${subject}`, token_type: tokenType, expires_in: 300 };
     answer(200, JSON.stringify(granted))(response, request);
   });
   const secret = await mountSecret(files);
@@ -29,6 +37,7 @@ async function open(files: Readonly<Record<string, string>> = FILES, required?: 
     directory: secret.directory,
     grant: { type: 'token_exchange', subjectTokenType: 'urn:ietf:params:oauth:token-type:access_token' },
     ...(required === undefined ? {} : { required }),
+    ...(dpop === undefined ? {} : { dpop }),
   });
   const credentials = await openLiveCredentials(config, { clock: systemClock, pollMs: 50 });
   const registry = new Registry();
@@ -69,6 +78,19 @@ it('a token exchange uses the request’s token as subject, authenticates the cl
   await expect(bearer.obtain()).rejects.toMatchObject({ code: 'token_unavailable' });
   expect(provider.received).toHaveLength(1);
   expect(lines.join('')).not.toContain('for-ann');
+});
+
+it('exchanged tokens are bound to one key, and the proof of each is for that token', async () => {
+  const { ask, source } = await open(FILES, undefined, { allowsBearer: false });
+  const [ann, bob] = [await ask('ann'), await ask('bob')];
+  if (typeof ann !== 'object' || typeof bob !== 'object') throw new Error('a token is bound to no key');
+  expect([ann.value, bob.value]).toEqual(['DPoP for-ann', 'DPoP for-bob']);
+  expect(ann.thumbprint).toBe(bob.thumbprint);
+  expect(await ask('ann')).toBe(ann);
+  const request = { method: 'GET', origin: 'https://api.test', path: '/' };
+  const hashes = [ann, bob].map((token) => decodeJwt(token.prove(request))['ath']);
+  expect(hashes).toEqual(['for-ann', 'for-bob'].map(tokenHash));
+  expect(source.snapshot().proofs?.made).toBe(4);
 });
 
 it('a token exchange is ready once its credentials are usable, and sends no request before', async () => {
