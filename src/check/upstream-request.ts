@@ -66,6 +66,9 @@ export async function checkRequests(
 const PROOF_REMEDY =
   'compare the clocks of both, and the URL by which the upstream knows itself with that of this request: the proof names it';
 
+const NONCE_REMEDY =
+  'see whether its 401 has one field DPoP-Nonce, and whether it takes the next request with that nonce';
+
 const DPOP_SCHEME = /(?:^|,)\s*DPoP(?:\s|,|$)/i;
 
 function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
@@ -87,7 +90,8 @@ function judgeWith(
 ): Finding {
   const detail = `${shown} with the token: ${status}${error === undefined ? '' : ` ${error}`}`;
   if (error === 'invalid_dpop_proof' || error === 'use_dpop_nonce') {
-    return of.failure('upstream_request', 'credentials_rejected', detail, PROOF_REMEDY);
+    const remedy = error === 'invalid_dpop_proof' ? PROOF_REMEDY : NONCE_REMEDY;
+    return of.failure('upstream_request', 'credentials_rejected', detail, remedy);
   }
   if (status === 401) {
     const isUnknown = typeof token === 'object' && !challenges.some((one) => DPOP_SCHEME.test(one));

@@ -52,18 +52,19 @@ export function logFailedRequest(
   log.warn({ route, method: shortMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
 }
 
+export type Refused = 'token' | 'bound_token' | RefusedProof;
+
 /** For whoever sees that an upstream refuses tokens. */
 export const REFUSED_TOKEN_ADVICE =
   "look in the upstream's log for the check that fails: usually audience or scope of the credential, or a clock";
 
-export function logRefusal(
-  log: Logger,
-  { name, upstream, credential }: RouteConfig,
-  refused: 'token' | RefusedProof,
-): void {
+const REFUSED_BOUND_TOKEN_ADVICE = `${REFUSED_TOKEN_ADVICE}; if its WWW-Authenticate has no scheme DPoP, it takes no bound tokens`;
+
+export function logRefusal(log: Logger, { name, upstream, credential }: RouteConfig, refused: Refused): void {
   const where = { route: name, upstream: upstream.authority, credential };
-  if (refused === 'token') {
-    log.warn({ ...where, advice: REFUSED_TOKEN_ADVICE }, 'the upstream refuses the token');
+  if (refused === 'token' || refused === 'bound_token') {
+    const advice = refused === 'token' ? REFUSED_TOKEN_ADVICE : REFUSED_BOUND_TOKEN_ADVICE;
+    log.warn({ ...where, advice }, 'the upstream refuses the token');
     return;
   }
   const url = `${upstream.protocol}://${upstream.authority}${upstream.basePath}`;

@@ -223,6 +223,11 @@ const OF_ANSWERS: Advice = [
   [/Content-Encoding/, FRONT],
   [/^access_token is missing/, "check the URL's path: a token endpoint answers with an access_token"],
   [/^access_token is longer/, 'have the provider put less into the token, such as groups and roles'],
+  [
+    /^token_type is Bearer, not DPoP/,
+    "have the provider bind the client's tokens, or set dpop.allowBearer: true to take them as they are",
+  ],
+  [/^token_type is DPoP/, 'set proofOfPossession: dpop'],
   [/^token_type is .* proof/, 'have the provider issue Bearer tokens to the client'],
   [
     /exp is past by the answer's/,

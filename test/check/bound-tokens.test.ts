@@ -104,13 +104,20 @@ it('the upstream is asked with token and proof, once more with the nonce that it
   expect(text.slice(1)).toEqual([`ok ${REQUEST} without a token: 401`, `ok ${REQUEST} with the token: 200`]);
 });
 
-it.each(['invalid_dpop_proof', 'use_dpop_nonce'])('an upstream that refuses the proof: %s', async (error) => {
+it.each([
+  [
+    'invalid_dpop_proof',
+    'compare the clocks of both, and the URL by which the upstream knows itself with that of this request: the proof names it',
+  ],
+  [
+    'use_dpop_nonce',
+    'see whether its 401 has one field DPoP-Nonce, and whether it takes the next request with that nonce',
+  ],
+])('an upstream that refuses the proof: %s', async (error, remedy) => {
   const text = await asked((_request, response) => {
     response.writeHead(401, { 'www-authenticate': `DPoP error="${error}", algs="ES256"` }).end();
   });
-  expect(text.at(-1)).toBe(
-    `failure ${REQUEST} with the token: 401 ${error} → compare the clocks of both, and the URL by which the upstream knows itself with that of this request: the proof names it`,
-  );
+  expect(text.at(-1)).toBe(`failure ${REQUEST} with the token: 401 ${error} → ${remedy}`);
 });
 
 it('an upstream that knows no bound tokens', async () => {
@@ -168,7 +175,10 @@ it.each([
 
 it.each([
   [undefined, /\/key does not exist → the Secret must have the key key; it has client_id, client_secret$/],
-  ['no key', /\/key is not an unencrypted private key in PEM or as a single JWK → mend the Secret$/],
+  [
+    'no key',
+    /\/key is not an unencrypted private key for dpop.keyFile, in PEM or as a single JWK: EC on P-256 .* → mend the Secret$/,
+  ],
 ])('a mounted key that cannot be used is named, with what was expected: %s', async (key, expected) => {
   const { text, proofs, token } = await granted('DPoP', { keyFile: 'key' }, key);
   expect({ token, proofs }).toEqual({ token: undefined, proofs: [] });

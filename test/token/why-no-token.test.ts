@@ -44,9 +44,11 @@ it.each([
   ['access_token is missing', 'a token endpoint answers with an access_token'],
   ['access_token is longer than 65536 bytes', 'less into the token'],
   [
-    'token_type is DPoP: every request with such a token needs a proof, which the sidecar does not make',
+    'token_type is MAC: every request with such a token needs a proof, which the sidecar does not make',
     'Bearer',
   ],
+  ['token_type is DPoP: every request with such a token needs a proof', 'proofOfPossession: dpop'],
+  ['token_type is Bearer, not DPoP: the provider has not bound the token to the key', 'dpop.allowBearer'],
   ["the token has already ended: its exp is past by the answer's own Date", "the provider's clock"],
   [
     'expires_in is missing and the exp of the token itself is past or makes no sense',

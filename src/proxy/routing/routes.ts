@@ -1,7 +1,7 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
-import type { RefusedProof } from '../../token/dpop/request-proof.ts';
 import type { RouteObserver } from '../observer.ts';
+import type { Refused } from '../proxy-error.ts';
 import type { UpstreamStreams } from '../streams/contract.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { RequestedHost } from './forward-proxy.ts';
@@ -16,7 +16,7 @@ export interface ActiveRoute {
   readonly placement: TokenPlacement | undefined;
   readonly observer: RouteObserver;
   /** Logs that an app gets the upstream's refusal. */
-  readonly reportRefusal: (refused: 'token' | RefusedProof) => void;
+  readonly reportRefusal: (refused: Refused) => void;
 }
 
 export type ActivateRoute = (config: RouteConfig, bearer: BearerSource | undefined) => ActiveRoute;

@@ -145,7 +145,7 @@ export class RequestToken {
     if (sent !== undefined && verdict === 'accepted') this.#bearer?.accepted(sent);
     if (sent !== undefined && verdict === 'refused') {
       this.#route.observer.upstreamUnauthorized();
-      this.#route.reportRefusal('token');
+      this.#route.reportRefusal(typeof sent === 'object' ? 'bound_token' : 'token');
       // Renewed for the next request.
       if (this.#mayRenew()) void this.#bearer?.replace(sent);
     }

@@ -12,13 +12,13 @@ export interface ProofKey extends Pick<AssertionKey, 'algorithm' | 'thumbprint' 
 
 const ALGORITHMS: ReadonlySet<AssertionAlgorithm> = new Set(['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256']);
 
+const EXPECTED =
+  'an unencrypted private key for dpop.keyFile, in PEM or as a single JWK: EC on P-256 or P-384, Ed25519, or RSA of at least 2048 bits';
+
 /** @returns what was expected, if it is no such key. */
 export function parseProofKey(text: string): ProofKey | { readonly expected: string } {
   const key = parseAssertionKey(text);
-  if ('expected' in key) return { expected: key.expected };
-  return ALGORITHMS.has(key.algorithm)
-    ? proofKey(key)
-    : { expected: `a key for one of ${[...ALGORITHMS].join(', ')}` };
+  return 'expected' in key || !ALGORITHMS.has(key.algorithm) ? { expected: EXPECTED } : proofKey(key);
 }
 
 /** A key on P-256 that exists in this process alone. */

@@ -203,11 +203,9 @@ function wrongType(tokenType: unknown, { tokenType: accepted, dpop }: ExpectedRe
   return `token_type is ${shown}, not Bearer; if the token is used like one, set tokenType: any`;
 }
 
-const UNBOUND =
-  'token_type is Bearer, not DPoP: the provider has not bound the token to the key; have it bind the tokens of this client, or take them as they are by dpop.allowBearer: true';
+const UNBOUND = 'token_type is Bearer, not DPoP: the provider has not bound the token to the key';
 
-const BOUND_UNASKED =
-  'token_type is DPoP: every request with such a token needs a proof; set proofOfPossession: dpop';
+const BOUND_UNASKED = 'token_type is DPoP: every request with such a token needs a proof';
 
 function isOfType(type: 'bearer' | 'dpop', tokenType: unknown): boolean {
   return typeof tokenType === 'string' && tokenType.trim().toLowerCase() === type;

@@ -172,11 +172,10 @@ describe('an answer to a request with a proof', () => {
   });
 });
 
-it.each([
-  ['a text', 'an unencrypted private key in PEM or as a single JWK'],
-  ['an EC key on P-521', 'a key for one of ES256, ES384, EdDSA, RS256, PS256'],
-])('%s as the mounted key: expected %s', (what, expected) => {
+it.each(['a text', 'an EC key on P-521'])('%s as the mounted key is told what was expected', (what) => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-521' });
   const text = what === 'a text' ? what : (privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
-  expect(parseProofKey(text)).toEqual({ expected });
+  expect(parseProofKey(text)).toMatchObject({
+    expected: expect.stringContaining('EC on P-256 or P-384, Ed25519'),
+  });
 });
