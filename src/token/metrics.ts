@@ -103,7 +103,7 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
 
   proofCounter(
     'proofs',
-    'Proofs made for tokens that are bound to a key, one for each request.',
+    'Proofs made for tokens that are bound to a key, one for each request and grant.',
     ({ made }) => made,
   );
   proofCounter('nonces', 'Nonces that servers gave for the next proofs.', ({ noncesTaken }) => noncesTaken);
