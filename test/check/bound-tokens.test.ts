@@ -11,16 +11,7 @@ import type { DpopConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { examination, lines } from './examined.ts';
-
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().once('end', () => listener(request, response));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+import { examination, lines, serve } from './examined.ts';
 
 /** Without its ports. */
 function textOf(found: Parameters<typeof lines>[0]): string[] {

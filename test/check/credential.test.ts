@@ -10,16 +10,7 @@ import { createCertificateAuthority } from '../support/certificate-authority.ts'
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RENEWAL } from '../token/policy.ts';
-import { examination, lines } from './examined.ts';
-
-async function startProvider(listener: RequestListener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().once('end', () => listener(request, response));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+import { examination, lines, serve } from './examined.ts';
 
 async function examined(
   settings: Parameters<typeof credentialConfig>[0],
@@ -31,7 +22,7 @@ async function examined(
 }
 
 it('an issuer that sends elsewhere is called by its name, and its clock is looked at', async () => {
-  const issuerUrl = await startProvider((_request, response) => {
+  const issuerUrl = await serve((_request, response) => {
     response.writeHead(301, { location: 'https://elsewhere.example.com/' }).end();
   });
   const found = await examined({ issuerUrl, tokenUrl: undefined });
@@ -40,7 +31,7 @@ it('an issuer that sends elsewhere is called by its name, and its clock is looke
 });
 
 it('what a provider says beside its error names no mistake', async () => {
-  const tokenUrl = await startProvider((_request, response) => {
+  const tokenUrl = await serve((_request, response) => {
     const error = {
       error: 'invalid_target',
       error_description: 'unauthorized_client: status 404, text/html',
@@ -56,7 +47,7 @@ it('what a provider says beside its error names no mistake', async () => {
 it.each([{ method: 'client_secret_basic', encoding: 'form' }, { method: 'client_secret_post' }] as const)(
   'a secret that is only the id again is seen, by $method',
   async (clientAuth) => {
-    const tokenUrl = await startProvider((_request, response) => {
+    const tokenUrl = await serve((_request, response) => {
       response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
     });
     const found = await examined({ tokenUrl: `${tokenUrl}/token`, clientAuth }, 'shop');
@@ -172,7 +163,7 @@ describe('a credential that exchanges the tokens of requests', () => {
 });
 
 it('a token that does not say how long it lives is said to be assumed', async () => {
-  const provider = await startProvider((_request, response) => {
+  const provider = await serve((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end('{"access_token":"opaque","token_type":"Bearer"}');
   });

@@ -143,7 +143,7 @@ function keysFor(algorithm: AssertionAlgorithm): string {
 }
 
 /** RFC 7638 §3.2: required members in lexical order, without white space. */
-function thumbprintOf(privateKey: KeyObject): string {
+export function thumbprintOf(privateKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
   const members = JSON.stringify({ crv, e, kty, n, x, y });
   return createHash('sha256').update(members).digest('base64url');

@@ -49,8 +49,8 @@ export interface ProofReport {
 
 export class ProofMaker {
   readonly #clock: Clock;
-  /** Of this process. */
-  readonly #ownKey = makeProofKey();
+  /** Of this process; made when no key is mounted. */
+  #ownKey: ProofKey | undefined;
   readonly #nonces = new LruMap<string, string>({ max: MAX_NONCES });
   /** Where the provider's clock differs, its time at a moment of ours. Our wall clock may be set right after it. */
   #providerTime: Instant | undefined;
@@ -77,7 +77,9 @@ export class ProofMaker {
 
   /** @param mounted by default the key of this process. */
   keyOf(mounted: ProofKey | undefined): ProofKey {
-    return mounted ?? this.#ownKey;
+    if (mounted !== undefined) return mounted;
+    this.#ownKey ??= makeProofKey();
+    return this.#ownKey;
   }
 
   /** @param key to which the provider has bound the token. */

@@ -2,7 +2,7 @@
 
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import type { AssertionAlgorithm } from '../../config/config.ts';
-import { type AssertionKey, parseAssertionKey, signature } from '../client/assertion.ts';
+import { type AssertionKey, parseAssertionKey, signature, thumbprintOf } from '../client/assertion.ts';
 
 /** Equal keys are equal values. */
 export interface ProofKey extends Pick<AssertionKey, 'algorithm' | 'thumbprint' | 'privateKey'> {
@@ -24,11 +24,10 @@ export function parseProofKey(text: string): ProofKey | { readonly expected: str
 /** A key on P-256 that exists in this process alone. */
 export function makeProofKey(): ProofKey {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
-  return proofKey(parseAssertionKey(pem) as AssertionKey);
+  return proofKey({ algorithm: 'ES256', thumbprint: thumbprintOf(privateKey), privateKey });
 }
 
-function proofKey({ algorithm, thumbprint, privateKey }: AssertionKey): ProofKey {
+function proofKey({ algorithm, thumbprint, privateKey }: Omit<ProofKey, 'header'>): ProofKey {
   const header = { typ: 'dpop+jwt', alg: algorithm, jwk: publicMembers(privateKey) };
   return { algorithm, thumbprint, privateKey, header: `${encoded(header)}.` };
 }

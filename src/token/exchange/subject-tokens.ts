@@ -11,6 +11,7 @@ import {
   accessTokenIn,
   fieldValueOf,
   type GrantTrace,
+  isSameToken,
   TokenUnavailable,
   type TokenWaiter,
 } from '../bearer-source.ts';
@@ -192,7 +193,7 @@ export class SubjectTokens {
     }
     try {
       const other = await this.obtain(subject, asker);
-      return other === refused ? undefined : other;
+      return isSameToken(other, refused) ? undefined : other;
     } catch (error) {
       if (error instanceof SidecarError) return undefined;
       throw error;

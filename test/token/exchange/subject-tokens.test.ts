@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ProofMaker } from '../../../src/token/dpop/proof-maker.ts';
 import { SubjectTokens } from '../../../src/token/exchange/subject-tokens.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
@@ -40,6 +41,8 @@ function create(answer: (subject: string, count: number) => TokenResponse | Prom
   });
   return { clock, asked, tokens };
 }
+
+const GRANTED = { result: 'success', accessToken: 't', lifetimeMs: 300_000 } as const;
 
 const granted = (accessToken: string, lifetimeMs = 300_000): TokenResponse => ({
   result: 'success',
@@ -453,15 +456,23 @@ describe('an exchanged token that an upstream refuses', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('has no replacement if the exchange fails or returns the same token', async () => {
-    const answers = [granted('t'), REFUSED, granted('t')];
-    const { tokens, clock } = create((_, count) => answers[count - 1] as TokenResponse);
-    const first = await tokens.obtain('ann');
-    await clock.advance(30_000);
-    expect(await tokens.replace('ann', first)).toBeUndefined();
-    await clock.advance(5000);
-    expect(await tokens.replace('ann', first)).toBeUndefined();
-  });
+  it.each(['Bearer', 'DPoP'])(
+    'has no replacement if the exchange fails or returns the same %s token',
+    async (type) => {
+      const proofs = new ProofMaker(new ManualClock());
+      const again = (): TokenResponse =>
+        type === 'Bearer'
+          ? granted('t')
+          : { ...GRANTED, boundToken: proofs.bind('t', proofs.keyOf(undefined)) };
+      const answers = [again(), REFUSED, again()];
+      const { tokens, clock } = create((_, count) => answers[count - 1] as TokenResponse);
+      const first = await tokens.obtain('ann');
+      await clock.advance(30_000);
+      expect(await tokens.replace('ann', first)).toBeUndefined();
+      await clock.advance(5000);
+      expect(await tokens.replace('ann', first)).toBeUndefined();
+    },
+  );
 });
 
 it('an internal fault is not taken for a refusal: the request that replaces a token gets the error', async () => {
