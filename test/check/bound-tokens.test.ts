@@ -1,10 +1,6 @@
-/** Tokens that are bound to a key: what the provider gives, and what the upstream says of the proof. */
-
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { checkCredential } from '../../src/check/credential.ts';
 import { checkUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import type { DpopConfig } from '../../src/config/config.ts';
