@@ -117,7 +117,7 @@ function configurationHead(): string[] {
     '- The file, and each certificate and key that it names, is a regular file of at most 1 MiB.',
     '- All [mistakes](codes.md#mistakes-in-the-configuration) are reported at once; the exit status is 78. What may be secret is shown as `…`.',
     '- `TOKEN_SIDECAR_UPSTREAM` and `…_PROTOCOL` override, or create, the route named `default`, and `TOKEN_SIDECAR_AUTH_URL`, `…_REALM`,',
-    '  `…_TOKEN_URL`, `…_SCOPE`, `…_AUDIENCE` and `…_CREDENTIALS_DIR` the credential of that name.',
+    '  `…_TOKEN_URL`, `…_SCOPE`, `…_AUDIENCE`, `…_PROOF_OF_POSSESSION` and `…_CREDENTIALS_DIR` the credential of that name.',
     '',
   ];
 }

@@ -195,6 +195,22 @@ function resolveDpop(
     }
     return undefined;
   }
+  // Beside the file's own setting it was reported.
+  if (given !== undefined && (entry.grant === 'static' || entry.jwtBearer?.kind === 'github_app')) {
+    problems.push({
+      key: given.key,
+      value: given.text,
+      expected: `none: no token of credential ${entry.name} can be bound to a key`,
+      code: 'conflicting_settings',
+    });
+  }
+  if (entry.tokenType === 'any' && !allowBearer) {
+    problems.push({
+      key: `${key}.tokenType`,
+      expected: 'nothing with proofOfPossession: dpop, unless dpop.allowBearer is true',
+      code: 'setting_without_use',
+    });
+  }
   if (entry.output !== undefined) {
     problems.push({
       key: `${key}.output`,

@@ -131,7 +131,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
   });
   const unauthorized = new Counter({
     name: 'token_sidecar_proxy_upstream_unauthorized_total',
-    help: 'Answers 401 of the upstream to an injected token, and gRPC calls that it ended as UNAUTHENTICATED (16).',
+    help: 'Answers 401 of the upstream to an injected token, and gRPC calls that it ended as UNAUTHENTICATED (16); without those that refuse a DPoP proof.',
     labelNames: ['route'] as const,
     registers,
   });

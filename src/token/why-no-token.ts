@@ -141,6 +141,11 @@ const REFUSED: readonly (readonly [RegExp, what: string, advice: string | undefi
     "did not take the pod's token",
     "look at the broker's log, which says why",
   ],
+  [
+    /^status \d+ (?:invalid_dpop_proof|use_dpop_nonce)\b/,
+    'refused the proof of the key',
+    "compare the clocks, the token endpoint's URL with the provider's own, and the key's algorithm with those it takes",
+  ],
   // Keycloak also says so of a wrong secret, Entra of an unknown client.
   [
     /^status \d+ unauthorized_client(?!.*(?:invalid client|\bcredentials|secret|AADSTS70001))/i,
@@ -224,7 +229,7 @@ const OF_ANSWERS: Advice = [
   [/^access_token is missing/, "check the URL's path: a token endpoint answers with an access_token"],
   [/^access_token is longer/, 'have the provider put less into the token, such as groups and roles'],
   [
-    /^token_type is Bearer, not DPoP/,
+    /^token_type is .*, not DPoP/,
     "have the provider bind the client's tokens, or set dpop.allowBearer: true to take them as they are",
   ],
   [/^token_type is DPoP/, 'set proofOfPossession: dpop'],

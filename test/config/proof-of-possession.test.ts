@@ -34,6 +34,25 @@ it('the variable overrides the file for the default credential', async () => {
 });
 
 it.each([
+  ['static', { grant: 'static' }],
+  [
+    'github_app',
+    { grant: 'jwt_bearer', jwtBearer: { kind: 'github_app' }, tokenUrl: 'https://api.github.test/token' },
+  ],
+])('the variable beside a credential whose tokens cannot be bound (%s) is refused', async (_, credential) => {
+  const file = { proofOfPossession: undefined, tokenUrl: undefined, ...credential };
+  await expect(load(file, {}, { 'proof-of-possession': 'dpop' })).rejects.toThrow(
+    'proof-of-possession: "dpop": expected none: no token of credential default can be bound to a key',
+  );
+});
+
+it.each([
+  [
+    'tokenType: any without allowBearer',
+    { tokenType: 'any' },
+    {},
+    'tokenType: expected nothing with proofOfPossession: dpop',
+  ],
   [
     'an unknown kind',
     { proofOfPossession: 'mtls' },

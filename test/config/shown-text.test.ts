@@ -34,6 +34,7 @@ describe('a short secret', () => {
 
   it.each([
     ['Bearer hunter2', 'Bearer …'],
+    ['DPoP hunter2', 'DPoP …'],
     ['basic c2hvcDpo', 'basic …'],
     ['X-Api-Key: hunter2', 'X-Api-Key: …'],
     ['shop:hunter2@proxy.corp:3128', '…@proxy.corp:3128'],

@@ -168,8 +168,19 @@ it.each([
     clientRejected: false,
   });
   const { advice: told } = whyNoToken({ ...CONFIG, dpop: { allowsBearer: false } }, happened);
-  expect(told).toBeUndefined();
+  expect(told).not.toBe('set proofOfPossession: dpop');
 });
+
+it.each(['invalid_dpop_proof', 'use_dpop_nonce'])(
+  'a refused proof is not taken for a wrong secret: 401 %s',
+  (error) => {
+    const lastFailure = { result: 'rejected', detail: `status 401 ${error}` } as const;
+    expect(whyNoToken({ ...CONFIG, dpop: { allowsBearer: false } }, { lastFailure })).toMatchObject({
+      advice: expect.stringContaining('the clocks'),
+      clientRejected: false,
+    });
+  },
+);
 
 it('a key that the provider does not know is shown by what it may be known by', () => {
   const clientKey = { keyId: 'orders-2030', thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' };

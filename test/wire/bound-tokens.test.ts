@@ -149,6 +149,15 @@ describe('an upstream that wants its nonce', () => {
     }
   });
 
+  it('after another token was sent, and takes no proof, is a failed replay', async () => {
+    const refused = answer(401, '', 'WWW-Authenticate: DPoP error="invalid_token"');
+    const invalid = answer(401, '', 'WWW-Authenticate: DPoP error="invalid_dpop_proof"');
+    const { sidecar } = await start(inTurn(answering(refused), answering(invalid)));
+    expect((await sidecar.exchange(get('/'))).status).toBe(401);
+    expect(await sidecar.metric('proxy_replays_total', { result: 'failure' })).toBe(1);
+    expect(await sidecar.metric('proxy_replays_total', { result: 'success' })).toBe(0);
+  });
+
   it('by UNAUTHENTICATED of a gateway gets a gRPC call again, and no token is renewed', async () => {
     const refusal = { 'grpc-status': '16', 'www-authenticate': NONCE.slice(18), 'dpop-nonce': 'n1' };
     const service = await startService(async (call) => {

@@ -182,12 +182,12 @@ function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
 
 /**
  * Holds secrets in clear: use it only as input of an HMAC.
- * @returns undefined for grants that depend on a token kept fresh elsewhere, for mounted tokens, and for those bound to a key.
+ * @returns undefined for grants that depend on a token kept fresh elsewhere, and for mounted tokens.
  */
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
   const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
     config;
-  if (!mayShareToken(clientAuth) || !mayShareGranted(grant) || config.dpop !== undefined) return undefined;
+  if (!mayShareToken(clientAuth) || !mayShareGranted(grant)) return undefined;
   const settings = { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters };
   return JSON.stringify(ordered({ settings, tokenType, credentials }));
 }

@@ -45,7 +45,7 @@ const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
 /** An @ after the host, which is certain: it has a dot and no colon. */
 const BEHIND_HOST = /^\/\/(?:[\w-]+(?:\.[\w-]+)+|localhost|\[[\da-f:.]+\])[/?#](?!.*(?:\/\/|[\s:,"'\\]))/is;
 
-const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
+const CREDENTIALS = /\b(Bearer|DPoP|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
 const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
 
 /**

@@ -10,7 +10,9 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   'clientSecret',
   'cookie',
   'dpop',
+  'DPoP',
   'password',
+  'proof',
   'secret',
   'token',
 ]);

@@ -62,11 +62,10 @@ export function upstreamFields(
   return passed;
 }
 
-/** The token matters above all. */
+/** Of rules without a proof. The token matters above all. */
 export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
   return (
     one.authorization === other.authorization &&
-    one.proof === other.proof &&
     one.authority === other.authority &&
     one.keepClientAuthorization === other.keepClientAuthorization &&
     one.instanceId === other.instanceId &&

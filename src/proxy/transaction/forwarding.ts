@@ -241,7 +241,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #deliverHeld(head: ResponseHead, body: ResponseBody): void {
-    this.#route.reportRefusal('token');
+    this.#token.reportRefusal();
     this.#deliver(head, body);
     this.#upstream?.releaseResponse();
     this.#transaction.stream.resume();

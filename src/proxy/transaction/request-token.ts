@@ -4,6 +4,7 @@ import {
   type Authorization,
   type BearerSource,
   grpcProvesAcceptance,
+  isSameToken,
   provesAcceptance,
   TokenUnavailable,
   type TokenWaiter,
@@ -20,6 +21,8 @@ import type { Transaction } from './transaction.ts';
 
 /** A token must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
+
+const NONE: readonly string[] = [];
 
 type Replay = 'none' | 'unanswered' | 'counted';
 
@@ -95,7 +98,7 @@ export class RequestToken {
   }
 
   /**
-   * @param verdict what the answer says of the token, if it is no Bearer's.
+   * @param verdict what the answer says of a token without a proof.
    * @param isWhole all of the request can be sent again.
    */
   judge(verdict: Verdict, head: ResponseHead, isWhole: boolean): { verdict: Verdict; repeat?: Repeat } {
@@ -104,10 +107,8 @@ export class RequestToken {
       const { fields } = head;
       // Gateways that refuse a gRPC call say UNAUTHENTICATED for 401, beside the same fields.
       const status = verdict === 'refused' ? 401 : head.status;
-      const [nonces, challenges] = [
-        fieldValues(fields, 'dpop-nonce'),
-        fieldValues(fields, 'www-authenticate'),
-      ];
+      const nonces = fieldValues(fields, 'dpop-nonce');
+      const challenges = status === 401 ? fieldValues(fields, 'www-authenticate') : NONE;
       const ofProof = this.#proof.judge(sent, { status, nonces, challenges }, isWhole);
       if (ofProof === 'nonce_wanted') {
         const why = 'the upstream wants its nonce in the proof: sending again with it';
@@ -115,6 +116,7 @@ export class RequestToken {
       }
       if (ofProof !== 'none') {
         this.#route.reportRefusal(ofProof);
+        this.#countReplay('failure');
         return { verdict: 'none' };
       }
     }
@@ -128,7 +130,7 @@ export class RequestToken {
       token: async () => {
         this.#route.observer.upstreamUnauthorized();
         const other = await this.#bearer?.replace(refused, this.#waiter());
-        return other === refused ? undefined : other;
+        return other === undefined || isSameToken(other, refused) ? undefined : other;
       },
       begun: () => {
         this.#replay = 'unanswered';
@@ -145,11 +147,16 @@ export class RequestToken {
     if (sent !== undefined && verdict === 'accepted') this.#bearer?.accepted(sent);
     if (sent !== undefined && verdict === 'refused') {
       this.#route.observer.upstreamUnauthorized();
-      this.#route.reportRefusal(typeof sent === 'object' ? 'bound_token' : 'token');
+      this.reportRefusal();
       // Renewed for the next request.
       if (this.#mayRenew()) void this.#bearer?.replace(sent);
     }
     this.#countReplay(verdict === 'refused' ? 'failure' : 'success');
+  }
+
+  /** That the app gets the upstream's refusal of the token. */
+  reportRefusal(): void {
+    this.#route.reportRefusal(typeof this.#sent === 'object' ? 'bound_token' : 'token');
   }
 
   applyTrailers(trailers: readonly string[]): void {

@@ -24,9 +24,8 @@ export function nonceIn(field: string | undefined): string | undefined {
 const CLOCK_TOLERANCE_MS = 3000;
 
 /** Instants are wall time. */
-interface ProviderAnswer {
+interface DatedAnswer {
   readonly date?: string | undefined;
-  readonly dpopNonce?: string | undefined;
   readonly requestedAtMs: number;
   readonly receivedAtMs: number;
 }
@@ -120,19 +119,15 @@ export class ProofMaker {
     this.#nonces.set(origin, nonce);
   }
 
-  /** Of the token endpoint. @returns whether it gave a nonce. */
-  answered(origin: string, { date, dpopNonce, requestedAtMs, receivedAtMs }: ProviderAnswer): boolean {
+  /** By the provider. */
+  dated({ date, requestedAtMs, receivedAtMs }: DatedAnswer): void {
     const dateMs = date === undefined ? undefined : parseHttpDate(date);
-    if (dateMs !== undefined) {
-      // A Date of 12:00:00 is any moment until 12:00:01.
-      const offsetMs = dateMs + 500 - (requestedAtMs + receivedAtMs) / 2;
-      const { wallMs, monotonicMs } = this.#clock.now();
-      const differs = Math.abs(offsetMs) > CLOCK_TOLERANCE_MS;
-      this.#providerTime = differs ? { wallMs: wallMs + offsetMs, monotonicMs } : undefined;
-    }
-    const nonce = nonceIn(dpopNonce);
-    if (nonce !== undefined) this.nonceGiven(origin, nonce);
-    return nonce !== undefined;
+    if (dateMs === undefined) return;
+    // A Date of 12:00:00 is any moment until 12:00:01.
+    const offsetMs = dateMs + 500 - (requestedAtMs + receivedAtMs) / 2;
+    const { wallMs, monotonicMs } = this.#clock.now();
+    const differs = Math.abs(offsetMs) > CLOCK_TOLERANCE_MS;
+    this.#providerTime = differs ? { wallMs: wallMs + offsetMs, monotonicMs } : undefined;
   }
 
   #nowMs(): number {

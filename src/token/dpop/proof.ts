@@ -42,7 +42,7 @@ export interface ProofFacts {
   readonly method: string;
   /** Without query and fragment. */
   readonly uri: string;
-  /** Milliseconds since the Unix epoch, by the reader's clock. */
+  /** Milliseconds since the Unix epoch, by the provider's clock. */
   readonly nowMs: number;
   /** What the server gave last. */
   readonly nonce?: string | undefined;

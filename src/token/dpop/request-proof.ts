@@ -30,18 +30,18 @@ type ProofVerdict = 'nonce_wanted' | RefusedProof | 'none';
 export type RefusedProof = 'proof_refused' | 'nonce_refused';
 
 export class RequestProof {
-  readonly #upstream: Upstream;
+  readonly #origin: string;
   /** The one that the upstream gave for this request. It may be good only once, so no other request gets it meanwhile. */
   #nonce: string | undefined;
 
   constructor(upstream: Upstream) {
-    this.#upstream = upstream;
+    this.#origin = originOf(upstream);
   }
 
   /** @param target as it is sent. */
   make(token: BoundToken, method: string, target: string): string {
     const path = target === '*' ? '/' : target.replace(/[?#].*$/s, '');
-    return token.prove({ method, origin: originOf(this.#upstream), path }, this.#nonce);
+    return token.prove({ method, origin: this.#origin, path }, this.#nonce);
   }
 
   /**
@@ -57,7 +57,7 @@ export class RequestProof {
       return 'nonce_wanted';
     }
     const nonce = given ?? this.#nonce;
-    if (nonce !== undefined) token.nonceGiven(originOf(this.#upstream), nonce);
+    if (nonce !== undefined) token.nonceGiven(this.#origin, nonce);
     if (this.#nonce !== undefined) this.#nonce = nonce;
     if (error !== 'use_dpop_nonce' && error !== 'invalid_dpop_proof') return 'none';
     token.told('refused');

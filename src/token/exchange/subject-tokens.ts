@@ -186,7 +186,7 @@ export class SubjectTokens {
   async replace(subject: string, refused: Authorization, asker?: Asker): Promise<Authorization | undefined> {
     const key = keyOf(subject);
     const held = this.#held.peek(key);
-    if (held?.authorization === refused) {
+    if (held !== undefined && isSameToken(held.authorization, refused)) {
       const ageMs = this.#options.clock.monotonicMs() - held.requestedAtMs;
       if (ageMs < YOUNGEST_REPLACED_MS) return undefined;
       this.#held.delete(key);

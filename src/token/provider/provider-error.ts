@@ -18,6 +18,9 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'server_error',
   'temporarily_unavailable',
   'slow_down',
+  // RFC 9449 §5 and §8.
+  'invalid_dpop_proof',
+  'use_dpop_nonce',
 ]);
 
 /** In characters. */

@@ -9,7 +9,7 @@ import type { Clock } from '../../platform/time/clock.ts';
 import type { CertificateMetrics } from '../../platform/x509/certificate-metrics.ts';
 import { authenticateClient, certificateFile, repeatedParts } from '../client/client-authentication.ts';
 import type { Credentials } from '../credentials.ts';
-import { ProofMaker } from '../dpop/proof-maker.ts';
+import { nonceIn, ProofMaker } from '../dpop/proof-maker.ts';
 import type { EgressFailure } from '../egress/egress-tunnel.ts';
 import {
   exchangesForRequests,
@@ -113,12 +113,15 @@ export function createTokenEndpoint(
     return tokenUrl;
   }
 
-  /** @throws {NonceDemanded} if the answer gave one, and the request `mayRepeat`. */
+  /**
+   * @param nonce that an answer has demanded.
+   * @throws {NonceDemanded} only without it.
+   */
   async function post(
     credentials: Credentials,
     signal: AbortSignal,
     { subject, refused, ending, answered }: TokenRequest,
-    mayRepeat: boolean,
+    nonce: string | undefined,
   ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
@@ -127,13 +130,11 @@ export function createTokenEndpoint(
     const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject, refused };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const key = proofs?.keyOf(credentials.proofKey);
-    const dpop = key && proofs?.prove(key, { method: 'POST', origin: url.origin, path: url.pathname });
+    const proved = { method: 'POST', origin: url.origin, path: url.pathname };
+    const dpop = key && proofs?.prove(key, proved, nonce);
     const received = await send({ url, agent, dpop, ...asked }, signal);
     answered?.(received.status);
-    if (proofs?.answered(url.origin, received) && mayRepeat && demandsNonce(received)) {
-      proofs.told('nonce_wanted');
-      throw new NonceDemanded();
-    }
+    if (proofs !== undefined) takeAnswer(proofs, url.origin, received, nonce);
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       zeroIsEndless: config.renewal.zeroLifetime === 'endless',
@@ -156,12 +157,15 @@ export function createTokenEndpoint(
     signal: AbortSignal,
     request: TokenRequest,
   ): Promise<TokenResponse> {
-    const repeats = new Set<unknown>([StaleConnection, NonceDemanded]);
+    let nonce: string | undefined;
+    let mayBeStale = true;
     for (;;) {
       try {
-        return await post(credentials, signal, request, repeats.has(NonceDemanded));
+        return await post(credentials, signal, request, nonce);
       } catch (error) {
-        if (!(error instanceof Error) || !repeats.delete(error.constructor)) throw error;
+        if (error instanceof NonceDemanded) nonce = error.nonce;
+        else if (error instanceof StaleConnection && mayBeStale) mayBeStale = false;
+        else throw error;
       }
     }
   }
@@ -199,11 +203,36 @@ export function createTokenEndpoint(
 }
 
 /** The authorization server wants its nonce in the proof (RFC 9449 §8), and has given one. */
-class NonceDemanded extends Error {}
+class NonceDemanded extends Error {
+  readonly nonce: string;
 
-function demandsNonce({ status, body }: ProviderResponse): boolean {
-  if (status !== 400 && status !== 401) return false;
-  return readProviderError(parseObject(body))?.code === 'use_dpop_nonce';
+  constructor(nonce: string) {
+    super('use_dpop_nonce');
+    this.nonce = nonce;
+  }
+}
+
+/**
+ * Keeps the provider's time and nonce. A demanded nonce may be good only once, so only the repeated request has it.
+ * @param nonce of the request, if it was demanded.
+ * @throws {NonceDemanded}
+ */
+function takeAnswer(
+  proofs: ProofMaker,
+  origin: string,
+  answer: ProviderResponse & EndpointResponse,
+  nonce: string | undefined,
+): void {
+  const fields = parseObject(answer.body);
+  // A front's page has the front's time.
+  if (fields !== undefined) proofs.dated(answer);
+  const given = nonceIn(answer.dpopNonce);
+  if (given !== undefined && nonce === undefined && readProviderError(fields)?.code === 'use_dpop_nonce') {
+    proofs.told('nonce_wanted');
+    throw new NonceDemanded(given);
+  }
+  const last = given ?? nonce;
+  if (last !== undefined) proofs.nonceGiven(origin, last);
 }
 
 /** Characters. Where shorter ones were withheld would be seen. */

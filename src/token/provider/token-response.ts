@@ -103,7 +103,7 @@ export function readTokenResponse(
   }
   const said = error === undefined ? '' : ` ${showProviderError(error, secrets)}`;
   return {
-    result: classifyRefusal(answer.status, error?.code),
+    result: classifyRefusal(answer.status, error?.code, expected),
     detail: `status ${answer.status}${said}`,
     blames: blamed(answer.status, error?.code),
     retryAfterMs: parseRetryAfter(answer.retryAfter, answer.receivedAtMs),
@@ -120,8 +120,14 @@ function fieldsOf(
     : translate(fields, requestedAtByProvider(answer).wallMs);
 }
 
-function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
+function classifyRefusal(
+  status: number,
+  error: string | undefined,
+  { dpop }: ExpectedResponse,
+): RefusedGrant['result'] {
   if (PASSING_ERRORS.has(error)) return 'unavailable';
+  // Another try has another nonce.
+  if (error === 'use_dpop_nonce' && dpop !== undefined) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
   // Not to be repeated with these credentials (RFC 9110 §15.5.2, §15.5.4).
   if (status === 401 || status === 403) return 'rejected';
@@ -185,25 +191,23 @@ const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
 /** RFC 6749 §5.1: required, case-insensitive. */
 function wrongType(tokenType: unknown, { tokenType: accepted, dpop }: ExpectedResponse): string | undefined {
   const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
-  if (dpop !== undefined) {
-    if (isOfType('dpop', tokenType)) return undefined;
-    if (!dpop.allowsBearer && isOfType('bearer', tokenType)) return UNBOUND;
-  } else if (isOfType('dpop', tokenType)) return BOUND_UNASKED;
+  if (isOfType('dpop', tokenType)) return dpop === undefined ? BOUND_UNASKED : undefined;
+  if (dpop?.allowsBearer === false) return `token_type is ${shownType(tokenType)}, ${UNBOUND}`;
   const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());
   if (proof !== undefined) {
     return `token_type is ${proof}: every request with such a token needs a proof, which the sidecar does not make`;
   }
-  if ((accepted === 'any' && dpop?.allowsBearer !== false) || isOfType('bearer', tokenType)) return undefined;
-  const shown =
-    tokenType === undefined || tokenType === null
-      ? 'missing'
-      : name !== undefined && /^[A-Za-z][A-Za-z _-]{0,40}$/.test(name)
-        ? name
-        : 'no plain name';
-  return `token_type is ${shown}, not Bearer; if the token is used like one, set tokenType: any`;
+  if (accepted === 'any' || isOfType('bearer', tokenType)) return undefined;
+  return `token_type is ${shownType(tokenType)}, not Bearer; if the token is used like one, set tokenType: any`;
 }
 
-const UNBOUND = 'token_type is Bearer, not DPoP: the provider has not bound the token to the key';
+function shownType(tokenType: unknown): string {
+  if (tokenType === undefined || tokenType === null) return 'missing';
+  const name = typeof tokenType === 'string' ? tokenType.trim() : '';
+  return /^[A-Za-z][A-Za-z _-]{0,40}$/.test(name) ? name : 'no plain name';
+}
+
+const UNBOUND = 'not DPoP: the provider has not bound the token to the key';
 
 const BOUND_UNASKED = 'token_type is DPoP: every request with such a token needs a proof';
 

@@ -96,7 +96,7 @@ describe('a proof', () => {
     const { token, proofs, clock } = bound();
     const nowMs = clock.now().wallMs;
     const date = new Date(nowMs + byMs).toUTCString();
-    proofs.answered('https://sso.test', { date, requestedAtMs: nowMs, receivedAtMs: nowMs });
+    proofs.dated({ date, requestedAtMs: nowMs, receivedAtMs: nowMs });
     const iat = decodeJwt(new RequestProof(ORIGIN).make(token, 'GET', '/')).iat ?? 0;
     expect(Math.abs(iat - Math.floor(nowMs / 1000) - seconds)).toBeLessThanOrEqual(1);
   });
@@ -106,7 +106,7 @@ it('a proof is dated by that clock still, once our own is set right', () => {
   const { token, proofs, clock } = bound();
   const nowMs = clock.now().wallMs;
   const date = new Date(nowMs + 3600_000).toUTCString();
-  proofs.answered('https://sso.test', { date, requestedAtMs: nowMs, receivedAtMs: nowMs });
+  proofs.dated({ date, requestedAtMs: nowMs, receivedAtMs: nowMs });
   const iat = () => decodeJwt(new RequestProof(ORIGIN).make(token, 'GET', '/')).iat;
   const before = iat();
   clock.stepWall(3600_000);
