@@ -301,8 +301,8 @@ export const SETTINGS: Texts = {
     Object.entries({
       host: say('An exact name.'),
       address: say('Address of loopback where the sidecar listens in its place.'),
-      ports: say('Ports for TLS; 443 without any ports and clearPorts.'),
-      clearPorts: say('Ports for clear text; 80 without any ports and clearPorts.'),
+      ports: say('Ports for TLS; 443 if neither these nor clearPorts are given.'),
+      clearPorts: say('Ports for clear text; 80 if neither these nor ports are given.'),
       allowClearText: say('Let what came in clear text leave in clear text, with the token.', false),
       ...FORWARDING,
     }).map(([path, text]) => [`capture.hosts[].${path}`, text]),
@@ -323,7 +323,7 @@ export const SETTINGS: Texts = {
   ),
   'gateway.tls': say('What the gateway shows its callers.'),
   'gateway.tls.certFile': say(
-    'PEM certificate with its chain, followed when changed. The last good pair stays in use.',
+    'PEM certificate with its chain, followed when changed. If the new pair cannot be used, the last good one stays.',
   ),
   'gateway.tls.keyFile': say('PEM private key of it, in the same directory.'),
   'gateway.clientCaFile': say(

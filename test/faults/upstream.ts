@@ -20,6 +20,8 @@ export class FaultUpstream {
   refusesAll = false;
   /** What it says with a 401. */
   challenge: string | undefined;
+  /** Beside it, for proofs. */
+  nonce: string | undefined;
   /** Answers 401 to these. */
   readonly revoked = new Set<string>();
   readonly #server: Server | SecureServer;
@@ -38,6 +40,7 @@ export class FaultUpstream {
       this.served += 1;
       const refused = this.refusesAll || (token !== undefined && this.revoked.has(token));
       if (refused && this.challenge !== undefined) response.setHeader('www-authenticate', this.challenge);
+      if (refused && this.nonce !== undefined) response.setHeader('dpop-nonce', this.nonce);
       response.writeHead(refused ? 401 : 200).end('{}');
     });
   }

@@ -353,6 +353,20 @@ describe('where nonces are demanded', () => {
     }
     expect(lines.join('')).not.toContain(nonce);
   });
+
+  it('a proof with the nonce of a replica whose clock is ahead is used once, too', async () => {
+    const clock = new ManualClock();
+    await clock.advance(30_000 - (clock.now().wallMs % 30_000));
+    const { tokenUrl, ask } = await run({ demandsNonces: true, clock });
+    const nonce = String((await ask(await proofOf(tokenUrl))).headers.get('dpop-nonce'));
+    clock.stepWall(-30_000);
+    const proof = await proofOf(tokenUrl, { claims: { nonce } });
+    expect((await ask(proof)).status).toBe(200);
+    await clock.advance(119_000);
+    expect((await ask(proof)).json['error']).toBe('invalid_dpop_proof');
+    await clock.advance(1000);
+    expect((await ask(proof)).json['error']).toBe('use_dpop_nonce');
+  });
 });
 
 it('whatever JSON is in a proof, it is judged, and refused unless a right one may have it', async () => {

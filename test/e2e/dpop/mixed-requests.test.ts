@@ -204,8 +204,9 @@ it(`${REQUESTS} mixed requests`, { timeout: 600_000 }, async () => {
 
   const statuses = new Map<number, number>();
   let sent = 0;
+  const goesOn = (): boolean => sent < REQUESTS || new Set(world.bound.values()).size <= 2;
   async function app(): Promise<void> {
-    while (sent < REQUESTS) {
+    while (goesOn()) {
       const asked = nth(sent++);
       const status = sent % 2 === 0 ? await byHttp1(agent, port, asked) : await byHttp2(session, asked);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
@@ -213,12 +214,14 @@ it(`${REQUESTS} mixed requests`, { timeout: 600_000 }, async () => {
   }
   const over = new AbortController();
   async function changeKeys(): Promise<void> {
-    for (let change = 0; sent < REQUESTS; change++) {
+    for (let change = 0; goesOn(); change++) {
       await passes(KEY_LIVES_MS[change] ?? FURTHER_KEY_LIVES_MS, undefined, over);
       await sidecar.remount(newFiles());
     }
   }
-  const changes = changeKeys().catch(() => undefined);
+  const changes = changeKeys().catch((error: unknown) => {
+    if (!over.signal.aborted) throw error;
+  });
   await Promise.all(Array.from({ length: AT_ONCE }, app));
   over.abort();
   await changes;
@@ -226,7 +229,7 @@ it(`${REQUESTS} mixed requests`, { timeout: 600_000 }, async () => {
   const { judge, bound, faults, repeats } = world;
   const keys = new Set(bound.values());
   expect(faults).toEqual([]);
-  expect(statuses).toEqual(new Map([[200, REQUESTS]]));
+  expect(statuses).toEqual(new Map([[200, sent]]));
   expect(judge.judged).toBeGreaterThan(REQUESTS);
   expect(keys.size).toBeGreaterThan(2);
   expect(bound.size).toBeGreaterThan(keys.size);

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { formatAddress } from '../../../src/platform/net/address.ts';
 import type { CredentialReport, StatusReport } from '../../../src/sidecar/status/report.ts';
 import { World } from '../../faults/world.ts';
+import { leakedIn } from '../../support/leaked.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -27,6 +28,12 @@ async function start({ credential, files = {} }: Mounted = {}): Promise<World> {
 
 async function read(world: World, path: string): Promise<string> {
   return (await fetch(`http://${formatAddress(world.sidecar.adminAddress)}${path}`)).text();
+}
+
+/** Pages, metrics and the log. */
+async function allShown(world: World): Promise<string> {
+  const pages = await Promise.all(['/', '/api/status', '/metrics'].map((path) => read(world, path)));
+  return [...pages, ...world.logLines].join('\n');
 }
 
 async function statusOf(world: World): Promise<StatusReport & { readonly credential: CredentialReport }> {
@@ -54,9 +61,22 @@ it('its own key, and counts, but no proof and no token', async () => {
     nonceRepeats: 0,
     refusedProofs: 0,
   });
-  const shown = (await read(world, '/')) + (await read(world, '/api/status'));
-  expect(shown).toContain('own key of this process');
-  expect(shown).not.toMatch(/eyJ|token-1/);
+  expect(await read(world, '/')).toContain('own key of this process');
+  expect(leakedIn(await allShown(world), ['token-1'])).toEqual([]);
+});
+
+it('how often a nonce was taken, and a request sent again for one', async () => {
+  const world = await start();
+  world.upstream.refusesAll = true;
+  world.upstream.challenge = 'DPoP error="use_dpop_nonce"';
+  world.upstream.nonce = 'n1';
+  await world.live(10_000);
+  const { credential } = await statusOf(world);
+  const { nonces = 0, nonceRepeats = 0 } = credential.proofOfPossession ?? {};
+  expect([nonces, nonceRepeats > 0]).toEqual([1, true]);
+  expect(await read(world, '/metrics')).toContain(
+    `token_sidecar_dpop_nonce_repeats_total{credential="default"} ${nonceRepeats}`,
+  );
 });
 
 it('the thumbprint of the mounted key', async () => {
@@ -66,6 +86,8 @@ it('the thumbprint of the mounted key', async () => {
   const thumbprint = thumbprintOf({ ...publicKey.export({ format: 'jwk' }) });
   expect((await statusOf(world)).credential.proofOfPossession).toMatchObject({ key: 'mounted', thumbprint });
   expect(await read(world, '/')).toContain(`mounted key, ${thumbprint}`);
+  const parts = key.split('\n').filter((line) => !line.startsWith('-----'));
+  expect(leakedIn(await allShown(world), parts)).toEqual([]);
 });
 
 it('a Bearer token that is let pass', async () => {

@@ -2,7 +2,7 @@
 
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
-import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, type JWK } from 'jose';
 import { describe, expect, it } from 'vitest';
 import type { BoundToken } from '../../../src/token/bearer-source.ts';
 import { makeProof, makeProofKey, parseProofKey } from '../../../src/token/dpop/proof.ts';
@@ -53,6 +53,13 @@ describe('a proof', () => {
     ).toEqual([]);
   });
 
+  it.each([0, 1])('of one of two tokens is by its own key, whichever is newer (%i)', async (at) => {
+    const { proofs } = bound();
+    const token = ['a', 'b'].map((text) => proofs.bind(text, makeProofKey()))[at] as BoundToken;
+    const { jwk } = decodeProtectedHeader(new RequestProof(ORIGIN).make(token, 'GET', '/'));
+    expect(await calculateJwkThumbprint(jwk as JWK)).toBe(token.thumbprint);
+  });
+
   it('beside a token has the hash of that token', () => {
     const proof = new RequestProof(ORIGIN).make(bound().token, 'GET', '/');
     expect(decodeJwt(proof)['ath']).toBe(createHash('sha256').update('token').digest('base64url'));
@@ -90,6 +97,7 @@ describe('a proof', () => {
 
   it.each([
     [-60_000, -60],
+    [-5000, -5],
     [2000, 0],
     [3600_000, 3600],
   ])('is dated by the clock of a provider that differs by %i ms', (byMs, seconds) => {
