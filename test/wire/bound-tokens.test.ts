@@ -38,18 +38,19 @@ function judged(upstream: RawUpstream): JudgedProof[] {
 
 describe('the proof', () => {
   it.each<[string, 'keep' | 'reject' | 'replace', string[]]>([
-    ['a field of its own', 'replace', ['DPoP: own']],
-    ['one to a route that keeps tokens', 'keep', ['DPoP: own']],
-    ['one to a route that refuses tokens', 'reject', ['DPoP: own']],
-    ['several', 'replace', ['dpop: own', 'DPOP: own', 'DPoP:']],
-    ['one named by Connection', 'replace', ['DPoP: own', 'Connection: dpop']],
+    ['a field of its own', 'replace', ['DPoP: its.own']],
+    ['one to a route that keeps tokens', 'keep', ['DPoP: its.own']],
+    ['one to a route that refuses tokens', 'reject', ['DPoP: its.own']],
+    ['several', 'replace', ['dpop: its.own', 'DPOP: its.own', 'DPoP:']],
+    ['one named by Connection', 'replace', ['DPoP: its.own', 'Connection: dpop']],
     ['none, but its name in Connection', 'replace', ['Connection: DPoP, authorization, close']],
-    ['a token and proof of its own', 'replace', ['Authorization: DPoP own', 'DPoP: own']],
+    ['a token and proof of its own', 'replace', ['Authorization: DPoP its.own', 'DPoP: its.own']],
   ])('of the sidecar stands alone, though the app sends %s', async (_, existingAuthorization, fields) => {
     const { upstream, sidecar } = await start(answering(ok()), { route: { existingAuthorization } });
     await sidecar.exchange(get('/a', ...fields));
     expect(judged(upstream)).toHaveLength(1);
-    expect(upstream.text).not.toContain('own');
+    // A dot: no part of a proof has one within.
+    expect(upstream.text).not.toContain('its.own');
   });
 
   it("is the app's where the app's token is kept", async () => {
